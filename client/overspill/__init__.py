@@ -1,0 +1,1 @@
+"""Overspill: oversized tool outputs, stored whole and read by handle."""

@@ -1,0 +1,534 @@
+"""The contract between client and service: paths, headers, query names, bodies, problem codes.
+
+Both sides import this module and mention no path, header or code of their own. It knows nothing of
+HTTP libraries, storage or agents.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from datetime import datetime  # noqa: TC003  (msgspec resolves annotations at run time)
+from enum import StrEnum
+from typing import Annotated, ClassVar, Final
+from urllib.parse import quote, unquote
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+VERSION: Final = "v1"
+DEFAULT_URL: Final = "http://127.0.0.1:8750"
+DEFAULT_TTL: Final = 24 * 3600
+"""Retention of a capture in seconds where nobody asks for another."""
+MAX_VALUE: Final = 4096
+"""UTF-8 bytes that one metadata value (session, call id, tool, label) may take."""
+PROBLEM_TYPE: Final = "application/problem+json"
+
+
+class Path:
+    """Paths under the service's URL; braces mark parameters."""
+
+    CAPTURES: Final = "/v1/captures"
+    CAPTURE: Final = "/v1/captures/{ref}"
+    CONTENT: Final = "/v1/captures/{ref}/content"
+    HEAD: Final = "/v1/captures/{ref}/head"
+    TAIL: Final = "/v1/captures/{ref}/tail"
+    LINES: Final = "/v1/captures/{ref}/lines"
+    GREP: Final = "/v1/captures/{ref}/grep"
+    SUMMARY: Final = "/v1/captures/{ref}/summary"
+    SESSION: Final = "/v1/sessions/{session}"
+    OBSERVATIONS: Final = "/v1/observations"
+    USAGE: Final = "/v1/usage"
+    SWEEP: Final = "/v1/admin/sweep"
+    HEALTHZ: Final = "/healthz"
+    READYZ: Final = "/readyz"
+    METRICS: Final = "/metrics"
+    OPENAPI: Final = "/openapi.json"
+    INDEX: Final = "/"
+
+
+class Header:
+    """Header names beyond the standard ones. Values are percent-encoded UTF-8 (RFC 3986)."""
+
+    SESSION: Final = "Overspill-Session"
+    CALL_ID: Final = "Overspill-Call-Id"
+    TOOL: Final = "Overspill-Tool"
+    STATUS: Final = "Overspill-Status"
+    TTL: Final = "Overspill-Ttl"
+    LABEL: Final = "Overspill-Label-"
+    SHA256: Final = "Overspill-Sha256"
+    SIZE: Final = "Overspill-Size"
+    STATE: Final = "Overspill-State"
+    EXPIRES: Final = "Overspill-Expires"
+    REPR_DIGEST: Final = "Repr-Digest"
+    REQUEST_ID: Final = "X-Request-Id"
+
+
+# --- identity -------------------------------------------------------------------------------------
+
+CAPTURE_ID: Final = re.compile(r"cap_[a-z2-7]{20}")
+CALL_PREFIX: Final = "call:"
+
+
+def capture_id(session: str, call_id: str, content_sha256: bytes) -> str:
+    """The id of the capture of this content, produced by this call in this session.
+
+    `"cap_" + base32(sha256(session, call id, sha256 of the content))[:20]`, lower case. Each text goes
+    in as its UTF-8 bytes behind their length (8 bytes, big-endian), so that no two pairs collide.
+    """
+    state = hashlib.sha256()
+    for text in (session, call_id):
+        data = text.encode("utf-8", "surrogatepass")
+        state.update(len(data).to_bytes(8, "big") + data)
+    state.update(content_sha256)
+    return "cap_" + base64.b32encode(state.digest()).decode().lower()[:20]
+
+
+def fit(value: str, limit: int = MAX_VALUE) -> str:
+    """`value` as metadata may carry it: lone surrogates replaced, at most `limit` UTF-8 bytes.
+
+    A longer value keeps its beginning and ends in `~` and 32 hex digits of its SHA-256, so that equal
+    values stay equal and different ones different: a lookup by a 10 KB call id still finds its capture.
+    """
+    data = value.encode("utf-8", "replace")
+    if len(data) <= limit:
+        return data.decode()
+    mark = "~" + hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return data[: limit - len(mark)].decode("utf-8", "ignore") + mark
+
+
+def encode_header(value: str) -> str:
+    """Any text as a header value: percent-encoded UTF-8, so no control byte ever reaches the wire."""
+    return quote(value, safe=" !#$&'()*+,-./:;<=>?@[]^_`{|}~").replace(" ", "%20")
+
+
+def decode_header(value: str) -> str:
+    """The inverse of `encode_header`. Raises `UnicodeDecodeError` on bytes that are not UTF-8."""
+    return unquote(value, errors="strict")
+
+
+def encode_path(value: str) -> str:
+    """A reference or session as one path segment."""
+    return quote(value, safe=":")
+
+
+# --- digests (RFC 9530) ---------------------------------------------------------------------------
+
+
+def encode_digest(sha256: bytes) -> str:
+    """The `Repr-Digest` field value of a SHA-256 digest."""
+    return f"sha-256=:{base64.b64encode(sha256).decode()}:"
+
+
+def decode_digest(field: str) -> bytes:
+    """The SHA-256 digest (32 bytes) that a `Repr-Digest` field carries; other algorithms are passed over.
+
+    Raises `ValueError` where there is none or it is malformed.
+    """
+    for member in field.split(","):
+        name, _, value = member.strip().partition("=")
+        if name.strip().lower() == "sha-256":
+            if not (value.startswith(":") and value.endswith(":") and len(value) > 1):
+                break
+            digest = base64.b64decode(value[1:-1], validate=True)
+            if len(digest) == hashlib.sha256().digest_size:
+                return digest
+            break
+    raise ValueError("Repr-Digest needs the form sha-256=:BASE64: with a digest of 32 bytes")
+
+
+# --- byte ranges (RFC 9110, section 14) -----------------------------------------------------------
+
+
+class ContentRange(Struct, frozen=True):
+    """A range that has been held against a size: bytes `start` up to, not including, `stop`."""
+
+    start: int
+    stop: int
+    size: int
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def __str__(self) -> str:
+        """The `Content-Range` field value."""
+        return f"bytes {self.start}-{self.stop - 1}/{self.size}"
+
+
+class ByteRange(Struct, frozen=True):
+    """One range as asked for: `first` and `last` are inclusive, from 0.
+
+    `first is None` asks for the last `last` bytes (a suffix); `last is None` goes to the end.
+    """
+
+    first: int | None
+    last: int | None = None
+
+    _PATTERN: ClassVar[re.Pattern[str]] = re.compile(r"\s*bytes\s*=\s*(\d{0,19})\s*-\s*(\d{0,19})\s*", re.I)
+
+    @classmethod
+    def parse(cls, field: str) -> ByteRange | None:
+        """The range of a `Range` field; None where RFC 9110 says to ignore it.
+
+        That is: another unit, several ranges, anything malformed, or `last` before `first`.
+        """
+        match = cls._PATTERN.fullmatch(field)
+        if match is None:
+            return None
+        first, last = (int(text) if text else None for text in match.groups())
+        if first is None and last is None:
+            return None
+        if first is not None and last is not None and last < first:
+            return None
+        return cls(first, last)
+
+    def __str__(self) -> str:
+        """The `Range` field value."""
+        return f"bytes={'' if self.first is None else self.first}-{'' if self.last is None else self.last}"
+
+    def resolve(self, size: int) -> ContentRange | None:
+        """The range within `size` bytes; None where not one byte of it exists (416)."""
+        if self.first is None:
+            start, stop = max(0, size - (self.last or 0)), size
+        else:
+            start, stop = self.first, size if self.last is None else min(self.last + 1, size)
+        return ContentRange(start, stop, size) if start < stop else None
+
+
+# --- captures -------------------------------------------------------------------------------------
+
+
+class State(StrEnum):
+    LIVE = "live"
+    COMPLETE = "complete"
+    PARTIAL = "partial"
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """What is known of one capture. Sizes in bytes; `lines` counts a last line without a newline too."""
+
+    id: str
+    state: State
+    size: int
+    stored_size: int
+    lines: int
+    sha256: str
+    content_type: str
+    kind: str
+    """text, json, log, binary or unknown: found by looking at the content."""
+    tool: str
+    session: str
+    call_id: str
+    status: str
+    labels: dict[str, str]
+    created: datetime
+    expires: datetime
+
+
+class Listing(Struct, frozen=True, kw_only=True):
+    """A page of captures, newest first; `cursor` asks for the next one and is null on the last."""
+
+    captures: list[Entry]
+    cursor: str | None = None
+    incomplete: bool = False
+    """The catalog was lost and is being rebuilt from the object store: captures may be missing."""
+
+
+class Usage(Struct, frozen=True, kw_only=True):
+    """A tenant's stored totals and limits; a limit of 0 is none."""
+
+    tenant: str
+    captures: int
+    size: int
+    stored_size: int
+    oldest: datetime | None
+    max_capture_size: int
+    max_stored_size: int
+    max_captures: int
+    default_ttl: int
+    max_ttl: int
+
+
+class Removed(Struct, frozen=True, kw_only=True):
+    """How many captures a removal or a sweep took away, and their stored bytes."""
+
+    captures: int
+    stored_size: int
+
+
+class Amendment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of PATCH: a new life of `ttl` seconds, counted from now."""
+
+    ttl: Annotated[int, Meta(ge=1)]
+
+
+# --- bounded reads --------------------------------------------------------------------------------
+
+
+class Match(Struct, frozen=True, kw_only=True):
+    """One line that a grep found, with the lines around it."""
+
+    line_number: int
+    line: str
+    before: list[str]
+    after: list[str]
+
+
+class Text(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The one shape of every bounded read of text.
+
+    Lines count from 1 and both ends are inclusive; an empty answer has `end_line = start_line - 1`.
+    `truncated` says that a cap cut the answer short; `next` then holds the query that goes on,
+    also inside one very long line.
+    """
+
+    content: str
+    start_line: int
+    end_line: int
+    total_lines: int
+    total_bytes: int
+    mode: str
+    truncated: bool
+    approx_tokens: int
+    next: dict[str, str] | None = None
+    replaced: bool = False
+    """Bytes that are not UTF-8 were replaced by U+FFFD."""
+    matches: list[Match] | UnsetType = UNSET
+    match_count: int | UnsetType = UNSET
+    """Matching lines found in the part that was searched; a `cursor` in `next` goes on."""
+
+
+class Repeated(Struct, frozen=True, kw_only=True):
+    """A group of lines that are equal once numbers are masked."""
+
+    line: str
+    count: int
+    first_line: int
+
+
+class Severity(Struct, frozen=True, kw_only=True):
+    """How many lines look like errors or warnings, and the first few of their numbers."""
+
+    count: int
+    line_numbers: list[int]
+
+
+class Summary(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a capture looks like without reading it."""
+
+    total_lines: int
+    total_bytes: int
+    content_type: str
+    kind: str
+    longest_line: int
+    mean_line: float
+    empty_lines: int
+    first_lines: list[str]
+    last_lines: list[str]
+    repeated: list[Repeated]
+    errors: Severity
+    warnings: Severity
+    json_shape: str | None = None
+    scanned_bytes: int = 0
+    truncated: bool = False
+    """The scan stopped at its budget: the figures hold for the first `scanned_bytes`."""
+    mode: str = "summary"
+
+
+# --- queries --------------------------------------------------------------------------------------
+
+Count = Annotated[int, Meta(ge=1, le=2**53)]
+
+
+class NoQuery(Struct, frozen=True, forbid_unknown_fields=True):
+    pass
+
+
+class RefQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Every read by reference: `session` narrows a `call:` reference."""
+
+    session: str | None = None
+
+
+class ReadQuery(RefQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    ansi: bool = False
+    """Keep ANSI escape sequences."""
+
+
+class HeadQuery(ReadQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    lines: Count = 50
+
+
+class TailQuery(ReadQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    lines: Count = 50
+
+
+class LinesQuery(ReadQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    start: Count = 1
+    end: Count | None = None
+    offset: Annotated[int, Meta(ge=0, le=2**53)] = 0
+    """Bytes to skip inside line `start`: how to go on inside one very long line."""
+
+
+class GrepQuery(ReadQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pattern: str
+    fixed: bool = False
+    ignore_case: bool = False
+    invert: bool = False
+    context: Annotated[int, Meta(ge=0, le=100)] = 0
+    before: Annotated[int, Meta(ge=0, le=100)] | None = None
+    after: Annotated[int, Meta(ge=0, le=100)] | None = None
+    max_matches: Annotated[int, Meta(ge=1, le=1000)] = 50
+    from_end: bool = False
+    cursor: str | None = None
+
+
+class ListQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    session: str | None = None
+    call_id: str | None = None
+    tool: str | None = None
+    state: State | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    cursor: str | None = None
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
+
+
+# --- observations ---------------------------------------------------------------------------------
+
+
+class Outcome(StrEnum):
+    INLINE = "inline"
+    CAPTURED = "captured"
+    SPOOLED = "spooled"
+    TRUNCATED = "truncated"
+
+
+class Observation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Tool outputs that a client saw, grouped by tool and outcome."""
+
+    tool: Annotated[str, Meta(max_length=MAX_VALUE)]
+    outcome: Outcome
+    count: Count
+    bytes_before: Annotated[int, Meta(ge=0, le=2**63 - 1)]
+    bytes_after: Annotated[int, Meta(ge=0, le=2**63 - 1)]
+
+
+class Observations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A batch of observations; a batch id that was seen before is not counted again."""
+
+    batch: Annotated[str, Meta(min_length=8, max_length=64, pattern="^[A-Za-z0-9_-]+$")]
+    observations: Annotated[list[Observation], Meta(max_length=1000)]
+
+
+class Accepted(Struct, frozen=True, kw_only=True):
+    counted: bool
+
+
+# --- problems (RFC 9457) --------------------------------------------------------------------------
+
+
+class Code(StrEnum):
+    """Stable problem codes; `STATUS` and `TITLE` say what each means."""
+
+    INVALID_REQUEST = "invalid_request"
+    INVALID_ID = "invalid_id"
+    INVALID_PARAMETER = "invalid_parameter"
+    INVALID_HEADER = "invalid_header"
+    INVALID_BODY = "invalid_body"
+    INVALID_PATTERN = "invalid_pattern"
+    UNSUPPORTED_ENCODING = "unsupported_encoding"
+    DAMAGED_ENCODING = "damaged_encoding"
+    INCOMPLETE_BODY = "incomplete_body"
+    DIGEST_MISMATCH = "digest_mismatch"
+    UNAUTHORIZED = "unauthorized"
+    FORBIDDEN = "forbidden"
+    NOT_FOUND = "not_found"
+    NO_ROUTE = "no_route"
+    METHOD_NOT_ALLOWED = "method_not_allowed"
+    EXPIRED = "expired"
+    DELETED = "deleted"
+    ID_CONFLICT = "id_conflict"
+    CAPTURE_TOO_LARGE = "capture_too_large"
+    BODY_TOO_LARGE = "body_too_large"
+    RANGE_NOT_SATISFIABLE = "range_not_satisfiable"
+    TOO_MANY_REQUESTS = "too_many_requests"
+    QUOTA_EXCEEDED = "quota_exceeded"
+    CAPTURE_DAMAGED = "capture_damaged"
+    INTERNAL = "internal"
+    STORE_UNAVAILABLE = "store_unavailable"
+    STORE_FULL = "store_full"
+    CATALOG_UNAVAILABLE = "catalog_unavailable"
+    CATALOG_INCOMPLETE = "catalog_incomplete"
+    DEADLINE_EXCEEDED = "deadline_exceeded"
+    SHUTTING_DOWN = "shutting_down"
+
+    @property
+    def status(self) -> int:
+        return _CODES[self][0]
+
+    @property
+    def title(self) -> str:
+        return _CODES[self][1]
+
+
+_CODES: Final[dict[Code, tuple[int, str]]] = {
+    Code.INVALID_REQUEST: (400, "The request is malformed"),
+    Code.INVALID_ID: (422, "The capture id is malformed"),
+    Code.INVALID_PARAMETER: (422, "A query parameter is not valid"),
+    Code.INVALID_HEADER: (422, "A header is not valid"),
+    Code.INVALID_BODY: (422, "The body is not valid"),
+    Code.INVALID_PATTERN: (422, "The pattern is not valid or not supported"),
+    Code.UNSUPPORTED_ENCODING: (415, "The content encoding is not supported"),
+    Code.DAMAGED_ENCODING: (422, "The encoded body cannot be decoded"),
+    Code.INCOMPLETE_BODY: (400, "The body ended before its announced length"),
+    Code.DIGEST_MISMATCH: (400, "The content does not match its digest"),
+    Code.UNAUTHORIZED: (401, "A valid key is needed"),
+    Code.FORBIDDEN: (403, "The key lacks the scope that this needs"),
+    Code.NOT_FOUND: (404, "There is no such capture"),
+    Code.NO_ROUTE: (404, "There is nothing at this path"),
+    Code.METHOD_NOT_ALLOWED: (405, "This path does not take this method"),
+    Code.EXPIRED: (410, "The capture has expired"),
+    Code.DELETED: (410, "The capture was deleted"),
+    Code.ID_CONFLICT: (409, "The id holds another content"),
+    Code.CAPTURE_TOO_LARGE: (413, "The capture is larger than the limit"),
+    Code.BODY_TOO_LARGE: (413, "The body is larger than this path takes"),
+    Code.RANGE_NOT_SATISFIABLE: (416, "No byte of the range exists"),
+    Code.TOO_MANY_REQUESTS: (429, "Too many requests at once"),
+    Code.QUOTA_EXCEEDED: (507, "The tenant's stored limit is reached"),
+    Code.CAPTURE_DAMAGED: (500, "The stored bytes are damaged"),
+    Code.INTERNAL: (500, "The service failed"),
+    Code.STORE_UNAVAILABLE: (503, "The object store does not answer"),
+    Code.STORE_FULL: (507, "The object store is full"),
+    Code.CATALOG_UNAVAILABLE: (503, "The catalog does not answer"),
+    Code.CATALOG_INCOMPLETE: (503, "The catalog is being rebuilt"),
+    Code.DEADLINE_EXCEEDED: (503, "The work did not end in time"),
+    Code.SHUTTING_DOWN: (503, "The service is stopping"),
+}
+
+
+class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The body of every error. `detail` says what was wrong, what is allowed, what to do next."""
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str
+    instance: str = ""
+    """The request id, for the operator's logs."""
+    expired: datetime | None = None
+    """When the capture expired (code `expired`)."""
+    limit: int | None = None
+    retry_after: int | None = None
+    """Seconds to wait before trying again."""
+
+
+class Scope(StrEnum):
+    """What a key may do."""
+
+    WRITE = "write"
+    READ = "read"
+    DELETE = "delete"
+    OBSERVE = "observe"
+    ADMIN = "admin"

@@ -1,0 +1,1 @@
+"""The Overspill capture service."""

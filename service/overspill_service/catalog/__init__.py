@@ -1,0 +1,199 @@
+"""The catalog port: what is known of captures, and until when.
+
+The object store alone is the truth; a catalog can be lost and is then rebuilt from it. Every method is
+one atomic step and raises `CatalogUnavailable` when the catalog does not answer. Instants are seconds
+since the epoch; the caller passes `now`, so that an adapter has no clock of its own.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Protocol
+
+from msgspec import Struct
+from overspill import wire
+
+
+class Segment(Struct, frozen=True, array_like=True):
+    """One object of a capture: its size in the store and its share of the content."""
+
+    stored_size: int
+    size: int
+    newlines: int
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """One capture's record. Sizes in bytes."""
+
+    tenant: str
+    id: str
+    upload: str
+    """Names this upload's objects, so that no two uploads ever share a key."""
+    state: wire.State
+    size: int
+    lines: int
+    sha256: bytes
+    content_type: str
+    kind: str
+    tool: str = ""
+    session: str = ""
+    call_id: str = ""
+    status: str = ""
+    labels: dict[str, str] = {}
+    created: float
+    expires: float
+    segments: list[Segment]
+    index: bytes | None = None
+    """The frame map, packed, where it is small enough to live here."""
+    marker: str | None = None
+    """The key of the object that holds a changed expiry."""
+
+    @property
+    def stored_size(self) -> int:
+        return sum(segment.stored_size for segment in self.segments)
+
+    def is_expired(self, now: float) -> bool:
+        return self.expires <= now
+
+    def public(self) -> wire.Entry:
+        """The entry as the wire shows it."""
+        return wire.Entry(
+            id=self.id,
+            state=self.state,
+            size=self.size,
+            stored_size=self.stored_size,
+            lines=self.lines,
+            sha256=self.sha256.hex(),
+            content_type=self.content_type,
+            kind=self.kind,
+            tool=self.tool,
+            session=self.session,
+            call_id=self.call_id,
+            status=self.status,
+            labels=self.labels,
+            created=instant(self.created),
+            expires=instant(self.expires),
+        )
+
+
+def instant(seconds: float) -> datetime:
+    """Seconds since the epoch as an aware UTC datetime of whole milliseconds."""
+    return datetime.fromtimestamp(round(seconds, 3), UTC)
+
+
+class Tombstone(Struct, frozen=True, kw_only=True):
+    """What remains of a capture that is gone, to answer 410; kept for a while, then gone too."""
+
+    id: str
+    reason: str
+    """`expired` or `deleted`."""
+    at: float
+
+
+class Quota(Struct, frozen=True):
+    """Limits that `commit` holds a tenant's totals to; 0 is none."""
+
+    stored_size: int = 0
+    captures: int = 0
+
+
+class Query(Struct, frozen=True, kw_only=True):
+    """What a listing selects: every given field must be equal; `since <= created < until`."""
+
+    session: str | None = None
+    call_id: str | None = None
+    tool: str | None = None
+    state: wire.State | None = None
+    since: float | None = None
+    until: float | None = None
+
+
+class Totals(Struct, frozen=True):
+    captures: int = 0
+    size: int = 0
+    stored_size: int = 0
+    oldest: float | None = None
+    """When the oldest capture was created."""
+
+
+class KeyRecord(Struct, frozen=True, kw_only=True):
+    """An API key as stored: never the key, only its keyed hash (hex)."""
+
+    hash: str
+    tenant: str
+    scopes: list[wire.Scope]
+    name: str = ""
+    created: float = 0
+    expires: float | None = None
+
+
+class Entries(Protocol):
+    async def commit(self, entry: Entry, quota: Quota) -> Entry:
+        """Record a new capture and add it to the totals; return the entry that now holds the id.
+
+        Where the id has an entry already, that one is returned and nothing changes. A tombstone of the id
+        gives way. Raises `QuotaExceeded` where the totals with this entry would pass the quota.
+        """
+
+    async def get(self, tenant: str, capture: str) -> Entry | Tombstone | None:
+        """The entry or tombstone of an id, also of an expired capture that is not swept yet."""
+
+    async def find(
+        self, tenant: str, query: Query, *, now: float, limit: int, cursor: str | None = None
+    ) -> tuple[list[Entry], str | None]:
+        """A page of unexpired captures, newest first, and the cursor of the next page.
+
+        Pages neither repeat nor skip a capture that exists throughout. Raises `InvalidParameter` on a
+        cursor that this method did not return.
+        """
+
+    async def amend(self, entry: Entry, *, expires: float, marker: str | None) -> bool:
+        """Give the entry a new expiry and marker; false where it (this upload of it) is gone."""
+
+    async def remove(self, entry: Entry, tombstone: Tombstone, *, keep: float) -> bool:
+        """Put a tombstone, kept for `keep` seconds, in the entry's place and take it off the totals.
+
+        False where this upload of it was gone already.
+        """
+
+
+class Ledger(Protocol):
+    async def tenants(self) -> list[str]:
+        """Every tenant that ever stored a capture."""
+
+    async def totals(self, tenant: str) -> Totals:
+        """The stored totals: exactly the sum over the entries, at any moment."""
+
+    async def expired(self, tenant: str, *, now: float, limit: int) -> list[Entry]:
+        """Entries whose time has come, the longest expired first."""
+
+
+class Coordination(Protocol):
+    async def lease(self, name: str, holder: str, ttl: float) -> bool:
+        """Take or renew a lease for `ttl` seconds; false while another holds it."""
+
+    async def release(self, name: str, holder: str) -> None:
+        """Give a lease back; nothing where another holds it."""
+
+    async def once(self, name: str, ttl: float) -> bool:
+        """True the first time within `ttl` seconds that this name is asked for."""
+
+    async def is_complete(self) -> bool:
+        """Whether the catalog knows every capture: false when new or lost, until it is rebuilt."""
+
+    async def mark_complete(self) -> None:
+        """Say that a rebuild has ended."""
+
+
+class KeyStore(Protocol):
+    async def add_key(self, key: KeyRecord) -> None: ...
+    async def find_key(self, key_hash: str) -> KeyRecord | None: ...
+    async def keys(self) -> list[KeyRecord]: ...
+    async def revoke_key(self, key_hash: str) -> bool: ...
+
+
+class Catalog(Entries, Ledger, Coordination, KeyStore, Protocol):
+    async def ping(self) -> None:
+        """Return when the catalog answers and takes writes."""
+
+    async def close(self) -> None: ...

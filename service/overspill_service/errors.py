@@ -1,0 +1,183 @@
+"""The service's errors: each carries its facts and the code of the problem that it becomes.
+
+    ServiceError
+    ├── BadRequest          InvalidId, InvalidParameter, InvalidHeader, InvalidBody, InvalidPattern,
+    │                       UnsupportedEncoding, DamagedEncoding, IncompleteBody, DigestMismatch
+    ├── Denied              Unauthorized, Forbidden
+    ├── Absent              NotFound, Expired, Deleted
+    ├── Refused             IdConflict, CaptureTooLarge, BodyTooLarge, RangeNotSatisfiable,
+    │                       TooManyRequests, QuotaExceeded
+    ├── CaptureDamaged      what the object store holds is not what was stored
+    └── Unavailable         StoreUnavailable, StoreFull, CatalogUnavailable, CatalogIncomplete,
+                            DeadlineExceeded, ShuttingDown
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from overspill.wire import Code
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+class ServiceError(Exception):
+    """A failure with a stable code. `str()` is the problem's detail, fit for a user's eyes."""
+
+    code: ClassVar[Code] = Code.INTERNAL
+    expired: datetime | None = None
+    limit: int | None = None
+    retry_after: int | None = None
+
+
+class BadRequest(ServiceError):
+    code = Code.INVALID_REQUEST
+
+
+class InvalidId(BadRequest):
+    code = Code.INVALID_ID
+
+
+class InvalidParameter(BadRequest):
+    code = Code.INVALID_PARAMETER
+
+
+class InvalidHeader(BadRequest):
+    code = Code.INVALID_HEADER
+
+
+class InvalidBody(BadRequest):
+    code = Code.INVALID_BODY
+
+
+class InvalidPattern(BadRequest):
+    code = Code.INVALID_PATTERN
+
+
+class UnsupportedEncoding(BadRequest):
+    code = Code.UNSUPPORTED_ENCODING
+
+
+class DamagedEncoding(BadRequest):
+    code = Code.DAMAGED_ENCODING
+
+
+class IncompleteBody(BadRequest):
+    code = Code.INCOMPLETE_BODY
+
+
+class DigestMismatch(BadRequest):
+    code = Code.DIGEST_MISMATCH
+
+
+class Denied(ServiceError):
+    pass
+
+
+class Unauthorized(Denied):
+    code = Code.UNAUTHORIZED
+
+
+class Forbidden(Denied):
+    code = Code.FORBIDDEN
+
+
+class Absent(ServiceError):
+    pass
+
+
+class NotFound(Absent):
+    code = Code.NOT_FOUND
+
+
+class Expired(Absent):
+    code = Code.EXPIRED
+
+    def __init__(self, capture: str, expired: datetime) -> None:
+        super().__init__(f"{capture} expired at {expired:%Y-%m-%dT%H:%M:%SZ}; run the tool again if it is needed")
+        self.expired = expired
+
+
+class Deleted(Absent):
+    code = Code.DELETED
+
+
+class Refused(ServiceError):
+    pass
+
+
+class IdConflict(Refused):
+    code = Code.ID_CONFLICT
+
+
+class RangeNotSatisfiable(Refused):
+    code = Code.RANGE_NOT_SATISFIABLE
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"no byte of the range exists; the capture has {size} bytes")
+        self.limit = size
+
+
+class CaptureTooLarge(Refused):
+    code = Code.CAPTURE_TOO_LARGE
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"a capture may have {limit} bytes at most; nothing was stored")
+        self.limit = limit
+
+
+class BodyTooLarge(Refused):
+    code = Code.BODY_TOO_LARGE
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"the body of this request may have {limit} bytes at most")
+        self.limit = limit
+
+
+class TooManyRequests(Refused):
+    code = Code.TOO_MANY_REQUESTS
+
+    def __init__(self, what: str, limit: int, retry_after: int = 1) -> None:
+        super().__init__(f"{limit} {what} at once is the limit; try again in {retry_after} s")
+        self.limit, self.retry_after = limit, retry_after
+
+
+class QuotaExceeded(Refused):
+    code = Code.QUOTA_EXCEEDED
+
+    def __init__(self, what: str, limit: int) -> None:
+        super().__init__(f"the tenant's limit of {limit} {what} is reached; delete captures or wait for expiry")
+        self.limit = limit
+
+
+class CaptureDamaged(ServiceError):
+    code = Code.CAPTURE_DAMAGED
+
+
+class Unavailable(ServiceError):
+    retry_after = 1
+
+
+class StoreUnavailable(Unavailable):
+    code = Code.STORE_UNAVAILABLE
+
+
+class StoreFull(Unavailable):
+    code = Code.STORE_FULL
+
+
+class CatalogUnavailable(Unavailable):
+    code = Code.CATALOG_UNAVAILABLE
+
+
+class CatalogIncomplete(Unavailable):
+    code = Code.CATALOG_INCOMPLETE
+
+
+class DeadlineExceeded(Unavailable):
+    code = Code.DEADLINE_EXCEEDED
+
+
+class ShuttingDown(Unavailable):
+    code = Code.SHUTTING_DOWN
