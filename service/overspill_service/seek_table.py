@@ -1,0 +1,84 @@
+"""The seek table of the zstd seekable format: a skippable frame at the end of an object.
+
+All numbers are little-endian; see `contrib/seekable_format` in the zstd sources, version 0.1.0.
+
+    u32  magic             0x184D2A5E, a skippable frame
+    u32  length            of everything below
+    then, for each frame of the object, in order:
+      u32  stored size     as it lies in the object
+      u32  size            of its content; 0 for a frame without any
+    u32  number of frames
+    u8   descriptor        bit 7: entries carry a checksum (ours do not); bits 2 to 6: reserved, 0
+    u32  seekable magic    0x8F92EAB1
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Final
+
+from overspill_service.errors import CaptureDamaged
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+HEADER: Final = struct.Struct("<II")
+ENTRY: Final = struct.Struct("<II")
+FOOTER: Final = struct.Struct("<IBI")
+MAGIC: Final = 0x184D2A5E
+SEEKABLE_MAGIC: Final = 0x8F92EAB1
+DESCRIPTOR: Final = 0
+"""No checksum in the entries: the frames have their own, and the index has one over this table."""
+OVERHEAD: Final = HEADER.size + FOOTER.size
+
+
+def encode(entries: Sequence[tuple[int, int]]) -> bytes:
+    """The whole frame for these (stored size, size) pairs."""
+    length = len(entries) * ENTRY.size + FOOTER.size
+    return b"".join(
+        (
+            HEADER.pack(MAGIC, length),
+            *(ENTRY.pack(*entry) for entry in entries),
+            FOOTER.pack(len(entries), DESCRIPTOR, SEEKABLE_MAGIC),
+        )
+    )
+
+
+def count(tail: bytes | memoryview) -> int:
+    """How many entries the table at the end of `tail` says it has; `tail` holds the footer at least.
+
+    Raises `CaptureDamaged` where no seek table of ours ends.
+    """
+    frames, descriptor, magic = FOOTER.unpack(tail[-FOOTER.size :])
+    if magic != SEEKABLE_MAGIC:
+        raise CaptureDamaged("the object does not end in a seek table")
+    if descriptor != DESCRIPTOR:
+        raise CaptureDamaged(f"the seek table's descriptor is {descriptor:#04x}, not {DESCRIPTOR:#04x}")
+    return int(frames)
+
+
+def last_entry(tail: bytes | memoryview) -> tuple[int, int]:
+    """The last (stored size, size) pair of the table at the end of `tail`, which holds it."""
+    stored_size, size = ENTRY.unpack(tail[-FOOTER.size - ENTRY.size : -FOOTER.size])
+    return stored_size, size
+
+
+def size_of(entries: int) -> int:
+    """The bytes that a table of so many entries takes."""
+    return OVERHEAD + entries * ENTRY.size
+
+
+def decode(table: bytes | memoryview) -> list[tuple[int, int]]:
+    """The (stored size, size) pairs of a whole seek table frame.
+
+    Raises `CaptureDamaged` where `table` is anything but exactly one.
+    """
+    if len(table) < OVERHEAD:
+        raise CaptureDamaged(f"a seek table of {len(table)} bytes; the smallest has {OVERHEAD}")
+    frames = count(table)
+    magic, length = HEADER.unpack(table[: HEADER.size])
+    if magic != MAGIC:
+        raise CaptureDamaged(f"the seek table begins with {magic:#010x}, not {MAGIC:#010x}")
+    if not length + HEADER.size == len(table) == size_of(frames):
+        raise CaptureDamaged(f"a seek table of {len(table)} bytes says {length} bytes and {frames} frames")
+    return list(ENTRY.iter_unpack(table[HEADER.size : -FOOTER.size]))
