@@ -206,8 +206,10 @@ def sentinel_set(directory: Path) -> Iterator[tuple[RedisServer, RedisServer, Re
 def cluster(directory: Path, masters: int = 3) -> Iterator[list[RedisServer]]:
     """A cluster of masters without replicas, all slots covered."""
     with ExitStack() as stack:
-        options = {"cluster_enabled": "yes", "cluster_node_timeout": "2000"}
-        nodes = [RedisServer(directory / f"node{number}", **options) for number in range(masters)]
+        nodes = [
+            RedisServer(directory / f"node{number}", cluster_enabled="yes", cluster_node_timeout="2000")
+            for number in range(masters)
+        ]
         for number, node in enumerate(nodes):
             stack.enter_context(running(node))
             slots = range(SLOTS * number // masters, SLOTS * (number + 1) // masters)
@@ -229,7 +231,7 @@ def _info(server: RedisServer, section: str) -> bytes:
 
 def _covers_all(node: RedisServer, nodes: int) -> bool:
     facts = node.command("CLUSTER INFO")
-    return facts["cluster_state"] == "ok" and facts["cluster_known_nodes"] == str(nodes)
+    return bool(facts["cluster_state"] == "ok") and bool(facts["cluster_known_nodes"] == str(nodes))
 
 
 # --- fixtures -------------------------------------------------------------------------------------
