@@ -13,6 +13,8 @@ from typing import Protocol
 from msgspec import Struct
 from overspill import wire
 
+from overspill_service.object_keys import segment_key
+
 
 class Segment(Struct, frozen=True, array_like=True):
     """One object of a capture: its size in the store and its share of the content."""
@@ -52,6 +54,13 @@ class Entry(Struct, frozen=True, kw_only=True):
     def stored_size(self) -> int:
         return sum(segment.stored_size for segment in self.segments)
 
+    @property
+    def keys(self) -> list[str]:
+        """The keys of every object of this upload."""
+        numbers = range(len(self.segments))
+        keys = [segment_key(self.tenant, self.id, self.upload, number) for number in numbers]
+        return keys if self.marker is None else [*keys, self.marker]
+
     def is_expired(self, now: float) -> bool:
         return self.expires <= now
 
@@ -88,6 +97,8 @@ class Tombstone(Struct, frozen=True, kw_only=True):
     reason: str
     """`expired` or `deleted`."""
     at: float
+    keys: list[str] = []
+    """The objects that go with it: a removal that was cut short is finished from here."""
 
 
 class Quota(Struct, frozen=True):

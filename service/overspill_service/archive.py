@@ -1,0 +1,94 @@
+"""What the service is made of, in one place for its parts: stores, threads, clock, and the index cache."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+
+from overspill_service import index
+from overspill_service.errors import CaptureDamaged
+from overspill_service.frame_map import FrameMap
+from overspill_service.object_keys import segment_key
+from overspill_service.reading import Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from overspill_service.catalog import Catalog, Entry
+    from overspill_service.cpu import Cpu
+    from overspill_service.objects import ObjectStore
+
+INLINE_INDEX: Final = 16 * 1024
+"""The largest packed frame map that lives in the catalog's entry: that of about 1 GB of content."""
+CACHED_FRAMES: Final = 500_000
+"""Frames whose places a process remembers, over all captures: about 32 MB."""
+TAILS_AT_ONCE: Final = 8
+
+
+class Archive:
+    """The object store, the catalog, and the frame maps of captures that were read lately."""
+
+    def __init__(
+        self, store: ObjectStore, catalog: Catalog, cpu: Cpu, *, clock: Callable[[], float], level: int
+    ) -> None:
+        self.store, self.catalog, self.cpu = store, catalog, cpu
+        self.clock, self.level = clock, level
+        self._maps: OrderedDict[tuple[str, str, str], FrameMap] = OrderedDict()
+        self._cached = 0
+
+    async def reader(self, entry: Entry) -> Reader:
+        """A reader of a complete capture. Raises `CaptureDamaged`, `StoreUnavailable`."""
+        name = entry.tenant, entry.id, entry.upload
+        frames = self._maps.get(name)
+        if frames is None:
+            frames = await self._load(entry)
+            self._remember(name, frames)
+        else:
+            self._maps.move_to_end(name)
+        return Reader(self.store, self.cpu, entry, frames)
+
+    async def index_of(self, entry: Entry, number: int) -> index.Index:
+        """The index of one segment, read from the end of its object and held against the entry."""
+        segment = entry.segments[number]
+        key = segment_key(entry.tenant, entry.id, entry.upload, number)
+        found = await self.read_index(key, segment.stored_size)
+        if (found.upload, found.number) != (entry.upload, number) or found.size != segment.size:
+            raise CaptureDamaged(f"segment {number} of {entry.id} is not the one that the catalog knows")
+        return found
+
+    async def read_index(self, key: str, stored_size: int) -> index.Index:
+        """The index at the end of an object of `stored_size` bytes. Raises `CaptureDamaged`."""
+        length = index.TAIL_SIZE
+        try:
+            while True:
+                tail = await self.store.read(key, -length, length)
+                try:
+                    return index.parse(tail, stored_size)
+                except index.NeedMore as more:
+                    length = more.length
+        except KeyError as error:
+            raise CaptureDamaged(f"the object {key} is missing from the object store") from error
+
+    async def _load(self, entry: Entry) -> FrameMap:
+        if entry.index is not None:
+            frames = FrameMap.unpack(entry.index)
+        else:
+            limit = asyncio.Semaphore(TAILS_AT_ONCE)
+
+            async def one(number: int) -> index.Index:
+                async with limit:
+                    return await self.index_of(entry, number)
+
+            found = await asyncio.gather(*map(one, range(len(entry.segments))))
+            frames = FrameMap.of([each.frames for each in found])
+        if frames.size != entry.size:
+            raise CaptureDamaged(f"the index of {entry.id} covers {frames.size} of {entry.size} bytes")
+        return frames
+
+    def _remember(self, name: tuple[str, str, str], frames: FrameMap) -> None:
+        self._maps[name] = frames
+        self._cached += len(frames)
+        while self._cached > CACHED_FRAMES and len(self._maps) > 1:
+            _, oldest = self._maps.popitem(last=False)
+            self._cached -= len(oldest)

@@ -1,0 +1,167 @@
+"""Captures as one tenant sees them: look up, list, extend, remove.
+
+The catalog forgets a capture before its bytes go, so no reader ever finds an entry without its objects;
+the tombstone remembers the objects, so a removal that was cut short is finished later.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from overspill import wire
+
+from overspill_service import object_keys, retention
+from overspill_service.catalog import Entry, Query, Quota, Tombstone, instant
+from overspill_service.errors import CatalogIncomplete, Deleted, Expired, InvalidId, NotFound
+from overspill_service.rebuild import recover
+
+if TYPE_CHECKING:
+    from overspill_service.archive import Archive
+    from overspill_service.tenants import Tenant
+
+MARKER: Final = bytes.fromhex("5d2a4d1800000000")
+"""What an expiry marker holds: an empty skippable frame. Its key says everything."""
+PAGE: Final = 200
+"""Captures removed between two looks at the catalog."""
+
+
+class Captures:
+    """The captures of one tenant; no method can reach another's."""
+
+    def __init__(self, archive: Archive, tenant: Tenant) -> None:
+        self.archive, self.tenant = archive, tenant
+        self._catalog = archive.catalog
+
+    async def get(self, ref: str, session: str | None = None) -> Entry:
+        """The entry of a capture id or of `call:{tool-call id}` (the newest; `session` narrows).
+
+        Raises `NotFound`, `Expired`, `Deleted`, `InvalidId`, and `CatalogIncomplete` where the catalog was
+        lost and cannot tell yet.
+        """
+        if ref.startswith(wire.CALL_PREFIX):
+            return await self._find_call(ref.removeprefix(wire.CALL_PREFIX), session)
+        check_id(ref)
+        found = await self._catalog.get(self.tenant.name, ref)
+        if found is None:
+            found = await self._recover(ref)
+        match found:
+            case Entry() if found.is_expired(self.archive.clock()):
+                raise Expired(ref, instant(found.expires))
+            case Entry() if session in (None, found.session):
+                return found
+            case Tombstone(reason="expired"):
+                raise Expired(ref, instant(found.at))
+            case Tombstone():
+                raise Deleted(f"{ref} was deleted at {instant(found.at):%Y-%m-%dT%H:%M:%SZ}")
+        raise NotFound(f"there is no capture {ref}; GET {wire.Path.CAPTURES} lists those that there are")
+
+    async def find(self, query: Query, *, limit: int, cursor: str | None) -> wire.Listing:
+        """A page of unexpired captures, newest first."""
+        entries, following = await self._catalog.find(
+            self.tenant.name, query, now=self.archive.clock(), limit=limit, cursor=cursor
+        )
+        incomplete = not await self._catalog.is_complete()
+        return wire.Listing(captures=[e.public() for e in entries], cursor=following, incomplete=incomplete)
+
+    async def set_ttl(self, ref: str, ttl: int, session: str | None = None) -> Entry:
+        """Let a capture live `ttl` seconds from now. Raises what `get` raises, and `InvalidParameter`."""
+        entry = await self.get(ref, session)
+        return await self.extend(entry, retention.expiry(self.archive.clock(), ttl, self.tenant.limits))
+
+    async def delete(self, ref: str, session: str | None = None) -> wire.Removed:
+        """Remove a capture, bytes first from sight, then from the store. Raises what `get` raises.
+
+        A deletion that was cut short is finished by asking again.
+        """
+        if not ref.startswith(wire.CALL_PREFIX):
+            check_id(ref)
+            found = await self._catalog.get(self.tenant.name, ref)
+            if isinstance(found, Tombstone) and found.reason == "deleted":
+                await self.archive.store.delete(found.keys)
+                return wire.Removed(captures=0, stored_size=0)
+        entry = await self.get(ref, session)
+        return await self.bury(entry, "deleted")
+
+    async def delete_session(self, session: str) -> wire.Removed:
+        """Remove every capture of a session."""
+        captures = stored_size = 0
+        while True:
+            entries, _ = await self._catalog.find(
+                self.tenant.name, Query(session=session), now=self.archive.clock(), limit=PAGE
+            )
+            for entry in entries:
+                removed = await self.bury(entry, "deleted")
+                captures, stored_size = captures + removed.captures, stored_size + removed.stored_size
+            if not entries:
+                return wire.Removed(captures=captures, stored_size=stored_size)
+
+    async def bury(self, entry: Entry, reason: str) -> wire.Removed:
+        """Put a tombstone in the entry's place, then delete its objects."""
+        at = entry.expires if reason == "expired" else self.archive.clock()
+        tombstone = Tombstone(id=entry.id, reason=reason, at=at, keys=entry.keys)
+        was_there = await self._catalog.remove(entry, tombstone, keep=retention.TOMBSTONE_TTL)
+        await self.archive.store.delete(entry.keys)
+        return wire.Removed(captures=int(was_there), stored_size=entry.stored_size if was_there else 0)
+
+    async def usage(self) -> wire.Usage:
+        totals = await self._catalog.totals(self.tenant.name)
+        limits = self.tenant.limits
+        return wire.Usage(
+            tenant=self.tenant.name,
+            captures=totals.captures,
+            size=totals.size,
+            stored_size=totals.stored_size,
+            oldest=None if totals.oldest is None else instant(totals.oldest),
+            max_capture_size=limits.max_capture_size,
+            max_stored_size=limits.max_stored_size,
+            max_captures=limits.max_captures,
+            default_ttl=limits.default_ttl,
+            max_ttl=limits.max_ttl,
+        )
+
+    async def extend(self, entry: Entry, expires: float) -> Entry:
+        """Move the expiry, first in the object store, then in the catalog. Raises `NotFound`."""
+        marker = object_keys.marker_key(entry.tenant, entry.id, entry.upload, expires)
+        await self.archive.store.put(marker, [MARKER])
+        if not await self._catalog.amend(entry, expires=expires, marker=marker):
+            await self.archive.store.delete([marker])
+            raise NotFound(f"{entry.id} was removed meanwhile")
+        if entry.marker not in (None, marker):
+            await self.archive.store.delete([entry.marker])
+        return msgspec.structs.replace(entry, expires=expires, marker=marker)
+
+    async def _find_call(self, call_id: str, session: str | None) -> Entry:
+        entries, _ = await self._catalog.find(
+            self.tenant.name, Query(call_id=call_id, session=session), now=self.archive.clock(), limit=1
+        )
+        if entries:
+            return entries[0]
+        await self._require_complete()
+        raise NotFound(
+            f"no capture of the tool call {call_id[:100]!r} is kept; it never was, or it expired or was deleted"
+        )
+
+    async def _recover(self, capture: str) -> Entry | None:
+        """The capture out of the object store, where the catalog was lost and not rebuilt yet."""
+        if await self._catalog.is_complete():
+            return None
+        entry = await recover(self.archive, self.tenant.name, capture)
+        if entry is None or entry.is_expired(self.archive.clock()):
+            return entry
+        return await self._catalog.commit(entry, Quota())
+
+    async def _require_complete(self) -> None:
+        if not await self._catalog.is_complete():
+            raise CatalogIncomplete(
+                "the catalog is being rebuilt from the object store; ask by capture id, or again in a moment"
+            )
+
+
+def check_id(capture: str) -> None:
+    """Raise `InvalidId` where this cannot be a capture id."""
+    if not wire.CAPTURE_ID.fullmatch(capture):
+        raise InvalidId(
+            f"{capture[:100]!r} is no capture id: cap_ and 20 characters of a-z and 2-7, as the notice gives it, "
+            f"or {wire.CALL_PREFIX} and a tool-call id"
+        )

@@ -1,0 +1,46 @@
+"""Threads for work that would hold up the event loop: compression, decompression, hashing, search.
+
+The libraries that do this work release the GIL, so as many threads as cores keep every core busy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Cpu:
+    def __init__(self, threads: int | None = None) -> None:
+        self.threads = threads or max(2, os.cpu_count() or 2)
+        self._executor = ThreadPoolExecutor(self.threads, thread_name_prefix="cpu")
+
+    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The result of `work`, done in a thread. A cancelled caller does not wait for it."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._executor, lambda: work(*args, **kwargs))
+
+    def close(self) -> None:
+        self._executor.shutdown(wait=True, cancel_futures=True)
+
+
+async def ahead(items: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
+    """The same items, with the next one already under way while the caller works on the last."""
+
+    pending = asyncio.ensure_future(anext(items, None))
+    try:
+        while (item := await pending) is not None:
+            pending = asyncio.ensure_future(anext(items, None))
+            yield item
+    finally:
+        if not pending.done():
+            pending.cancel()
+            await asyncio.wait([pending])
+        await items.aclose()

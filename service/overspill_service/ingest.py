@@ -1,0 +1,97 @@
+"""One body on its way to frames: decoded, hashed, measured, cut and compressed. CPU work only.
+
+The caller moves it along in a thread, one bounded step at a time, so that no body, however it was
+compressed, holds a thread or memory for long.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Final
+
+from overspill_service.errors import CaptureTooLarge, DigestMismatch
+from overspill_service.frames import Frame, FrameWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from overspill_service.decoding import BodyDecoder
+
+STEP: Final = 4 * 2**20
+"""Decoded bytes that one step takes on."""
+HEAD: Final = 8 * 1024
+"""Bytes of the beginning that are kept, to tell what kind of content it is."""
+
+Framed = tuple[Frame, bytes]
+
+
+class Ingest:
+    """Counts and frames what `take` is given; `is_dry` only hashes (the content is stored already)."""
+
+    def __init__(
+        self, decoder: BodyDecoder, *, is_encoded: bool, level: int, limit: int, is_dry: bool = False
+    ) -> None:
+        self._decoder, self._limit, self._is_dry = decoder, limit, is_dry
+        self._writer = FrameWriter(level)
+        self._content, self._encoded = hashlib.sha256(), hashlib.sha256()
+        self._is_encoded = is_encoded
+        self.size = 0
+        self.head = b""
+        self.ends_in_newline = False
+
+    @property
+    def sha256(self) -> bytes:
+        """The digest of the content taken so far."""
+        return self._content.digest()
+
+    def take(self, chunks: Iterable[bytes], *, is_last: bool) -> Iterator[tuple[list[Framed], bool]]:
+        """Steps of work: the frames that each has finished, and whether another step follows.
+
+        Raises `CaptureTooLarge` and `DamagedEncoding`.
+        """
+        frames: list[Framed] = []
+        done = 0
+        for piece in self._pieces(chunks, is_last=is_last):
+            frames += self._take(piece)
+            done += len(piece)
+            if done >= STEP:
+                yield frames, True
+                frames, done = [], 0
+        if is_last and not self._is_dry:
+            frames += self._writer.finish()
+        yield frames, False
+
+    def verify(self, digest: bytes | None) -> None:
+        """Hold the content against the digest that the client announced.
+
+        RFC 9530 digests the representation, so for an encoded body that of the encoded bytes is right too.
+        Raises `DigestMismatch`.
+        """
+        if digest is None or digest == self.sha256:
+            return
+        if self._is_encoded and digest == self._encoded.digest():
+            return
+        raise DigestMismatch(
+            f"the content of {self.size} bytes has SHA-256 {self.sha256.hex()}, announced was {digest.hex()}; "
+            "nothing was stored: send it again"
+        )
+
+    def _pieces(self, chunks: Iterable[bytes], *, is_last: bool) -> Iterator[bytes]:
+        for chunk in chunks:
+            if self._is_encoded:
+                self._encoded.update(chunk)
+            yield from self._decoder.feed(chunk)
+        if is_last:
+            self._decoder.finish()
+
+    def _take(self, piece: bytes) -> list[Framed]:
+        if not piece:
+            return []
+        self.size += len(piece)
+        if self.size > self._limit:
+            raise CaptureTooLarge(self._limit)
+        if len(self.head) < HEAD:
+            self.head += piece[: HEAD - len(self.head)]
+        self.ends_in_newline = piece.endswith(b"\n")
+        self._content.update(piece)
+        return [] if self._is_dry else self._writer.write(piece)

@@ -1,0 +1,157 @@
+"""What operators see at /metrics. Labels are bounded: never a session, call or capture id.
+
+With several workers the figures of all processes are added up: `prometheus_client` keeps them in files
+under `PROMETHEUS_MULTIPROC_DIR`, which the supervisor sets before a worker starts.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import time
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from overspill.wire import Observation
+
+    from overspill_service.catalog import Entry
+
+MULTIPROCESS: Final = "PROMETHEUS_MULTIPROC_DIR"
+OTHER: Final = "other"
+MOST_TOOLS: Final = 200
+MOST_TENANTS: Final = 1000
+SIZES: Final = tuple(float(4**power) for power in range(5, 18))
+"""Bucket bounds in bytes: 1 KiB to 16 GiB."""
+SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+T = TypeVar("T")
+
+
+class Bounded:
+    """The first `most` values of a label as they are, all others as `other`."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._seen: set[str] = set()
+
+    def __call__(self, value: str) -> str:
+        if value not in self._seen:
+            if len(self._seen) >= self._most:
+                return OTHER
+            self._seen.add(value)
+        return value
+
+
+class Metrics:
+    """The service's counters and histograms, on a registry of their own."""
+
+    def __init__(self) -> None:
+        self._registry = registry = CollectorRegistry()
+        self._tool, self._tenant = Bounded(MOST_TOOLS), Bounded(MOST_TENANTS)
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(name, text, labels, namespace="overspill", registry=registry)
+
+        def histogram(name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+            return Histogram(name, text, labels, namespace="overspill", buckets=buckets, registry=registry)
+
+        self._outputs = counter("tool_outputs", "Tool outputs seen by clients.", "tenant", "tool", "outcome")
+        self._before = counter("tool_output_bytes", "Bytes of tool outputs, as the tools gave them.", "tenant", "tool", "outcome")
+        self._after = counter(
+            "tool_output_kept_bytes", "Bytes of tool outputs that entered a conversation.", "tenant", "tool", "outcome"
+        )
+        self._captures = counter("captures", "Captures by result.", "tenant", "tool", "result")
+        self._raw = counter("capture_bytes", "Bytes of content of new captures.", "tenant", "tool")
+        self._stored = counter("capture_stored_bytes", "Bytes stored for new captures.", "tenant", "tool")
+        self._sizes = histogram("capture_size_bytes", "Sizes of new captures.", SIZES, "tenant")
+        self._reads = counter("reads", "Reads of captures by mode.", "tenant", "mode")
+        self._read_bytes = counter("read_bytes", "Bytes of answers to reads.", "tenant", "mode")
+        self._requests = counter("http_requests", "Requests by route and status.", "route", "method", "status")
+        self._request_seconds = histogram("http_request_seconds", "Time to answer.", SECONDS, "route", "method")
+        self._operations = counter("backend_operations", "Operations of the back ends.", "backend", "operation", "result")
+        self._operation_seconds = histogram("backend_operation_seconds", "Time of back-end operations.", SECONDS, "backend", "operation")
+        self._problems = counter("problems", "Problems answered, by code.", "code")
+        self._swept = counter("swept_captures", "Captures removed by sweeps.")
+        self._sweeps = counter("sweeps", "Sweeps by result.", "result")
+        self.uploads = Gauge(
+            "uploads_in_progress", "Uploads in progress.", namespace="overspill", registry=registry,
+            multiprocess_mode="livesum",
+        )
+
+    def observation(self, tenant: str, seen: Observation) -> None:
+        """Count tool outputs that a client reports."""
+        labels = self._tenant(tenant), self._tool(seen.tool), seen.outcome.value
+        self._outputs.labels(*labels).inc(seen.count)
+        self._before.labels(*labels).inc(seen.bytes_before)
+        self._after.labels(*labels).inc(seen.bytes_after)
+
+    def capture(self, entry: Entry, *, is_new: bool) -> None:
+        """Count a stored capture, or the repetition of one."""
+        tenant, tool = self._tenant(entry.tenant), self._tool(entry.tool)
+        self._captures.labels(tenant, tool, "created" if is_new else "repeated").inc()
+        if is_new:
+            self._raw.labels(tenant, tool).inc(entry.size)
+            self._stored.labels(tenant, tool).inc(entry.stored_size)
+            self._sizes.labels(tenant).observe(entry.size)
+
+    def read(self, tenant: str, mode: str, size: int) -> None:
+        """Count one read and the bytes of its answer."""
+        self._reads.labels(self._tenant(tenant), mode).inc()
+        self._read_bytes.labels(self._tenant(tenant), mode).inc(size)
+
+    def request(self, route: str, method: str, status: int, seconds: float) -> None:
+        self._requests.labels(route, method, str(status)).inc()
+        self._request_seconds.labels(route, method).observe(seconds)
+
+    def problem(self, code: str) -> None:
+        self._problems.labels(code).inc()
+
+    def sweep(self, removed: int, *, is_done: bool) -> None:
+        self._sweeps.labels("done" if is_done else "failed").inc()
+        self._swept.inc(removed)
+
+    def operation(self, backend: str, name: str, result: str, seconds: float) -> None:
+        self._operations.labels(backend, name, result).inc()
+        self._operation_seconds.labels(backend, name).observe(seconds)
+
+    def exposition(self) -> bytes:
+        """The figures of this service, of all its workers, in Prometheus' text format."""
+        if os.environ.get(MULTIPROCESS):
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+            return generate_latest(registry)
+        return generate_latest(self._registry)
+
+
+class Metered:
+    """A back end of the same shape whose every awaited operation is counted and timed."""
+
+    def __init__(self, inner: object, backend: str, metrics: Metrics) -> None:
+        self._inner, self._backend, self._metrics = inner, backend, metrics
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        if inspect.iscoroutinefunction(found):
+            found = self._timed(name, found)
+        setattr(self, name, found)
+        return found
+
+    def _timed(self, name: str, method: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[T]]:
+        @wraps(method)
+        async def timed(*args: Any, **kwargs: Any) -> T:
+            start = time.perf_counter()
+            result = "failed"
+            try:
+                answer = await method(*args, **kwargs)
+                result = "done"
+                return answer
+            finally:
+                self._metrics.operation(self._backend, name, result, time.perf_counter() - start)
+
+        return timed

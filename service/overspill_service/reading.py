@@ -1,0 +1,114 @@
+"""The content of one capture: stored bytes fetched in windows, decoded in threads, always one step ahead.
+
+Bytes fetched are proportional to what is asked for: a small read is one request for one frame.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from overspill_service.cpu import ahead
+from overspill_service.errors import CaptureDamaged
+from overspill_service.frames import decode_frame
+from overspill_service.object_keys import segment_key
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterator
+
+    from overspill_service.catalog import Entry
+    from overspill_service.cpu import Cpu
+    from overspill_service.frame_map import FrameMap, Span
+    from overspill_service.objects import ObjectStore
+
+FIRST_WINDOW: Final = 256 * 1024
+LARGEST_WINDOW: Final = 4 * 2**20
+"""Stored bytes fetched by one request: small at first, since most reads end early, then doubling."""
+BATCH: Final = 4
+"""Frames decoded by one thread at a go: about 2 MiB of content."""
+
+
+class Chunk(Struct, frozen=True):
+    """A decoded frame and its number."""
+
+    frame: int
+    data: bytes
+
+
+class Reader:
+    """Reads one complete capture. Raises `CaptureDamaged` rather than ever giving a wrong byte."""
+
+    def __init__(self, store: ObjectStore, cpu: Cpu, entry: Entry, frames: FrameMap) -> None:
+        self._store, self._cpu = store, cpu
+        self.entry, self.frames = entry, frames
+
+    async def stored(
+        self, frames: range, *, is_reversed: bool = False
+    ) -> AsyncGenerator[tuple[range, bytes], None]:
+        """The stored bytes of these frames, in windows of whole frames."""
+        for span in self._windows(frames, is_reversed=is_reversed):
+            yield span.frames, await self._fetch(span)
+
+    async def chunks(self, frames: range, *, is_reversed: bool = False) -> AsyncGenerator[list[Chunk], None]:
+        """These frames decoded, in batches; from the last to the first where `is_reversed`."""
+        async with aclosing(ahead(self._decoded(frames, is_reversed=is_reversed))) as batches:
+            async for batch in batches:
+                yield batch
+
+    async def content(self, start: int, stop: int) -> AsyncGenerator[bytes, None]:
+        """The bytes of the content from `start` up to `stop`."""
+        async with aclosing(self.chunks(self.frames.frames_of_bytes(start, stop))) as batches:
+            async for batch in batches:
+                for chunk in batch:
+                    first = self.frames.raw_start(chunk.frame)
+                    low, high = max(start - first, 0), min(stop - first, len(chunk.data))
+                    yield chunk.data if (low, high) == (0, len(chunk.data)) else chunk.data[low:high]
+
+    async def _decoded(
+        self, frames: range, *, is_reversed: bool
+    ) -> AsyncGenerator[list[Chunk], None]:
+        async with aclosing(ahead(self.stored(frames, is_reversed=is_reversed))) as windows:
+            async for numbers, data in windows:
+                for batch in batches_of(numbers, is_reversed=is_reversed):
+                    yield await self._cpu.run(self._decode, data, numbers, batch)
+
+    def _decode(self, data: bytes, numbers: range, batch: range) -> list[Chunk]:
+        """The frames of `batch` (in its order) out of a window that holds the frames `numbers`."""
+        view, chunks = memoryview(data), []
+        ends = list(accumulate(self.frames[number].stored_size for number in numbers))
+        for number in batch:
+            frame, stop = self.frames[number], ends[number - numbers.start]
+            chunks.append(Chunk(number, decode_frame(view[stop - frame.stored_size : stop], frame)))
+        return chunks
+
+    def _windows(self, frames: range, *, is_reversed: bool) -> Iterator[Span]:
+        """Requests that cover the frames: whole frames of one segment each, small ones first."""
+        size, first = FIRST_WINDOW, 0
+        ordered = frames[::-1] if is_reversed else frames
+        while first < len(ordered):
+            last, stored = first, 0
+            while last < len(ordered) and (last == first or stored < size):
+                stored += self.frames[ordered[last]].stored_size
+                last += 1
+            part = ordered[first:last]
+            spans = self.frames.spans(part[::-1] if is_reversed else part)
+            yield from spans[::-1] if is_reversed else spans
+            first, size = last, min(2 * size, LARGEST_WINDOW)
+
+    async def _fetch(self, span: Span) -> bytes:
+        entry = self.entry
+        key = segment_key(entry.tenant, entry.id, entry.upload, span.segment)
+        try:
+            return await self._store.read(key, span.start, span.length)
+        except KeyError as error:
+            raise CaptureDamaged(f"segment {span.segment} of {entry.id} is missing from the object store") from error
+
+
+def batches_of(frames: range, *, is_reversed: bool) -> Iterator[range]:
+    """The frames in runs of `BATCH`; each run, and the frames in it, backwards where `is_reversed`."""
+    ordered = frames[::-1] if is_reversed else frames
+    for start in range(0, len(ordered), BATCH):
+        yield ordered[start : start + BATCH]

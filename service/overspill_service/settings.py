@@ -1,0 +1,171 @@
+"""Settings: read once at start from flags, environment and file, frozen, and refused by name when wrong.
+
+A flag wins over the environment (`OVERSPILL_` + the name in capitals), which wins over the file (TOML,
+`--config` or `OVERSPILL_CONFIG`), which wins over the default.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import sys
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+
+import msgspec
+from msgspec import Meta, Struct, field
+from overspill.wire import DEFAULT_TTL
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PREFIX = "OVERSPILL_"
+CLIENT_NAMES = frozenset({"OVERSPILL_URL", "OVERSPILL_KEY", "OVERSPILL_SESSION", "OVERSPILL_SPOOL"})
+
+Positive = Annotated[int, Meta(ge=1)]
+Natural = Annotated[int, Meta(ge=0)]
+Seconds = Annotated[float, Meta(gt=0)]
+
+
+class SettingError(Exception):
+    """A setting that cannot be used; the message names it and where it came from."""
+
+
+def data_directory() -> Path:
+    """Where the embedded back ends live when nobody says: the user's data directory."""
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "overspill"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "overspill"
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "overspill"
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    listen: Annotated[str, Meta(description="HOST:PORT to listen on; port 0 picks a free one")] = "127.0.0.1:8750"
+    store: Annotated[
+        str, Meta(description="object store: s3://bucket/prefix?endpoint=…, file:///dir or memory:")
+    ] = ""
+    catalog: Annotated[str, Meta(description="catalog: redis://…, rediss://…, redis+sentinel://…, redis+cluster://…, sqlite:///file")] = ""
+    data: Annotated[Path, Meta(description="directory of the embedded store and catalog")] = field(
+        default_factory=data_directory
+    )
+    workers: Annotated[int, Meta(ge=1, le=256, description="processes that share the port")] = 1
+    tenants: Annotated[Path | None, Meta(description="TOML file of tenants and key hashes")] = None
+    anonymous: Annotated[
+        bool, Meta(description="serve without keys on other than loopback, as one tenant (everyone sees everything)")
+    ] = False
+    key_secret: Annotated[str, Meta(description="secret that keys are hashed with; the same on every replica")] = ""
+    private_metrics: Annotated[bool, Meta(description="/metrics needs a key with scope admin")] = False
+    level: Annotated[int, Meta(ge=1, le=19, description="zstd level of stored frames")] = 3
+    max_capture_size: Annotated[int, Meta(ge=1, description="bytes of one capture, at most")] = 10 * 2**30
+    max_stored_size: Annotated[int, Meta(ge=0, description="stored bytes of a tenant, at most (0: no limit)")] = 0
+    max_captures: Annotated[int, Meta(ge=0, description="captures of a tenant, at most (0: no limit)")] = 0
+    default_ttl: Annotated[int, Meta(ge=1, description="retention in seconds where the client names none")] = DEFAULT_TTL
+    max_ttl: Annotated[int, Meta(ge=1, description="longest retention in seconds")] = 90 * 24 * 3600
+    max_uploads: Annotated[int, Meta(ge=1, description="uploads at once in one process")] = 64
+    answer_lines: Annotated[int, Meta(ge=1, description="lines of one bounded read, at most")] = 1000
+    answer_bytes: Annotated[int, Meta(ge=256, description="bytes of one bounded read, at most")] = 64 * 1024
+    scan_seconds: Annotated[float, Meta(gt=0, description="seconds that one grep or summary may scan")] = 10.0
+    idle_timeout: Annotated[float, Meta(gt=0, description="seconds to wait for the next bytes of an upload")] = 60.0
+    sweep_interval: Annotated[float, Meta(ge=0, description="seconds between sweeps (0: never)")] = 300.0
+    orphan_age: Annotated[float, Meta(ge=0, description="seconds after which an unfinished upload is an orphan")] = 24 * 3600.0
+    grace: Annotated[float, Meta(ge=0, description="seconds that a stop waits for requests in flight")] = 30.0
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], Meta(description="least level that is logged")
+    ] = "info"
+    log_format: Annotated[Literal["text", "json"], Meta(description="text for people, json for machines")] = "text"
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port of `listen`."""
+        return parse_address(self.listen)
+
+    @property
+    def is_loopback(self) -> bool:
+        host = self.address[0]
+        if host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def store_url(self) -> str:
+        return self.store or (self.data.absolute() / "objects").as_uri()
+
+    @property
+    def catalog_url(self) -> str:
+        return self.catalog or "sqlite://" + str(self.data.absolute() / "catalog.sqlite3")
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """Host and port of `HOST:PORT` or `[IPv6]:PORT`. Raises `ValueError`."""
+    host, colon, port = text.rpartition(":")
+    if not (colon and host and port.isascii() and port.isdigit() and int(port) < 2**16):
+        raise ValueError(f"{text!r} is not HOST:PORT")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def load(flags: Mapping[str, str], environ: Mapping[str, str]) -> Settings:
+    """The settings in force. Raises `SettingError`, naming the first wrong one and its source."""
+    config = flags.get("config") or environ.get(PREFIX + "CONFIG")
+    known = frozenset(Settings.__struct_fields__)
+    values: dict[str, tuple[Any, str]] = {}
+    for name, value in (_read_file(Path(config)) if config else {}).items():
+        if name not in known:
+            raise SettingError(f"{name} in {config} is no setting; settings are {', '.join(sorted(known))}")
+        values[name] = value, f"{name} in {config}"
+    for variable, text in environ.items():
+        if variable.startswith(PREFIX) and variable not in CLIENT_NAMES and variable != PREFIX + "CONFIG" and text:
+            values[_environment_name(variable, known)] = text, variable
+    for name, text in flags.items():
+        if name in known:
+            values[name] = text, "--" + name.replace("_", "-")
+    return _build(values)
+
+
+def _environment_name(variable: str, known: frozenset[str]) -> str:
+    name = variable.removeprefix(PREFIX).lower()
+    if name not in known:
+        raise SettingError(
+            f"{variable} is no setting; settings are {', '.join(PREFIX + each.upper() for each in sorted(known))}"
+        )
+    return name
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingError(f"the settings file {path} cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingError(f"the settings file {path} is not TOML: {error}") from error
+
+
+def _build(values: Mapping[str, tuple[Any, str]]) -> Settings:
+    hints = get_type_hints(Settings, include_extras=True)
+    ready = {name: _convert(value, hints[name], source) for name, (value, source) in values.items()}
+    settings = Settings(**ready)
+    listen_source = values["listen"][1] if "listen" in values else "listen"
+    try:
+        parse_address(settings.listen)
+    except ValueError as error:
+        raise SettingError(f"{listen_source}: {error}, such as 127.0.0.1:8750") from error
+    if settings.default_ttl > settings.max_ttl:
+        raise SettingError(f"default_ttl ({settings.default_ttl}) is longer than max_ttl ({settings.max_ttl})")
+    return settings
+
+
+def _convert(value: Any, hint: Any, source: str) -> Any:
+    if isinstance(value, str) and _is_path(hint):
+        return Path(value).expanduser()
+    try:
+        return msgspec.convert(value, hint, strict=False)
+    except msgspec.ValidationError as error:
+        raise SettingError(f"{source}={value}: {error}") from error
+
+
+def _is_path(hint: Any) -> bool:
+    return "Path" in str(hint)

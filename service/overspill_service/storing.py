@@ -1,0 +1,168 @@
+"""Storing a capture: the order of steps that makes it durable before it is acknowledged.
+
+    bytes ──► segments in the object store ──► last segment: the commit ──► catalog ──► acknowledged
+
+A step that fails before the catalog is asked takes its objects away again. Once the catalog was asked,
+its answer may be lost while its deed is done, so the objects stay: the sweep finds out whose they are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+from overspill.wire import State
+
+from overspill_service import object_keys, retention
+from overspill_service.archive import INLINE_INDEX
+from overspill_service.captures import check_id
+from overspill_service.catalog import Entry, Quota
+from overspill_service.decoding import BodyDecoder
+from overspill_service.errors import CatalogUnavailable, IdConflict, QuotaExceeded
+from overspill_service.ingest import Ingest
+from overspill_service.kind import detect
+from overspill_service.rebuild import encode_entry
+from overspill_service.uploading import Upload
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from overspill_service.captures import Captures
+
+DEFAULT_TYPE = "text/plain; charset=utf-8"
+
+
+class Facts(Struct, frozen=True, kw_only=True):
+    """What the client says of a capture."""
+
+    session: str = ""
+    call_id: str = ""
+    tool: str = ""
+    status: str = ""
+    content_type: str = ""
+    labels: dict[str, str] = {}
+    ttl: int | None = None
+
+
+class Body(Struct, frozen=True):
+    """An uploaded body as it comes: its bytes, their `Content-Encoding`, the SHA-256 announced for it."""
+
+    chunks: AsyncIterator[bytes]
+    encoding: str | None = None
+    digest: bytes | None = None
+
+
+async def put(captures: Captures, capture: str, facts: Facts, body: Body) -> tuple[Entry, bool]:
+    """Store a body under an id; the entry, and whether it is new.
+
+    The same content under the same id is stored once, however often and wherever it is sent. Raises
+    `IdConflict` for another content, `DigestMismatch`, `CaptureTooLarge`, `DamagedEncoding`,
+    `QuotaExceeded`, `InvalidId`, and `InvalidParameter` for a TTL outside the tenant's bounds.
+    """
+    check_id(capture)
+    expires = retention.expiry(captures.archive.clock(), facts.ttl, captures.tenant.limits)
+    held = await _held(captures, capture)
+    if held is not None:
+        return await _repeat(captures, held, body, expires), False
+    upload = Upload(
+        captures.archive.store, captures.archive.cpu, captures.tenant.name, capture, object_keys.new_upload()
+    )
+    ingest = _ingest(captures, body)
+    try:
+        await upload.fill(ingest, body.chunks)
+        ingest.verify(body.digest)
+        draft = _draft(captures, upload, ingest, facts, expires)
+        await upload.seal(encode_entry(draft))
+    except BaseException:
+        await upload.discard()
+        raise
+    return await _commit(captures, upload, draft)
+
+
+async def _held(captures: Captures, capture: str) -> Entry | None:
+    """The entry that holds this id, if its time has not come; an expired one is cleared away."""
+    found = await captures.archive.catalog.get(captures.tenant.name, capture)
+    if not isinstance(found, Entry):
+        return None
+    if not found.is_expired(captures.archive.clock()):
+        return found
+    await captures.bury(found, "expired")
+    return None
+
+
+async def _repeat(captures: Captures, held: Entry, body: Body, expires: float) -> Entry:
+    """Answer a body for an id that is taken: read to its end and compared, but not stored again."""
+    archive = captures.archive
+    ingest = _ingest(captures, body, is_dry=True)
+    await Upload(archive.store, archive.cpu, held.tenant, held.id, held.upload).fill(ingest, body.chunks)
+    ingest.verify(body.digest)
+    _require_same(held, ingest.sha256)
+    if retention.is_worth_renewing(archive.clock(), held.expires, expires):
+        return await captures.extend(held, expires)
+    found = await archive.catalog.get(held.tenant, held.id)
+    if not isinstance(found, Entry):
+        raise CatalogUnavailable(f"{held.id} was removed while it was being sent again; send it once more")
+    return found
+
+
+async def _commit(captures: Captures, upload: Upload, draft: Entry) -> tuple[Entry, bool]:
+    limits = captures.tenant.limits
+    packed = upload.frame_map().pack()
+    entry = msgspec.structs.replace(
+        draft, segments=upload.segments, index=packed if len(packed) <= INLINE_INDEX else None
+    )
+    try:
+        winner = await captures.archive.catalog.commit(
+            entry, Quota(stored_size=limits.max_stored_size, captures=limits.max_captures)
+        )
+    except QuotaExceeded:
+        await upload.discard()
+        raise
+    if winner.upload == entry.upload:
+        return winner, True
+    await upload.discard()
+    _require_same(winner, entry.sha256)
+    return winner, False
+
+
+def _ingest(captures: Captures, body: Body, *, is_dry: bool = False) -> Ingest:
+    return Ingest(
+        BodyDecoder.of(body.encoding),
+        is_encoded=body.encoding is not None,
+        level=captures.archive.level,
+        limit=captures.tenant.limits.max_capture_size,
+        is_dry=is_dry,
+    )
+
+
+def _draft(captures: Captures, upload: Upload, ingest: Ingest, facts: Facts, expires: float) -> Entry:
+    """The entry as the last segment holds it: all but where the bytes lie, which the segments tell."""
+    unfinished = int(ingest.size > 0 and not ingest.ends_in_newline)
+    return Entry(
+        tenant=captures.tenant.name,
+        id=upload.capture,
+        upload=upload.name,
+        state=State.COMPLETE,
+        size=ingest.size,
+        lines=upload.newlines + unfinished,
+        sha256=ingest.sha256,
+        content_type=facts.content_type or DEFAULT_TYPE,
+        kind=detect(ingest.head, facts.content_type or None),
+        tool=facts.tool,
+        session=facts.session,
+        call_id=facts.call_id,
+        status=facts.status,
+        labels=facts.labels,
+        created=captures.archive.clock(),
+        expires=expires,
+        segments=[],
+    )
+
+
+def _require_same(held: Entry, sha256: bytes) -> None:
+    if held.sha256 != sha256:
+        raise IdConflict(
+            f"{held.id} holds another content (SHA-256 {held.sha256.hex()}); the id is derived from the content, "
+            "so this one was computed wrongly"
+        )

@@ -1,0 +1,115 @@
+"""Tenants, their limits, and the keys that stand for them.
+
+A key is `ovs_` and 32 base32 characters (160 random bits). Only its keyed BLAKE2b hash is ever stored.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import secrets
+import tomllib
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+from msgspec import Meta, Struct
+from overspill.wire import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+KEY_PREFIX: Final = "ovs_"
+KEY_PATTERN: Final = re.compile(r"ovs_[a-z2-7]{32}")
+TENANT_PATTERN: Final = r"^[a-z0-9][a-z0-9-]{0,62}$"
+DEFAULT_TENANT: Final = "default"
+ALL_SCOPES: Final = frozenset(Scope)
+
+TenantName = Annotated[str, Meta(pattern=TENANT_PATTERN)]
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """What one tenant may use. Sizes in bytes, times in seconds; 0 is no limit on a total."""
+
+    max_capture_size: int
+    max_stored_size: int
+    max_captures: int
+    default_ttl: int
+    max_ttl: int
+    min_ttl: int = 1
+
+
+class Tenant(Struct, frozen=True, kw_only=True):
+    name: str
+    limits: Limits
+
+
+class Principal(Struct, frozen=True, kw_only=True):
+    """Who asks: a tenant, and what the key allows."""
+
+    tenant: Tenant
+    scopes: frozenset[Scope]
+
+
+class FileKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A key in the tenants' file."""
+
+    hash: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+    scopes: list[Scope]
+    name: str = ""
+    expires: float | None = None
+
+
+class FileTenant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A tenant in the tenants' file; a limit that is not given is the service's default."""
+
+    name: TenantName
+    keys: list[FileKey] = []
+    max_capture_size: Annotated[int, Meta(ge=1)] | None = None
+    max_stored_size: Annotated[int, Meta(ge=0)] | None = None
+    max_captures: Annotated[int, Meta(ge=0)] | None = None
+    default_ttl: Annotated[int, Meta(ge=1)] | None = None
+    max_ttl: Annotated[int, Meta(ge=1)] | None = None
+    min_ttl: Annotated[int, Meta(ge=1)] | None = None
+
+    def limits(self, defaults: Limits) -> Limits:
+        given = {name: getattr(self, name) for name in Limits.__struct_fields__}
+        return msgspec.structs.replace(defaults, **{name: value for name, value in given.items() if value is not None})
+
+
+class TenantsFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    tenants: list[FileTenant] = []
+
+
+def read_tenants(path: Path) -> list[FileTenant]:
+    """The tenants of a TOML file. Raises `ValueError`, saying what is wrong where."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        tenants = msgspec.convert(document, TenantsFile).tenants
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
+        raise ValueError(f"{path}: {error}") from error
+    _refuse_twice(path, "tenant", [tenant.name for tenant in tenants])
+    _refuse_twice(path, "key hash", [key.hash for tenant in tenants for key in tenant.keys])
+    return tenants
+
+
+def _refuse_twice(path: Path, what: str, values: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for value in values:
+        if value in seen:
+            raise ValueError(f"{path}: the {what} {value} stands there twice")
+        seen.add(value)
+
+
+def new_key() -> str:
+    """A fresh key: the only moment when it is known."""
+    return KEY_PREFIX + base64.b32encode(secrets.token_bytes(20)).decode().lower()
+
+
+def hash_key(key: str, secret: str = "") -> str:
+    """The stored form of a key: BLAKE2b-256 keyed with the service's secret, in hex."""
+    pepper = hashlib.sha256(secret.encode()).digest() if secret else b""
+    return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=32, key=pepper, person=b"overspill-key").hexdigest()

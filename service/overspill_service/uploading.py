@@ -1,0 +1,137 @@
+"""One upload: a body becomes segments in the object store, with flat memory.
+
+While one segment is being stored the next is being compressed; no more than two are ever in memory. An
+upload that fails or is cancelled takes its segments away again; what a crash leaves behind is an orphan.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from overspill_service.catalog import Segment
+from overspill_service.errors import StoreUnavailable
+from overspill_service.frame_map import FrameMap
+from overspill_service.index import Index, trailer
+from overspill_service.object_keys import segment_key
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from overspill_service.cpu import Cpu
+    from overspill_service.frames import Frame
+    from overspill_service.ingest import Framed, Ingest
+    from overspill_service.objects import ObjectStore
+
+SEGMENT_SIZE: Final = 16 * 2**20
+"""Stored bytes after which a segment is closed and another begun."""
+GULP: Final = 512 * 1024
+"""Bytes of body that are gathered before a thread is troubled with them."""
+CLEANUP_SECONDS: Final = 10.0
+
+log = logging.getLogger(__name__)
+
+
+class Upload:
+    """Segments of one capture under `{tenant}/{capture}/{upload}`; used once, by one task."""
+
+    def __init__(self, store: ObjectStore, cpu: Cpu, tenant: str, capture: str, upload: str) -> None:
+        self._store, self._cpu = store, cpu
+        self.tenant, self.capture, self.name = tenant, capture, upload
+        self._frames: list[Framed] = []
+        self._stored = 0
+        self._size = 0
+        self._newlines = 0
+        self._sealed: list[list[Frame]] = []
+        self._putting: asyncio.Task[None] | None = None
+        self.segments: list[Segment] = []
+
+    @property
+    def keys(self) -> list[str]:
+        return [self._key(number) for number in range(len(self.segments))]
+
+    @property
+    def newlines(self) -> int:
+        return self._newlines + sum(frame.newlines for frame, _ in self._frames)
+
+    def frame_map(self) -> FrameMap:
+        return FrameMap.of(self._sealed)
+
+    async def fill(self, ingest: Ingest, body: AsyncIterator[bytes]) -> None:
+        """Take the whole body; every segment but the last is in the store or on its way afterwards."""
+        async for chunks, is_last in gulps(body):
+            work = ingest.take(chunks, is_last=is_last)
+            more = True
+            while more:
+                frames, more = await self._cpu.run(next, work)
+                for frame in frames:
+                    await self._add(frame)
+
+    async def seal(self, entry: bytes) -> None:
+        """Store the last segment, which holds the whole entry: the commit to the object store."""
+        await self._put(entry, is_last=True)
+        await self._settle()
+
+    async def discard(self) -> None:
+        """Stop, and take away what was stored. What cannot be removed now is left to the sweep."""
+        if self._putting is not None:
+            self._putting.cancel()
+            await asyncio.wait([self._putting])
+        if not self.segments:
+            return
+        try:
+            async with asyncio.timeout(CLEANUP_SECONDS):
+                await self._store.delete(self.keys)
+        except (StoreUnavailable, TimeoutError) as error:
+            log.warning("left %d segments of an abandoned upload to the sweep: %s", len(self.segments), error)
+
+    async def _add(self, framed: Framed) -> None:
+        if self._stored >= SEGMENT_SIZE:
+            await self._put(b"", is_last=False)
+        self._frames.append(framed)
+        self._stored += framed[0].stored_size
+
+    async def _put(self, entry: bytes, *, is_last: bool) -> None:
+        frames = [frame for frame, _ in self._frames]
+        number = len(self.segments)
+        index = Index(
+            number=number,
+            last=is_last,
+            first_offset=self._size,
+            first_newline=self._newlines,
+            frames=frames,
+            entry=entry,
+            upload=self.name,
+        )
+        pieces = [data for _, data in self._frames]
+        pieces.append(trailer(index))
+        size, newlines = sum(f.size for f in frames), sum(f.newlines for f in frames)
+        await self._settle()
+        self.segments.append(Segment(sum(map(len, pieces)), size, newlines))
+        self._sealed.append(frames)
+        self._size, self._newlines = self._size + size, self._newlines + newlines
+        self._frames, self._stored = [], 0
+        self._putting = asyncio.ensure_future(self._store.put(self._key(number), pieces))
+
+    def _key(self, number: int) -> str:
+        return segment_key(self.tenant, self.capture, self.name, number)
+
+    async def _settle(self) -> None:
+        """Wait for the segment that is on its way."""
+        if self._putting is not None:
+            await self._putting
+            self._putting = None
+
+
+async def gulps(body: AsyncIterator[bytes]) -> AsyncIterator[tuple[list[bytes], bool]]:
+    """The body in lists of chunks of about `GULP` bytes, each with whether it is the last."""
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in body:
+        if size >= GULP:
+            yield chunks, False
+            chunks, size = [], 0
+        chunks.append(chunk)
+        size += len(chunk)
+    yield chunks, True

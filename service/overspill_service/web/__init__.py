@@ -1,0 +1,1 @@
+"""HTTP: one route registry, handlers of about ten lines, one table from failures to problems."""

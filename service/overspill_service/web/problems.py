@@ -1,0 +1,80 @@
+"""From failures to `application/problem+json` (RFC 9457): the one place that knows statuses."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from aiohttp import web
+from overspill.wire import PROBLEM_TYPE, Code, Problem
+
+from overspill_service.errors import ServiceError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TYPE_PREFIX: Final = "urn:overspill:problem:"
+
+log = logging.getLogger(__name__)
+
+
+def problem_of(error: BaseException, request_id: str) -> Problem:
+    """The problem that a failure becomes; an unexpected one is logged and tells nothing of itself."""
+    if isinstance(error, ServiceError):
+        return _problem(
+            error.code, str(error), request_id, expired=error.expired, limit=error.limit, retry_after=error.retry_after
+        )
+    if isinstance(error, web.HTTPException):
+        return _from_http(error, request_id)
+    log.error("unexpected failure", exc_info=error)
+    return _problem(Code.INTERNAL, "an unexpected failure; the operator finds it in the log by this id", request_id)
+
+
+def response_of(problem: Problem) -> web.Response:
+    """The problem as an answer, with the headers that its status asks for (RFC 9110)."""
+    headers: dict[str, str] = {}
+    if problem.retry_after is not None:
+        headers["Retry-After"] = str(problem.retry_after)
+    if problem.code == Code.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = 'Bearer realm="overspill"'
+    if problem.code == Code.RANGE_NOT_SATISFIABLE:
+        headers["Content-Range"] = f"bytes */{problem.limit}"
+    return web.Response(
+        status=problem.status, body=msgspec.json.encode(problem), content_type=PROBLEM_TYPE, headers=headers
+    )
+
+
+def _problem(code: Code, detail: str, request_id: str, **facts: object) -> Problem:
+    given = {name: value for name, value in facts.items() if value is not None}
+    return msgspec.convert(
+        {
+            "type": TYPE_PREFIX + code.value,
+            "title": code.title,
+            "status": code.status,
+            "code": code.value,
+            "detail": detail,
+            "instance": request_id,
+            **given,
+        },
+        Problem,
+    )
+
+
+def _from_http(error: web.HTTPException, request_id: str) -> Problem:
+    """What aiohttp itself refuses: no route, a wrong method, a malformed or oversized request."""
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        allowed = ", ".join(sorted(error.allowed_methods))
+        return _problem(Code.METHOD_NOT_ALLOWED, f"{error.method} is not one of {allowed}", request_id)
+    if isinstance(error, web.HTTPNotFound):
+        return _problem(Code.NO_ROUTE, "no such path; /openapi.json lists those that there are", request_id)
+    if isinstance(error, web.HTTPRequestEntityTooLarge):
+        return _problem(Code.BODY_TOO_LARGE, error.text or "the body is too large", request_id)
+    return _problem(Code.INVALID_REQUEST, error.text or error.reason, request_id)
+
+
+def allow_header(error: web.HTTPException) -> Mapping[str, str]:
+    """The `Allow` header of a 405."""
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        return {"Allow": ", ".join(sorted(error.allowed_methods))}
+    return {}
