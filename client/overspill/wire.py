@@ -380,6 +380,8 @@ class GrepQuery(ReadQuery, frozen=True, kw_only=True, forbid_unknown_fields=True
     after: Annotated[int, Meta(ge=0, le=100)] | None = None
     max_matches: Annotated[int, Meta(ge=1, le=1000)] = 50
     from_end: bool = False
+    count: bool = False
+    """Only count matching lines, all of them, and list none."""
     cursor: str | None = None
 
 

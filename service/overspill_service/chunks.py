@@ -1,0 +1,84 @@
+r"""What the bounded readers of text take in: decoded runs of content, and how they ask for them.
+
+The readers (`lines`, `grep`, `summary`) do no I/O. Whoever drives them looks up frames, fetches and
+decodes them, and feeds them here as chunks:
+
+    while read.wanted is not None:
+        for chunk in decoded(read.wanted):     # in order, from the first to the last that is wanted
+            read.feed(chunk)                   # CPU work: in a thread, one call at a time
+            if read.wanted is None:
+                break
+    answer = read.answer()
+
+Lines end at `\n`; newlines are numbered from 1, so that newline n ends line n.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from msgspec import Struct
+
+
+class Chunk(NamedTuple):
+    """Consecutive bytes of a capture, usually one frame; never empty."""
+
+    data: bytes
+    start: int
+    """Offset of `data[0]` in the capture."""
+    newlines: int
+    """How many newlines the capture has before `data`."""
+    utf8: bool = True
+    """Whether `data` is valid UTF-8 (the frame's flag)."""
+
+
+class Extent(NamedTuple):
+    """The whole of a capture: its bytes, and its lines (a last one without a newline counts)."""
+
+    size: int
+    lines: int
+
+
+class Caps(NamedTuple):
+    """What one answer may hold, and what one line of a grep may."""
+
+    lines: int = 1_000
+    size: int = 64 * 1024
+    line_size: int = 2 * 1024
+
+
+DEFAULT_CAPS: Final = Caps()
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """Which chunks a reader needs next.
+
+    The first is the chunk that holds newline number `newline` or the one that holds byte `offset`,
+    whichever is later (0 and 0: the first of the capture). The last one needed, at the latest, is the
+    chunk that holds newline number `last_newline` or the one that holds the last of the `span` bytes
+    behind the first chunk, whichever is earlier; None sets no bound. Both are hints for fetching in one
+    request: the reader takes as many chunks of these as it needs, and may ask for others after.
+    """
+
+    newline: int = 0
+    offset: int = 0
+    last_newline: int | None = None
+    span: int | None = None
+
+
+_FEW: Final = 64
+_NEWLINE: Final = 0x0A
+
+
+def newline_position(data: bytes, number: int) -> int:
+    """Position of the `number`-th newline of `data`, from 1. Raises `ValueError` where it has fewer."""
+    if number <= _FEW:
+        position = -1
+        for _ in range(number):
+            position = data.index(b"\n", position + 1)
+        return position
+    positions = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == _NEWLINE)
+    if number > len(positions):
+        raise ValueError(f"the chunk has {len(positions)} newlines, not {number}")
+    return int(positions[number - 1])

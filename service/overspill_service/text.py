@@ -1,0 +1,80 @@
+"""Captured bytes as text for people and models: decoding, escape sequences, cuts, token estimates."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+BYTES_PER_TOKEN: Final = 3.3
+"""The median over logs, code, JSON and prose (they span 1.4 to 5.0), so an estimate, not a bound."""
+
+_CONTINUATION: Final = range(0x80, 0xC0)
+_LONGEST_CHARACTER: Final = 4
+
+# ECMA-48 sequences, each part bounded and possessive, so that matching is linear and a broken sequence
+# never takes the text behind it along: then only its introducer goes. None of them reaches over a line end.
+_ESCAPES: Final = re.compile(
+    rb"""
+    (?: \x1b\[ | \xc2\x9b ) [0-?]{0,64}+ [\ -/]{0,8}+ [@-~]        # control sequences: colours, cursor
+  | \x1b [\]PX^_] [^\x00-\x06\x07\n\x1b]{0,4096}+ (?: \x07 | \x1b\\ )  # strings: titles, hyperlinks
+  | \x1b [\ -/]{1,4}+ [0-~]                                       # character sets
+  | \x1b [0-OQ-WYZ\\`-~]                                          # two-character sequences
+  | \x1b [\[\]PX^_]?                                              # the introducer of a broken one
+    """,
+    re.VERBOSE,
+)
+
+_LONGEST_CONTROL: Final = 80
+_UNFINISHED: Final = re.compile(rb"\x1b(?:\[[0-?]{0,64}+[ -/]{0,8}+)?\Z")
+
+
+class Decoded(NamedTuple):
+    text: str
+    replaced: bool
+    """Whether U+FFFD stands for bytes that are not UTF-8."""
+
+
+def decode(data: bytes, *, ansi: bool = False) -> Decoded:
+    """`data` as text; escape sequences are removed unless `ansi`."""
+    if not ansi:
+        data = strip_escapes(data)
+    try:
+        return Decoded(data.decode(), replaced=False)
+    except UnicodeDecodeError:
+        return Decoded(data.decode(errors="replace"), replaced=True)
+
+
+def strip_escapes(data: bytes) -> bytes:
+    """`data` without ANSI escape sequences; newlines and their number stay."""
+    if b"\x1b" not in data and b"\xc2\x9b" not in data:
+        return data
+    return _ESCAPES.sub(b"", data)
+
+
+def cut_before(data: bytes, limit: int) -> int:
+    """The largest position up to `limit` where a cut splits no UTF-8 character and no escape sequence.
+
+    Where the bytes around `limit` are not UTF-8, that is `limit` itself. Never 0 for a `limit` above.
+    """
+    if limit >= len(data):
+        return len(data)
+    end = limit
+    while end > max(limit - _LONGEST_CHARACTER, 0) and data[end] in _CONTINUATION:
+        end -= 1
+    if end == 0 or data[end] in _CONTINUATION:
+        end = limit
+    unfinished = _UNFINISHED.search(data, max(0, end - _LONGEST_CONTROL), end)
+    return unfinished.start() if unfinished and unfinished.start() else end
+
+
+def cut_after(data: bytes, start: int) -> int:
+    """The smallest position from `start` on where a cut splits no UTF-8 character (see `cut_before`)."""
+    for position in range(start, min(start + _LONGEST_CHARACTER, len(data))):
+        if data[position] not in _CONTINUATION:
+            return position
+    return min(start, len(data))
+
+
+def approx_tokens(size: int) -> int:
+    """About how many tokens `size` bytes of UTF-8 are, rounded up."""
+    return -int(-size // BYTES_PER_TOKEN)

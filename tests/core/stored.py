@@ -1,0 +1,63 @@
+"""Content cut into chunks, which serves what a read wants as a frame map would."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from overspill_service.chunks import Chunk, Extent, Wanted
+
+if TYPE_CHECKING:
+    from overspill.wire import Text
+    from overspill_service.lines import LineRead, TailRead
+
+
+class Capture:
+    """`given` counts the chunks that were read."""
+
+    def __init__(self, content: bytes, cuts: list[int]) -> None:
+        bounds = sorted({0, len(content), *(cut % (len(content) + 1) for cut in cuts)})
+        self.content = content
+        self.chunks = [
+            Chunk(content[a:b], a, content.count(b"\n", 0, a), utf8=False)
+            for a, b in itertools.pairwise(bounds)
+        ]
+        self.extent = Extent(
+            len(content), content.count(b"\n") + (not content.endswith(b"\n") and content != b"")
+        )
+        self.given = 0
+
+    def holding_newline(self, number: int) -> int:
+        return max((i for i, chunk in enumerate(self.chunks) if chunk.newlines < number), default=0)
+
+    def holding_byte(self, offset: int) -> int:
+        return max((i for i, chunk in enumerate(self.chunks) if chunk.start <= offset), default=0)
+
+    def wanted(self, wanted: Wanted) -> list[Chunk]:
+        first = max(self.holding_newline(wanted.newline), self.holding_byte(wanted.offset))
+        last = len(self.chunks) - 1
+        if wanted.last_newline is not None:
+            last = min(last, self.holding_newline(wanted.last_newline))
+        if wanted.span is not None:
+            end = self.chunks[first].start + len(self.chunks[first].data)
+            last = min(last, self.holding_byte(end + wanted.span - 1))
+        return self.chunks[first : max(first, last) + 1]
+
+    def read(self, read: LineRead | TailRead) -> Text:
+        while read.wanted is not None:
+            for chunk in self.wanted(read.wanted):
+                read.feed(chunk)
+                self.given += 1
+                if read.wanted is None:
+                    break
+        return read.answer()
+
+
+def split(content: bytes) -> list[bytes]:
+    return [line + b"\n" for line in content.split(b"\n")[:-1]] + [content.rpartition(b"\n")[2]] * (
+        not content.endswith(b"\n") and content != b""
+    )
+
+
+def capture(content: bytes, *cuts: int) -> Capture:
+    return Capture(content, list(cuts))
