@@ -47,3 +47,18 @@ class ObjectStore(Protocol):
 
     async def close(self) -> None:
         """Release connections and threads."""
+
+
+class CheckResult(Struct, frozen=True):
+    """One line of a store's self-examination: what was tried, whether it works, what to know or mend."""
+
+    name: str
+    ok: bool
+    detail: str = ""
+
+
+class Checkable(Protocol):
+    """A store that can examine itself, for an operator who sets it up."""
+
+    async def check(self) -> Sequence[CheckResult]:
+        """Try connection, permissions and abilities one by one; failures are results, not exceptions."""

@@ -1,0 +1,244 @@
+"""Objects as files in one folder of this machine: `file:///folder`.
+
+    {root}/{first segment}/{second segment}/{first 5 characters of the rest}~/{rest of the key}
+
+The rest of a key, with `,` for `/`, is one file name. Captures so spread over 32 folders a tenant, in the
+order of their keys: a listing streams, and no emptied folder has to be removed. Neither `,` nor `~` occurs
+in a key. A file name with a `~` is temporary: what a crash left is passed over by `list`, which removes
+it when it is old.
+
+An object is written beside its place, synchronised, then linked to its name, which fails where the name
+exists; then its folder is synchronised, and the parent of every folder that is new to this process.
+"""
+
+from __future__ import annotations
+
+import errno
+import heapq
+import itertools
+import os
+import secrets
+import shutil
+import time
+from contextlib import suppress
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+
+from overspill_service.errors import CaptureDamaged, StoreFull, StoreUnavailable
+from overspill_service.objects import CheckResult, Stored
+from overspill_service.objects.checks import check_operations
+from overspill_service.objects.keys import check_key, check_prefix, is_key
+from overspill_service.objects.threads import Threads
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+FOLDERS: Final = 2
+"""Leading segments of a key that are folders of their own."""
+SPREAD: Final = 5
+"""Characters of the rest that choose a folder: `cap_` and one of a capture id."""
+MARK: Final = "~"
+SLASH: Final = ","
+STALE_SECONDS: Final = 3600
+BATCH: Final = 1000
+MAX_SETTLED: Final = 10_000
+NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+class FileStore:
+    def __init__(self, root: Path, *, threads: int = 4, deadline: float = 60) -> None:
+        """`deadline`: seconds that one operation, or one step of a longer one, may take."""
+        self._root = root.absolute()
+        self._threads = Threads("objects", threads, deadline)
+        self._settled: set[Path] = set()
+
+    async def put(self, key: str, pieces: Sequence[bytes]) -> None:
+        await self._run(self._write, self._place(key), pieces)
+
+    async def read(self, key: str, start: int, length: int) -> bytes:
+        data = await self._run(_read, self._place(key), start, length)
+        if data is None:
+            raise KeyError(key)
+        return data
+
+    async def list(self, prefix: str) -> AsyncIterator[Stored]:
+        check_prefix(prefix)
+        await self._run(self._settle, self._root)
+        walk = _walk(self._root, "", prefix)
+        while batch := await self._run(_next_batch, walk):
+            for stored in batch:
+                yield stored
+
+    async def delete(self, keys: Iterable[str]) -> None:
+        places = map(self._place, keys)
+        while batch := [*itertools.islice(places, BATCH)]:
+            await self._run(_unlink, batch)
+
+    async def ping(self) -> None:
+        await self._run(self._require_folder)
+
+    async def check(self) -> Sequence[CheckResult]:
+        results = await check_operations(self)
+        with suppress(StoreUnavailable):
+            free = await self._run(self._free_space)
+            results.append(CheckResult("free space", free > 0, f"{free / 2**30:.1f} GiB"))
+        return results
+
+    async def close(self) -> None:
+        self._threads.close()
+
+    async def _run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await self._threads.run(work, *args, **kwargs)
+        except OSError as error:
+            raise _failure(error, self._threads.deadline) from error
+
+    def _place(self, key: str) -> Path:
+        check_key(key)
+        segments = key.split("/")
+        depth = min(FOLDERS, len(segments) - 1)
+        name = SLASH.join(segments[depth:])
+        return self._root.joinpath(*segments[:depth], name[:SPREAD] + MARK, name)
+
+    def _write(self, path: Path, pieces: Sequence[bytes]) -> None:
+        self._settle(path.parent)
+        temporary = path.with_name(f"{path.name}{MARK}{secrets.token_hex(6)}")
+        try:
+            _write_through(temporary, pieces)
+            with suppress(FileExistsError):
+                os.link(temporary, path)
+        finally:
+            with suppress(FileNotFoundError):
+                temporary.unlink()
+        _synchronise(path.parent)
+
+    def _settle(self, folder: Path) -> None:
+        """Make the folder where it is missing, and its name durable, once in this process."""
+        if folder in self._settled and folder.is_dir():
+            return
+        if not folder.is_dir() or self._root in folder.parents:
+            self._settle(folder.parent)
+            folder.mkdir(mode=0o700, exist_ok=True)
+            _synchronise(folder.parent)
+        if len(self._settled) >= MAX_SETTLED:
+            self._settled.clear()
+        self._settled.add(folder)
+
+    def _require_folder(self) -> None:
+        self._settle(self._root)
+        if not os.access(self._root, os.R_OK | os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    def _free_space(self) -> int:
+        return shutil.disk_usage(self._root).free
+
+
+def _failure(error: OSError, deadline: float) -> StoreUnavailable | StoreFull:
+    """The failure without the paths that the error may name."""
+    if isinstance(error, TimeoutError):
+        return StoreUnavailable(f"the object store's disk did not answer within {deadline:g} s")
+    if error.errno in NO_ROOM:
+        return StoreFull(f"the object store's disk has no room ({error.strerror}); free some or enlarge it")
+    return StoreUnavailable(f"the object store's folder cannot be used: {error.strerror}")
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _write_through(path: Path, pieces: Sequence[bytes]) -> None:
+    with open(path, "xb", opener=_private) as file:
+        file.writelines(pieces)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _synchronise(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _read(path: Path, start: int, length: int) -> bytes | None:
+    """The bytes of the range; nothing where there is no such file."""
+    try:
+        file = path.open("rb", buffering=0)
+    except FileNotFoundError:
+        return None
+    with file:
+        size = os.fstat(file.fileno()).st_size
+        if start < 0:
+            start, length = max(0, size + start), min(size, -start)
+        if start + length > size:
+            raise CaptureDamaged(f"a stored object ends at byte {size}, before byte {start + length}")
+        file.seek(start)
+        return file.read(length)
+
+
+def _unlink(paths: Iterable[Path]) -> None:
+    changed = set()
+    for path in paths:
+        with suppress(FileNotFoundError):
+            path.unlink()
+            changed.add(path.parent)
+    for folder in changed:
+        _synchronise(folder)
+
+
+def _next_batch(walk: Iterator[Stored]) -> Sequence[Stored]:
+    return [*itertools.islice(walk, BATCH)]
+
+
+def _walk(folder: Path, base: str, prefix: str) -> Iterator[Stored]:
+    """The objects under `folder`, whose keys begin with `base`, in the order of their keys."""
+    spreads, folders = _subfolders(folder, base, prefix)
+    here = (_files(folder / name, base, prefix) for name in sorted(spreads, key=_unescaped))
+    below = (_walk(folder / name, f"{base}{name}/", prefix) for name in sorted(folders, key="{}/".format))
+    flat = itertools.chain.from_iterable
+    yield from heapq.merge(flat(here), flat(below), key=attrgetter("key"))
+
+
+def _subfolders(folder: Path, base: str, prefix: str) -> tuple[Sequence[str], Sequence[str]]:
+    """The folders of files and the folders of folders in which the prefix can occur."""
+    spreads, folders = [], []
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    for name in names:
+        if name.endswith(MARK) and _overlap(base + _unescaped(name), prefix):
+            spreads.append(name)
+        elif is_key(name) and base.count("/") < FOLDERS and _overlap(f"{base}{name}/", prefix):
+            folders.append(name)
+    return spreads, folders
+
+
+def _overlap(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)
+
+
+def _unescaped(name: str) -> str:
+    return name.removesuffix(MARK).replace(SLASH, "/")
+
+
+def _files(folder: Path, base: str, prefix: str) -> Sequence[Stored]:
+    found = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            key = base + _unescaped(entry.name)
+            with suppress(FileNotFoundError):  # deleted meanwhile
+                if MARK in entry.name:
+                    _remove_stale(entry)
+                elif key.startswith(prefix) and is_key(key):
+                    status = entry.stat(follow_symlinks=False)
+                    found.append(Stored(key, status.st_size, status.st_mtime))
+    return sorted(found, key=attrgetter("key"))
+
+
+def _remove_stale(entry: os.DirEntry[str]) -> None:
+    if time.time() - entry.stat(follow_symlinks=False).st_mtime > STALE_SECONDS:
+        os.unlink(entry.path)  # noqa: PTH108  (a DirEntry has the path as text)

@@ -1,0 +1,32 @@
+"""Which object keys there are: `/`-separated segments of `[A-Za-z0-9._-]`, so that none escapes a store."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+MAX_KEY: Final = 240
+"""Characters in a key: with the mark of a temporary file it still is one file name (255 bytes)."""
+
+_SEGMENT: Final = r"(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._-]+"
+_KEY: Final = re.compile(rf"{_SEGMENT}(?:/{_SEGMENT})*")
+_PREFIX: Final = re.compile(rf"(?:{_SEGMENT}/)*[A-Za-z0-9._-]*")
+
+
+def is_key(text: str) -> bool:
+    return len(text) <= MAX_KEY and _KEY.fullmatch(text) is not None
+
+
+def check_key(key: str) -> None:
+    """Raise `ValueError` on what is no key: callers build keys, so this is their bug."""
+    if not is_key(key):
+        raise ValueError(
+            f"{key[:300]!r} is no object key: {MAX_KEY} characters at most, segments of [A-Za-z0-9._-] "
+            "between single '/', none of them '.' or '..'"
+        )
+
+
+def check_prefix(prefix: str) -> None:
+    """Raise `ValueError` on what no key can begin with. A prefix may end inside a segment."""
+    if len(prefix) > MAX_KEY or _PREFIX.fullmatch(prefix) is None:
+        raise ValueError(f"{prefix[:300]!r} is no prefix of an object key")

@@ -1,0 +1,50 @@
+"""Objects in this process's memory: for tests, and for trying the service out. Nothing survives it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from overspill_service.errors import CaptureDamaged
+from overspill_service.objects import Stored
+from overspill_service.objects.keys import check_key, check_prefix
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Sequence
+
+
+class MemoryStore:
+    def __init__(self) -> None:
+        self._objects: dict[str, tuple[bytes, float]] = {}
+
+    async def put(self, key: str, pieces: Sequence[bytes]) -> None:
+        check_key(key)
+        self._objects.setdefault(key, (b"".join(pieces), time.time()))
+
+    async def read(self, key: str, start: int, length: int) -> bytes:
+        check_key(key)
+        data, _ = self._objects[key]
+        if start < 0:
+            return data[start:]
+        found = data[start : start + length]
+        if len(found) < length:
+            raise CaptureDamaged(f"a stored object ends at byte {len(data)}, before byte {start + length}")
+        return found
+
+    async def list(self, prefix: str) -> AsyncIterator[Stored]:
+        check_prefix(prefix)
+        for key in sorted(key for key in self._objects if key.startswith(prefix)):
+            if found := self._objects.get(key):
+                data, modified = found
+                yield Stored(key, len(data), modified)
+
+    async def delete(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            check_key(key)
+            self._objects.pop(key, None)
+
+    async def ping(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        self._objects.clear()
