@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import codecs
 import threading
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import zstandard
@@ -21,8 +21,8 @@ from msgspec import Struct
 
 from overspill_service.errors import CaptureDamaged
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+Column = np.ndarray[tuple[int], np.dtype[np.int64]]
+"""One number per frame."""
 
 FRAME_SIZE: Final = 512 * 1024
 """The most content that one frame holds, in bytes."""
@@ -58,19 +58,8 @@ class FrameWriter:
         done = []
         start = 0
         while len(self._pending) + len(data) - start >= FRAME_SIZE:
-            held = len(self._pending)
-            if held:
-                self._pending += memoryview(data)[start : start + FRAME_SIZE - held]
-                stop = _cut(self._pending, 0)
-                done.append(self._encode(self._pending, 0, stop))
-            else:
-                stop = _cut(data, start) - start
-                done.append(self._encode(data, start, start + stop))
-            if stop < held:
-                del self._pending[held:], self._pending[:stop]
-            else:
-                self._pending.clear()
-                start += stop - held
+            frame, start = self._next(data, start)
+            done.append(frame)
         self._pending += memoryview(data)[start:]
         return done
 
@@ -82,16 +71,32 @@ class FrameWriter:
         self._pending.clear()
         return [last]
 
+    def _next(self, data: bytes, start: int) -> tuple[tuple[Frame, bytes], int]:
+        """A full frame of what is pending and `data` from `start` on, and where in `data` to go on.
+
+        Only what the frame takes of `data` besides what is pending is copied; nothing where nothing is.
+        """
+        held = len(self._pending)
+        if not held:
+            stop = _cut(data, start)
+            return self._encode(data, start, stop), stop
+        self._pending += memoryview(data)[start : start + FRAME_SIZE - held]
+        stop = _cut(self._pending, 0)
+        frame = self._encode(self._pending, 0, stop)
+        del self._pending[max(stop, held) :]
+        del self._pending[:stop]
+        return frame, start + max(stop - held, 0)
+
     def _encode(self, content: bytes | bytearray, start: int, stop: int) -> tuple[Frame, bytes]:
         with memoryview(content) as whole, whole[start:stop] as view:
-            stored = _compressor(self._level).compress(view)
+            stored = compress(view, self._level)
             return Frame(len(stored), len(view), count_newlines(view), is_utf8(view)), stored
 
 
 def decode_frame(data: bytes | memoryview, frame: Frame) -> bytes:
     """The content of one frame; raises `CaptureDamaged` where `data` is not exactly this frame.
 
-    Never allocates more than `frame.size` for it, whatever the bytes say of themselves.
+    Allocates no more than `frame.size` for it, whatever the bytes say of themselves.
     """
     if len(data) != frame.stored_size:
         raise CaptureDamaged(f"a frame of {frame.stored_size} stored bytes came with {len(data)}")
@@ -104,31 +109,47 @@ def decode_frame(data: bytes | memoryview, frame: Frame) -> bytes:
     return content
 
 
+def compress(content: bytes | memoryview, level: int = LEVEL) -> bytes:
+    """One zstd frame with content size and checksum."""
+    if level not in _contexts.compressors:
+        _contexts.compressors[level] = zstandard.ZstdCompressor(
+            level, write_checksum=True, write_content_size=True
+        )
+    return _contexts.compressors[level].compress(content)
+
+
 def decompress(data: bytes | memoryview, limit: int) -> bytes:
     """The content, `limit` bytes at most, of `data`: one zstd frame with content size and checksum.
 
-    Raises `CaptureDamaged` where it is anything else.
+    Raises `CaptureDamaged` where it is anything else; allocates nothing before it has seen the size.
     """
     try:
         header = zstandard.get_frame_parameters(data)
-        if header.content_size > limit:
-            raise CaptureDamaged(f"a frame says that it holds {header.content_size} bytes, over {limit}")
+        if not 0 < header.content_size <= limit:
+            raise CaptureDamaged(f"a frame says that it holds {header.content_size} bytes, not 1 to {limit}")
         if not header.has_checksum:
             raise CaptureDamaged("a frame lacks its checksum")
-        return _decompressor().decompress(data, allow_extra_data=False)
+        return _contexts.decompressor.decompress(data, allow_extra_data=False)
     except zstandard.ZstdError as error:
         raise CaptureDamaged(f"a frame does not decode: {error}") from error
 
 
-def check(frames: Iterable[Frame]) -> None:
-    """Raise `CaptureDamaged` where a frame is not one that a `FrameWriter` could have made."""
-    for frame in frames:
-        if not (
-            0 < frame.stored_size <= STORED_SIZE_LIMIT
-            and 0 < frame.size <= FRAME_SIZE
-            and 0 <= frame.newlines <= frame.size
-        ):
-            raise CaptureDamaged(f"an index lists a frame that cannot be: {frame}")
+def check(stored_sizes: Column, sizes: Column, newlines: Column) -> None:
+    """Raise `CaptureDamaged` where frames are listed that no `FrameWriter` could have made."""
+    possible = (
+        (stored_sizes > 0)
+        & (stored_sizes <= STORED_SIZE_LIMIT)
+        & (sizes > 0)
+        & (sizes <= FRAME_SIZE)
+        & (newlines >= 0)
+        & (newlines <= sizes)
+    )
+    if not possible.all():
+        frame = int(np.argmin(possible))
+        raise CaptureDamaged(
+            f"frame {frame} cannot be: {stored_sizes[frame]} stored bytes, {sizes[frame]} bytes, "
+            f"{newlines[frame]} newlines"
+        )
 
 
 def count_newlines(content: bytes | bytearray | memoryview) -> int:
@@ -155,24 +176,12 @@ def _unfinished(last: bytes | bytearray) -> int:
     return len(last) - codecs.utf_8_decode(last, "ignore", False)[1]
 
 
-class _Local(threading.local):
-    """A thread's own contexts: they are costly to make, and must never serve two threads at once."""
+class _Contexts(threading.local):
+    """A thread's own: they are costly to make, and one must never serve two threads at once."""
 
     def __init__(self) -> None:
         self.compressors: dict[int, zstandard.ZstdCompressor] = {}
         self.decompressor = zstandard.ZstdDecompressor()
 
 
-_local = _Local()
-
-
-def _compressor(level: int) -> zstandard.ZstdCompressor:
-    if level not in _local.compressors:
-        _local.compressors[level] = zstandard.ZstdCompressor(
-            level, write_checksum=True, write_content_size=True
-        )
-    return _local.compressors[level]
-
-
-def _decompressor() -> zstandard.ZstdDecompressor:
-    return _local.decompressor
+_contexts = _Contexts()

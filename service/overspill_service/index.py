@@ -28,9 +28,9 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from overspill_service import frames, seek_table
+from overspill_service import seek_table
 from overspill_service.errors import CaptureDamaged
-from overspill_service.frames import Frame
+from overspill_service.frames import Frame, check
 
 TAIL_SIZE: Final = 64 * 1024
 """How much of an object's end to read first: the whole trailer of nearly every object."""
@@ -45,6 +45,7 @@ SKIPPABLE_HEADER_SIZE: Final = 8
 OVERSPILL: Final = b"OVSI"
 ZEROS: Final = bytes(3)
 DIGEST_SIZE: Final = 16
+MARK: Final = np.dtype("<u4")
 NOT_UTF8: Final = 1 << 31
 """Set in a frame's newline count where its content is not valid UTF-8."""
 MAX_OFFSET: Final = 2**63 - 1
@@ -87,7 +88,7 @@ class Index(Struct, frozen=True, kw_only=True):
         return sum(frame.stored_size for frame in self.frames) + len(trailer(self))
 
 
-class _Body(Struct, kw_only=True):
+class _Body(Struct, kw_only=True, forbid_unknown_fields=True):
     upload: str
     number: int
     last: bool
@@ -108,7 +109,7 @@ def trailer(index: Index) -> bytes:
             last=index.last,
             first_offset=index.first_offset,
             first_newline=index.first_newline,
-            newlines=np.array(marks, "<u4").tobytes(),
+            newlines=np.array(marks, MARK).tobytes(),
             entry=index.entry,
         )
     )
@@ -169,26 +170,25 @@ def _body(index: bytes, table: bytes) -> _Body:
         raise CaptureDamaged("the digest of the index is wrong")
     try:
         return msgspec.msgpack.decode(body, type=_Body)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CaptureDamaged(f"the index does not decode: {error}") from error
 
 
 def _index(body: _Body, entries: list[tuple[int, int]]) -> Index:
-    marks = np.frombuffer(body.newlines, "<u4") if len(body.newlines) % 4 == 0 else np.zeros(0, "<u4")
-    if len(marks) != len(entries) or len(body.newlines) % 4:
+    if len(body.newlines) != len(entries) * MARK.itemsize:
         raise CaptureDamaged("the index and the seek table disagree on the number of frames")
-    listed = [
-        Frame(stored_size, size, mark & ~NOT_UTF8, not mark & NOT_UTF8)
-        for (stored_size, size), mark in zip(entries, marks.tolist(), strict=True)
-    ]
-    frames.check(listed)
+    stored_sizes, sizes = np.array(entries, np.int64).reshape(-1, 2).T
+    marks = np.frombuffer(body.newlines, MARK).astype(np.int64)
+    newlines, utf8 = marks & ~NOT_UTF8, marks & NOT_UTF8 == 0
+    check(stored_sizes, sizes, newlines)
+    columns = (column.tolist() for column in (stored_sizes, sizes, newlines, utf8))
     index = Index(
         upload=body.upload,
         number=body.number,
         last=body.last,
         first_offset=body.first_offset,
         first_newline=body.first_newline,
-        frames=listed,
+        frames=[Frame(*row) for row in zip(*columns, strict=True)],
         entry=body.entry,
     )
     _check_place(index)

@@ -1,0 +1,58 @@
+"""Contents of every kind that tool outputs come in, and objects made of them."""
+
+from __future__ import annotations
+
+import random
+from typing import Final
+
+from overspill_service.frames import FRAME_SIZE, Frame, FrameWriter
+from overspill_service.index import Index, trailer
+
+ENTRY: Final = b"\x81\xa2id\xa3cap"
+
+
+def log(size: int, seed: int = 0) -> bytes:
+    """About `size` bytes of a service's log, always the same ones for a seed."""
+    rng = random.Random(seed)
+    lines = (
+        f"2026-11-21T10:{n // 60 % 60:02d}:{n % 60:02d}Z INFO worker-{rng.randrange(64)} "
+        f"request {rng.getrandbits(64):016x} took {rng.randrange(900)} ms\n"
+        for n in range(size // 75)
+    )
+    return "".join(lines).encode()
+
+
+CONTENTS: Final = {
+    "empty": b"",
+    "one byte": b"x",
+    "one newline": b"\n",
+    "log": log(3 * FRAME_SIZE),
+    "no final newline": log(FRAME_SIZE)[:-1],
+    "one line of 5 MB": b"".join(b'{"n": %d}, ' % n for n in range(360_000)),
+    "newlines only": b"\n" * (FRAME_SIZE + 7),
+    "CRLF": log(FRAME_SIZE + 99).replace(b"\n", b"\r\n"),
+    "CJK": "溢れた出力を保管する。\n一行ずつ読む、".encode() * 20_000,
+    "CJK without newlines": "溢れた出力".encode() * 80_000,
+    "emoji": "🧵👩‍👩‍👧‍👦 done ✅\n".encode() * 30_000,
+    "emoji without newlines": ("x" + "🧵" * 200_000).encode(),
+    "invalid UTF-8": log(FRAME_SIZE) + b"\xff\xfe\x80" * 100_000 + b"\xf0\x9f",
+    "NULs": bytes(2 * FRAME_SIZE) + b"end",
+    "noise": random.Random(7).randbytes(2 * FRAME_SIZE + 1),
+}
+
+
+def frames_of(content: bytes, step: int = 1 << 20) -> list[tuple[Frame, bytes]]:
+    """The content's frames, written `step` bytes at a time."""
+    writer = FrameWriter()
+    frames = []
+    for start in range(0, len(content), step):
+        frames += writer.write(content[start : start + step])
+    return frames + writer.finish()
+
+
+def store(content: bytes, **fields: object) -> tuple[Index, bytes]:
+    """A capture of one segment: its index and the whole object. `fields` replace the index's."""
+    frames = frames_of(content)
+    facts = {"upload": "abcdefghijklmnop", "number": 0, "last": True, "first_offset": 0, "first_newline": 0}
+    index = Index(**{**facts, "frames": [frame for frame, _ in frames], "entry": ENTRY, **fields})  # type: ignore[arg-type]
+    return index, b"".join(stored for _, stored in frames) + trailer(index)
