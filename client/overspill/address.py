@@ -1,0 +1,66 @@
+"""Where the service is and how patiently it is asked: a client's settings, read and checked once."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+from msgspec import Struct
+
+from overspill import wire
+
+_NEAR: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class Address(Struct, frozen=True, kw_only=True):
+    """`timeout` and `connect_timeout` are seconds; `retries` counts attempts after the first."""
+
+    url: str
+    key: str
+    timeout: float
+    connect_timeout: float
+    retries: int
+
+    @property
+    def is_near(self) -> bool:
+        """Whether the service runs on this machine."""
+        return urlsplit(self.url).hostname in _NEAR
+
+    def __repr__(self) -> str:
+        return f"Address({self.url!r}, key={'set' if self.key else 'none'})"
+
+    def __rich_repr__(self) -> list[tuple[str, object]]:
+        return [("url", self.url), ("key", "set" if self.key else "none")]
+
+
+def checked_url(url: str | None) -> str:
+    """`url`, or `OVERSPILL_URL`, or the default, without a trailing slash. Raises `ValueError`."""
+    text = (os.environ.get("OVERSPILL_URL") or wire.DEFAULT_URL if url is None else url).strip()
+    parts = _split(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(
+            f"the service's URL must look like {wire.DEFAULT_URL} or https://host; it is {text!r}"
+        )
+    if "@" in parts.netloc:
+        raise ValueError("the service's URL must hold no user or password: give the key as OVERSPILL_KEY")
+    if parts.query or parts.fragment:
+        raise ValueError(f"the service's URL must have no query or fragment; it is {text!r}")
+    return text.rstrip("/")
+
+
+def _split(text: str) -> SplitResult:
+    try:
+        parts = urlsplit(text)
+        _ = parts.port
+    except ValueError as error:
+        raise ValueError(f"the service's URL is malformed: {error}") from error
+    return parts
+
+
+def checked_key(key: str | None) -> str:
+    """`key`, or `OVERSPILL_KEY`, or nothing. Raises `ValueError`, which does not show the key."""
+    text = (os.environ.get("OVERSPILL_KEY", "") if key is None else key).strip()
+    if not (text.isascii() and text.isprintable()) or " " in text:
+        raise ValueError("the key must be printable ASCII without spaces; check OVERSPILL_KEY")
+    return text

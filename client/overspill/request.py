@@ -1,0 +1,91 @@
+"""One request as the client builds it, before any HTTP library is involved."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping  # noqa: TC003  (msgspec resolves annotations at run time)
+from typing import Final
+
+import msgspec
+from msgspec import Struct, structs
+
+from overspill import wire
+
+_LABEL: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+class Body(Struct, frozen=True, kw_only=True):
+    """A request's body that every attempt can send afresh.
+
+    `pieces` may block, so threads iterate it; `whole` is there where the body is short and in memory.
+    """
+
+    length: int | None
+    pieces: Callable[[], Iterator[bytes | memoryview]]
+    encoding: str | None = None
+    whole: bytes | None = None
+
+    @classmethod
+    def of(cls, data: bytes, encoding: str | None = None) -> Body:
+        return cls(length=len(data), pieces=lambda: iter([data]), encoding=encoding, whole=data)
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """`path` is percent-encoded. `repeatable`: sending it twice does what sending it once does."""
+
+    method: str
+    path: str
+    query: dict[str, str] = {}
+    headers: dict[str, str] = {}
+    body: Body | None = None
+    repeatable: bool = True
+
+
+def about(method: str, path: str, ref: str, query: Struct | None = None) -> Request:
+    """A request about one capture. `path` is one of `wire.Path` that holds `{ref}`."""
+    prefix = wire.CALL_PREFIX if ref.startswith(wire.CALL_PREFIX) else ""
+    fitted = prefix + wire.fit(ref.removeprefix(prefix))
+    return Request(
+        method=method,
+        path=path.format(ref=wire.encode_path(fitted)),
+        query={} if query is None else encode_query(query),
+    )
+
+
+def with_json(request: Request, body: Struct) -> Request:
+    headers = {**request.headers, "Content-Type": "application/json"}
+    return structs.replace(request, headers=headers, body=Body.of(msgspec.json.encode(body)))
+
+
+def metadata(
+    *, session: str, call_id: str, tool: str, status: str, labels: Mapping[str, str], ttl: int | None
+) -> dict[str, str]:
+    """What is kept with a capture, as headers. Raises `ValueError` for a label that no header can name."""
+    texts = {
+        wire.Header.SESSION: session,
+        wire.Header.CALL_ID: call_id,
+        wire.Header.TOOL: tool,
+        wire.Header.STATUS: status,
+    }
+    for name, value in labels.items():
+        if not _LABEL.fullmatch(name):
+            raise ValueError(f"a label's name may hold letters, digits, '-', '_' and '.'; not {name!r}")
+        texts[wire.Header.LABEL + name] = value
+    headers = {name: wire.encode_header(wire.fit(text)) for name, text in texts.items() if text}
+    if ttl is not None:
+        headers[wire.Header.TTL] = str(ttl)
+    return headers
+
+
+def encode_query(query: Struct) -> dict[str, str]:
+    """The fields that differ from their defaults, as query parameters."""
+    values = msgspec.to_builtins(query)
+    return {
+        field.encode_name: _text(values[field.encode_name])
+        for field in structs.fields(query)
+        if getattr(query, field.name) != field.default
+    }
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

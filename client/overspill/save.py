@@ -1,0 +1,30 @@
+"""A transfer into a file that appears only once it is whole."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from overspill.threads import Threads
+
+
+async def save(pieces: AsyncIterator[bytes], path: str | os.PathLike[str], threads: Threads) -> int:
+    """Write `pieces` beside `path` and then move them there; the bytes written. Raises `OSError`."""
+    directory, name = os.path.split(os.path.abspath(path))  # noqa: ASYNC240, PTH100  (no I/O)
+    descriptor, partial = await threads.run(tempfile.mkstemp, ".part", f".{name}.", directory)
+    written = 0
+    try:
+        with open(descriptor, "wb") as file:  # noqa: ASYNC230, PTH123  (it is open; writing goes to threads)
+            async for piece in pieces:
+                written += await threads.run(file.write, piece)
+        await threads.run(os.replace, partial, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(partial)  # noqa: PTH108
+        raise
+    return written

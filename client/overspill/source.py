@@ -1,0 +1,221 @@
+"""What a caller hands over to be captured, as content that can be read as often as a retry needs.
+
+The id of a capture holds the digest of its content, so all of it is read once before a byte is sent:
+what is in memory or can seek is read twice, everything else goes through a temporary file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import AsyncIterable, Iterable, Iterator
+from contextlib import asynccontextmanager
+from tempfile import SpooledTemporaryFile
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, Protocol, Self, TypeAlias, cast
+
+from overspill import measure
+from overspill.errors import OverspillError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from overspill.threads import Threads
+
+Source: TypeAlias = (
+    str
+    | bytes
+    | bytearray
+    | memoryview
+    | os.PathLike[str]
+    | BinaryIO
+    | IO[bytes]
+    | Iterable[bytes]
+    | AsyncIterable[bytes]
+)
+"""A `str` is always content, never a path. A `bytearray` and a writable `memoryview` are copied first."""
+
+PIECE: Final = 256 * 1024
+_BLOCK: Final = 1024 * 1024
+_IN_MEMORY: Final = 1024 * 1024
+"""Content from files and iterators up to here is held in memory; nothing longer is."""
+_WORTH_A_THREAD: Final = 64 * 1024
+
+
+class ContentChanged(OverspillError):  # noqa: N818  (named for what happened)
+    """A file had another length when it was sent than when it was hashed. Nothing was stored."""
+
+
+class Content(Protocol):
+    """Content of known size and digest. `pieces` blocks where it reads a file, so it is for threads."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def sha256(self) -> bytes: ...
+    @property
+    def whole(self) -> memoryview | None:
+        """All of it, where it is in memory."""
+
+    def pieces(self) -> Iterator[bytes | memoryview]: ...
+
+
+class InMemory:
+    def __init__(self, data: bytes | memoryview) -> None:
+        self.whole = memoryview(data).cast("B")
+        self.size = len(self.whole)
+        self.sha256 = hashlib.sha256(self.whole).digest()
+
+    def pieces(self) -> Iterator[bytes | memoryview]:
+        for start in range(0, self.size, PIECE):
+            yield self.whole[start : start + PIECE]
+
+
+class InFile:
+    """From where a file stands to its end. Reads name their place: an abandoned attempt cannot shift them."""
+
+    whole = None
+
+    def __init__(self, file: BinaryIO | IO[bytes]) -> None:
+        self._file = file
+        self._lock = threading.Lock()
+        self._start = file.tell()
+        state = hashlib.sha256()
+        self.size = 0
+        while block := self._read(self.size, _BLOCK):
+            state.update(block)
+            self.size += len(block)
+        self.sha256 = state.digest()
+
+    def pieces(self) -> Iterator[bytes | memoryview]:
+        sent = 0
+        while block := self._read(sent, PIECE):
+            sent += len(block)
+            if sent > self.size:
+                break
+            yield block
+        if sent != self.size:
+            raise ContentChanged(
+                "the file changed while it was being captured; nothing was stored, try again"
+            )
+
+    def _read(self, offset: int, length: int) -> bytes:
+        with self._lock:
+            self._file.seek(self._start + offset)
+            return self._file.read(length)
+
+
+@asynccontextmanager
+async def opened(source: Source, threads: Threads) -> AsyncIterator[Content]:
+    """`source` as content for the length of the block; closes what it opened, not what it was given.
+
+    Raises `TypeError` where it is nothing that has bytes, and whatever reading it raises.
+    """
+    if isinstance(source, str | bytes | bytearray | memoryview):
+        yield await _of_memory(source, threads)
+    elif isinstance(source, os.PathLike):
+        with cast("BinaryIO", await threads.run(open, source, "rb")) as opened_file:
+            yield await threads.run(_of_file, opened_file)
+    elif (file := _seekable(source)) is not None:
+        yield await threads.run(_of_file, file)
+    else:
+        with _Spool() as spool:
+            await _drain(source, spool, threads)
+            yield await threads.run(spool.content)
+
+
+async def _of_memory(source: str | bytes | bytearray | memoryview, threads: Threads) -> Content:
+    if len(source) < _WORTH_A_THREAD:
+        return _snapshot(source)
+    return await threads.run(_snapshot, source)
+
+
+def _snapshot(source: str | bytes | bytearray | memoryview) -> Content:
+    if isinstance(source, str):
+        return InMemory(measure.encode(source))
+    if isinstance(source, bytes):
+        return InMemory(source)
+    view = memoryview(source)
+    return InMemory(view if view.readonly and view.c_contiguous else bytes(view))
+
+
+def _seekable(source: object) -> BinaryIO | None:
+    file = cast("BinaryIO", source)
+    return file if hasattr(source, "read") and hasattr(source, "seekable") and file.seekable() else None
+
+
+def _of_file(file: BinaryIO | IO[bytes]) -> Content:
+    """Short content is taken into memory, so that it can be sent as one frame."""
+    start = file.tell()
+    data = file.read(_IN_MEMORY)
+    if not isinstance(data, bytes):
+        raise TypeError(f"a file must be opened in binary mode; reading it gave {type(data).__name__}")
+    if len(data) < _IN_MEMORY:
+        return InMemory(data)
+    file.seek(start)
+    return InFile(file)
+
+
+class _Spool:
+    """Content on its way through memory, and beyond a megabyte through a temporary file."""
+
+    def __init__(self) -> None:
+        self._file = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  (closed by __exit__)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def write(self, pieces: Iterable[bytes]) -> None:
+        for piece in pieces:
+            self._file.write(piece)
+
+    def content(self) -> Content:
+        self._file.seek(0)
+        return _of_file(cast("BinaryIO", self._file))
+
+
+async def _drain(source: object, spool: _Spool, threads: Threads) -> None:
+    if isinstance(source, AsyncIterable):
+        async for batch in _batches(source):
+            await threads.run(spool.write, batch)
+    else:
+        await threads.run(spool.write, _checked(_blocks(source)))
+
+
+async def _batches(source: AsyncIterable[Any]) -> AsyncIterator[list[bytes]]:
+    """What arrives, in lists of about a block, so that a thread is not asked for every small piece."""
+    batch: list[bytes] = []
+    length = 0
+    async for piece in source:
+        batch.append(_check(piece))
+        length += len(piece)
+        if length >= _BLOCK:
+            yield batch
+            batch, length = [], 0
+    yield batch
+
+
+def _blocks(source: object) -> Iterable[Any]:
+    if hasattr(source, "read"):
+        read = cast("Callable[[int], bytes]", source.read)
+        return iter(lambda: read(_BLOCK), b"")
+    if isinstance(source, Iterable):
+        return source
+    raise TypeError(
+        f"cannot capture {type(source).__name__}: give str, bytes, a path, a binary file, "
+        "or an iterable or async iterable of bytes"
+    )
+
+
+def _checked(pieces: Iterable[Any]) -> Iterator[bytes]:
+    for piece in pieces:
+        yield _check(piece)
+
+
+def _check(piece: object) -> bytes:
+    if isinstance(piece, bytes | bytearray | memoryview):
+        return cast("bytes", piece)
+    raise TypeError(f"an iterable to capture must give bytes; it gave {type(piece).__name__}")

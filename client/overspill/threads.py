@@ -1,0 +1,41 @@
+"""A few threads for CPU and file work.
+
+They are apart from the event loop's own executor: an agent's blocking tools may fill that one, and an
+output must not wait for the next tool to end before it can be stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import ThreadPoolExecutor
+
+T = TypeVar("T")
+WORKERS = 4
+
+
+class Threads:
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+        self._pid = 0
+
+    async def run(self, work: Callable[..., T], *args: object) -> T:
+        """`work(*args)` in a thread. A cancelled caller leaves at once; the work itself runs to its end."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor(), work, *args)
+
+    def close(self) -> None:
+        """Let the threads end; what they are at is not waited for."""
+        if self._pool is not None and self._pid == os.getpid():
+            self._pool.shutdown(wait=False)
+        self._pool = None
+
+    def _executor(self) -> ThreadPoolExecutor:
+        if self._pool is None or self._pid != os.getpid():  # a forked child has none of its parent's threads
+            from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  (keeps `import overspill` quick)
+
+            self._pool, self._pid = ThreadPoolExecutor(WORKERS, "overspill"), os.getpid()
+        return self._pool
