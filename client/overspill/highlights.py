@@ -1,0 +1,76 @@
+"""The lines that look like errors in the part of a text that a preview leaves out."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from overspill import measure
+from overspill.plain import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SCANNED: Final = 512 * 1024
+"""Characters searched at either end of the part left out: it bounds the time that a preview takes."""
+_LEAD: Final = 2
+_MOST: Final = 6
+_EXCERPT: Final = 80
+_ERROR: Final = re.compile(
+    r"error|exception|traceback|\bfail(?:ed|ure|ures)?\b|\bfatal\b|\bpanic|\bcritical\b|segmentation fault",
+    re.IGNORECASE,
+)
+_HARMLESS: Final = re.compile(
+    r"\b(?:0|no|zero|without)\s+(?:\w+\s+)?(?:errors?|failures?|failed|exceptions?)\b"
+    r"|(?:errors?|failures?|failed|exceptions?)\"?\s*[=:]\s*0\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Highlight:
+    line_number: int
+    text: str
+
+
+def highlights(text: str, start: int, stop: int, *, max_bytes: int, max_lines: int) -> list[Highlight]:
+    """Lines of `text[start:stop]` that look like errors: the first ones and the last ones, numbered from 1.
+
+    `max_bytes` and `max_lines` bound all of them together, the newline after each included.
+    """
+    found = list(_error_lines(text, start, min(stop, start + SCANNED)))
+    found += _error_lines(text, max(start + SCANNED, stop - SCANNED), stop)
+    chosen = found if len(found) <= _MOST else found[:_LEAD] + found[_LEAD - _MOST :]
+    return _within(_numbered(text, chosen), max_bytes, max_lines)
+
+
+def _error_lines(text: str, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
+    """Begin, end and place of the match of each line; a long line is cut to what surrounds the match."""
+    while (match := _ERROR.search(text, start, stop)) is not None:
+        place = match.start()
+        floor = max(0, place - _EXCERPT)
+        begin = text.rfind("\n", floor, place) + 1 or floor
+        end = text.find("\n", place, place + 2 * _EXCERPT)
+        end = min(len(text), place + 2 * _EXCERPT) if end < 0 else end
+        start = end + 1
+        if _HARMLESS.search(text, begin, end) is None:
+            yield begin, end, place
+
+
+def _numbered(text: str, found: list[tuple[int, int, int]]) -> Iterator[Highlight]:
+    number, counted = 1, 0
+    for begin, end, place in found:
+        number += measure.newlines(text, counted, place)
+        counted = place
+        yield Highlight(number, f"line {number:,}: {clean(text[begin:end]).strip()}")
+
+
+def _within(items: Iterator[Highlight], max_bytes: int, max_lines: int) -> list[Highlight]:
+    kept: list[Highlight] = []
+    for item in items:
+        max_bytes -= measure.size(item.text) + 1
+        if max_bytes < 0 or len(kept) == max_lines:
+            break
+        kept.append(item)
+    return kept

@@ -1,0 +1,108 @@
+"""Untrusted text made safe to show: no terminal escapes, control characters or reordering; and where to cut.
+
+What is captured stays as it is; only what is shown passes through here.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
+
+# ECMA-48: CSI … final byte; OSC, DCS, SOS, PM, APC up to BEL or ST (bounded); two-character escapes.
+ANSI: Final = re.compile(
+    r"\x1b\[[0-?]{0,64}[ -/]{0,8}[@-~]"
+    r"|\x9b[0-?]{0,64}[ -/]{0,8}[@-~]"
+    r"|\x1b[\]PX^_][^\x07\x1b\n]{0,4096}(?:\x07|\x1b\\)"
+    r"|\x1b[ -/]{1,8}[0-~]"
+    r"|\x1b[0-OQ-WYZ\\`-~]"
+)
+
+# C0 but tab and newline, DEL, C1, bidirectional controls, line and paragraph separators, surrogates.
+_UNSAFE_CLASS: Final = (
+    r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+)
+_UNSAFE: Final = re.compile(rf"[{_UNSAFE_CLASS}]|\r(?!\n)")
+_CONTROL_PICTURES: Final = 0x2400
+_DELETE: Final = "\x7f"
+_LAST_C0: Final = "\x1f"
+
+# Characters that belong to the one before them although they are not combining marks (UAX 29, GB9 and GB9a).
+_EXTENDING: Final = re.compile(
+    "[\u200c\u200d\ufe00-\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f\u1160-\u11ff]"
+)
+_JOINER: Final = "\u200d"
+_REGIONAL: Final = re.compile("[\U0001f1e6-\U0001f1ff]+")
+_LONGEST_CLUSTER: Final = 64
+
+
+def clean(text: str) -> str:
+    r"""`text` without ANSI escapes; other control characters become visible pictures, surrogates U+FFFD.
+
+    Tabs, `\n` and `\r\n` stay. Lines stay lines.
+    """
+    if _UNSAFE.search(text) is None:
+        return text
+    return _UNSAFE.sub(_picture, ANSI.sub("", text))
+
+
+def _picture(match: re.Match[str]) -> str:
+    character = match.group()
+    if character <= _LAST_C0:
+        return chr(_CONTROL_PICTURES + ord(character))
+    return "\N{SYMBOL FOR DELETE}" if character == _DELETE else REPLACEMENT
+
+
+def may_cut(text: str, at: int) -> bool:
+    r"""Whether `text[:at]` and `text[at:]` break no character that a reader sees as one.
+
+    Keeps together `\r\n`, combining sequences, emoji joined by ZWJ, flags, surrogate pairs and
+    terminal escapes. An approximation of UAX 29 without its tables.
+    """
+    if at <= 0 or at >= len(text):
+        return True
+    before, after = text[at - 1], text[at]
+    if before < "\x80" and after < "\x80":
+        return not (before == "\r" and after == "\n") and not _inside_escape(text, at)
+    if before == _JOINER or _extends(after):
+        return False
+    if "\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff":
+        return False
+    return not _inside_flag(text, at)
+
+
+def _extends(character: str) -> bool:
+    return _EXTENDING.match(character) is not None or unicodedata.category(character)[0] == "M"
+
+
+def _inside_flag(text: str, at: int) -> bool:
+    start = at
+    while start > max(0, at - _LONGEST_CLUSTER) and _REGIONAL.match(text[start - 1]):
+        start -= 1
+    return (at - start) % 2 == 1 and _REGIONAL.match(text[at]) is not None
+
+
+def _inside_escape(text: str, at: int) -> bool:
+    start = text.rfind("\x1b", max(0, at - _LONGEST_CLUSTER), at)
+    if start < 0:
+        return False
+    match = ANSI.match(text, start)
+    return match is not None and match.end() > at
+
+
+def cut_before(text: str, at: int) -> int:
+    """The last place at or before `at` where `text` may be cut; `at` itself in a cluster without end."""
+    for place in range(at, max(-1, at - _LONGEST_CLUSTER), -1):
+        if may_cut(text, place):
+            return place
+    return at
+
+
+def cut_after(text: str, at: int) -> int:
+    """The first place at or after `at` where `text` may be cut; `at` itself in a cluster without end."""
+    for place in range(at, min(len(text), at + _LONGEST_CLUSTER) + 1):
+        if may_cut(text, place):
+            return place
+    return at

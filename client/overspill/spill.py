@@ -1,0 +1,94 @@
+"""The decision to capture, without I/O: what goes to the service, and what the model sees afterwards.
+
+The guard asks `assess`, stores what a `Spill` holds in whatever way it likes, and tells the `Spill` how
+that ended.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from overspill import content, measure, notice, preview, wire
+from overspill.notice import Facts
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from overspill.content import Content
+    from overspill.policy import Policy
+
+
+def assess(result: Any, tool: str, policy: Policy) -> Content | None:
+    """The content of an output that has to spill; None for one that stays inline."""
+    if tool in policy.exempt:
+        return None
+    found = content.examine(result)
+    if found is None or not content.exceeds(found, policy.limits(tool)) or found.is_guarded():
+        return None
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spill:
+    """One output on its way out of the conversation. `size` in bytes; `session` and `call_id` as given."""
+
+    content: Content
+    policy: Policy
+    tool: str
+    call_id: str
+    session: str
+    data: bytes
+    sha256: bytes
+    id: str
+    lines: int
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+    @classmethod
+    def of(cls, content: Content, policy: Policy, *, tool: str, call_id: str, session: str) -> Spill:
+        """Encodes and hashes: about 1 ms a megabyte, so large contents belong in a thread."""
+        body = content.body
+        data = measure.encode(body) if isinstance(body, str) else body
+        sha256 = hashlib.sha256(data).digest()
+        return cls(
+            content=content,
+            policy=policy,
+            tool=tool,
+            call_id=call_id,
+            session=session,
+            data=data,
+            sha256=sha256,
+            id=wire.capture_id(session, call_id, sha256),
+            lines=measure.lines(body) if isinstance(body, str) else measure.lines_of_bytes(body),
+        )
+
+    def captured(self, expires: datetime) -> Any:
+        """The output's stand-in once the service has it until `expires`."""
+        return self.content.replaced(notice.captured(self._facts(self.policy.preview_bytes), expires))
+
+    def truncated(self, reason: str) -> Any:
+        """The output's stand-in where it could not be stored; it shows more, for nothing else is left."""
+        return self.content.replaced(notice.truncated(self._facts(self.policy.lost_preview_bytes), reason))
+
+    def _facts(self, preview_bytes: int) -> Facts:
+        limits, policy = self.policy.limits(self.tool), self.policy
+        budget = min(preview_bytes, limits.max_bytes), min(policy.preview_lines, limits.max_lines)
+        return Facts(
+            id=self.id,
+            tool=self.tool,
+            size=self.size,
+            lines=self.lines,
+            sha256=self.sha256,
+            preview=self._preview(*budget),
+            reader=policy.reader,
+        )
+
+    def _preview(self, max_bytes: int, max_lines: int) -> str:
+        body = self.content.body
+        if isinstance(body, str):
+            return preview.preview(body, max_bytes, max_lines).text
+        return preview.preview_bytes(body, self.content.content_type, max_bytes, max_lines)
