@@ -9,8 +9,7 @@ from contextlib import aclosing
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
-
+from overspill_service.chunks import Chunk
 from overspill_service.cpu import ahead
 from overspill_service.errors import CaptureDamaged
 from overspill_service.frames import decode_frame
@@ -29,13 +28,6 @@ LARGEST_WINDOW: Final = 4 * 2**20
 """Stored bytes fetched by one request: small at first, since most reads end early, then doubling."""
 BATCH: Final = 4
 """Frames decoded by one thread at a go: about 2 MiB of content."""
-
-
-class Chunk(Struct, frozen=True):
-    """A decoded frame and its number."""
-
-    frame: int
-    data: bytes
 
 
 class Reader:
@@ -63,8 +55,7 @@ class Reader:
         async with aclosing(self.chunks(self.frames.frames_of_bytes(start, stop))) as batches:
             async for batch in batches:
                 for chunk in batch:
-                    first = self.frames.raw_start(chunk.frame)
-                    low, high = max(start - first, 0), min(stop - first, len(chunk.data))
+                    low, high = max(start - chunk.start, 0), min(stop - chunk.start, len(chunk.data))
                     yield chunk.data if (low, high) == (0, len(chunk.data)) else chunk.data[low:high]
 
     async def _decoded(
@@ -81,7 +72,10 @@ class Reader:
         ends = list(accumulate(self.frames[number].stored_size for number in numbers))
         for number in batch:
             frame, stop = self.frames[number], ends[number - numbers.start]
-            chunks.append(Chunk(number, decode_frame(view[stop - frame.stored_size : stop], frame)))
+            data = decode_frame(view[stop - frame.stored_size : stop], frame)
+            chunks.append(
+                Chunk(data, self.frames.raw_start(number), self.frames.first_newline(number), frame.utf8)
+            )
         return chunks
 
     def _windows(self, frames: range, *, is_reversed: bool) -> Iterator[Span]:

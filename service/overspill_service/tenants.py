@@ -113,3 +113,34 @@ def hash_key(key: str, secret: str = "") -> str:
     """The stored form of a key: BLAKE2b-256 keyed with the service's secret, in hex."""
     pepper = hashlib.sha256(secret.encode()).digest() if secret else b""
     return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=32, key=pepper, person=b"overspill-key").hexdigest()
+
+
+class Directory:
+    """Every tenant's limits, and the keys of the tenants' file. Tenants that it does not name get the defaults."""
+
+    def __init__(self, defaults: Limits, tenants: Iterable[FileTenant] = ()) -> None:
+        self._defaults = defaults
+        self._tenants: dict[str, Tenant] = {}
+        self._keys: dict[str, tuple[FileKey, Tenant]] = {}
+        for each in tenants:
+            tenant = Tenant(name=each.name, limits=each.limits(defaults))
+            self._tenants[each.name] = tenant
+            self._keys |= {key.hash: (key, tenant) for key in each.keys}
+
+    @property
+    def has_keys(self) -> bool:
+        return bool(self._keys)
+
+    def tenant(self, name: str) -> Tenant:
+        return self._tenants.get(name) or Tenant(name=name, limits=self._defaults)
+
+    def anonymous(self) -> Principal:
+        """The one tenant of a service without keys: it may do everything."""
+        return Principal(tenant=self.tenant(DEFAULT_TENANT), scopes=ALL_SCOPES)
+
+    def find(self, key_hash: str, now: float) -> Principal | None:
+        """Who a key of the tenants' file stands for, unless it has expired."""
+        key, tenant = self._keys.get(key_hash, (None, None))
+        if key is None or tenant is None or (key.expires is not None and key.expires <= now):
+            return None
+        return Principal(tenant=tenant, scopes=frozenset(key.scopes))

@@ -6,7 +6,7 @@ method raises `StoreUnavailable` when the store does not answer, and `StoreFull`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -57,6 +57,7 @@ class CheckResult(Struct, frozen=True):
     detail: str = ""
 
 
+@runtime_checkable
 class Checkable(Protocol):
     """A store that can examine itself, for an operator who sets it up."""
 

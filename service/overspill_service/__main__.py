@@ -1,0 +1,99 @@
+"""The command `overspill-service`: serve, sweep, rebuild, check, keys."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import socket
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from overspill_service import commands, logs
+from overspill_service.errors import ServiceError
+from overspill_service.server import listening_socket, serve
+from overspill_service.settings import SettingError, Settings, load
+from overspill_service.supervisor import Supervisor
+from overspill_service.web.middleware import request_id
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+USAGE_ERROR = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code: 0 done, 1 failed, 2 wrong usage or settings."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options = vars(parser().parse_args(given))
+    command = options.pop("command")
+    flags = {name: value for name, value in options.items() if value is not None}
+    try:
+        settings = load(flags, os.environ)
+        logs.configure(settings.log_level, settings.log_format, request_id.get)
+        return _run(command, settings, options, given)
+    except SettingError as error:
+        return _fail(str(error), USAGE_ERROR)
+    except (ServiceError, OSError) as error:
+        return _fail(str(error), 1)
+
+
+def _fail(message: str, code: int) -> int:
+    print(f"overspill-service: {message}", file=sys.stderr)
+    return code
+
+
+def _run(command: str, settings: Settings, options: dict[str, Any], given: list[str]) -> int:
+    match command:
+        case "serve" if settings.workers > 1:
+            return _supervise(settings, given[1:])
+        case "serve":
+            asyncio.run(serve(settings, listening_socket(settings)))
+            return 0
+        case "work":
+            asyncio.run(serve(settings, socket.socket(fileno=int(options["descriptor"]))))
+            return 0
+        case _:
+            return asyncio.run(commands.COMMANDS[command](settings, options))
+
+
+def _supervise(settings: Settings, arguments: list[str]) -> int:
+    if settings.store == "memory:" or settings.catalog == "memory:":
+        raise SettingError("workers share nothing in memory: name a store and a catalog, or use one worker")
+    listener = listening_socket(settings)
+
+    async def run() -> int:
+        return await Supervisor(settings, listener, arguments).run()
+
+    return asyncio.run(run())
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line: every setting is a flag of every command."""
+    flags = argparse.ArgumentParser(add_help=False)
+    flags.add_argument("--config", metavar="FILE", help="TOML file of settings")
+    hints = get_type_hints(Settings, include_extras=True)
+    for name in Settings.__struct_fields__:
+        flags.add_argument("--" + name.replace("_", "-"), metavar="VALUE", help=_help(hints[name]))
+    root = argparse.ArgumentParser(prog="overspill-service", description="The capture service of Overspill.")
+    commands_of = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, text in commands.DESCRIPTIONS.items():
+        commands_of.add_parser(name, help=text, description=text, parents=[flags])
+    work = commands_of.add_parser("work", parents=[flags])
+    work.add_argument("descriptor")
+    check = commands_of.choices["check"]
+    check.add_argument("--create-bucket", action="store_true", help="create the bucket where it is missing")
+    commands.add_key_arguments(commands_of, flags)
+    return root
+
+
+def _help(hint: Any) -> str:
+    if get_origin(hint) is not Annotated:
+        return ""
+    return next((each.description or "" for each in get_args(hint)[1:] if isinstance(each, msgspec.Meta)), "")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

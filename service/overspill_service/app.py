@@ -1,0 +1,124 @@
+"""The composition root: settings in, a wired application out. The only module that names adapters."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Final, cast
+
+from aiohttp import web
+
+from overspill_service.archive import Archive
+from overspill_service.catalog.urls import open_catalog
+from overspill_service.cpu import Cpu
+from overspill_service.maintenance import Maintenance
+from overspill_service.metrics import Metered, Metrics
+from overspill_service.objects.urls import open_store
+from overspill_service.settings import SettingError
+from overspill_service.tenants import Directory, Limits, read_tenants
+from overspill_service.web.middleware import around
+from overspill_service.web.registry import bind, made_private
+from overspill_service.web.routes import ROUTES
+from overspill_service.web.service import SERVICE, Gate, Service
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from overspill_service.catalog import Catalog
+    from overspill_service.objects import ObjectStore
+    from overspill_service.settings import Settings
+
+MOST_HEADER_BYTES: Final = 64 * 1024
+"""One header field, at most: metadata may have 4 KiB, percent-encoded three times that."""
+
+log = logging.getLogger(__name__)
+
+
+@asynccontextmanager
+async def open_archive(settings: Settings, metrics: Metrics | None = None) -> AsyncIterator[Archive]:
+    """The archive on the back ends that the settings name, closed at the end."""
+    cpu = Cpu()
+    store = open_store(settings.store_url)
+    try:
+        catalog = open_catalog(settings.catalog_url)
+        try:
+            yield Archive(
+                cast("ObjectStore", Metered(store, "store", metrics)) if metrics else store,
+                cast("Catalog", Metered(catalog, "catalog", metrics)) if metrics else catalog,
+                cpu,
+                clock=time.time,
+                level=settings.level,
+            )
+        finally:
+            await catalog.close()
+    finally:
+        await store.close()
+        cpu.close()
+
+
+def directory_of(settings: Settings) -> Directory:
+    """The tenants that the settings name. Raises `SettingError`."""
+    defaults = Limits(
+        max_capture_size=settings.max_capture_size,
+        max_stored_size=settings.max_stored_size,
+        max_captures=settings.max_captures,
+        default_ttl=settings.default_ttl,
+        max_ttl=settings.max_ttl,
+    )
+    try:
+        return Directory(defaults, read_tenants(settings.tenants) if settings.tenants else ())
+    except ValueError as error:
+        raise SettingError(f"tenants: {error}") from error
+
+
+async def is_open(settings: Settings, directory: Directory, catalog: Catalog) -> bool:
+    """Whether to serve without keys. Raises `SettingError` where that would expose the service by accident."""
+    if directory.has_keys or await catalog.keys():
+        return False
+    if settings.tenants is None and (settings.is_loopback or settings.anonymous):
+        return True
+    raise SettingError(
+        f"listen={settings.listen} is reachable from elsewhere and there are no keys: create one with "
+        "`overspill-service keys create`, name a file with `--tenants`, or say `--anonymous true`"
+    )
+
+
+def make_app(settings: Settings) -> web.Application:
+    """The application; back ends are opened when it starts and closed when it stops."""
+    app = web.Application(middlewares=[around], client_max_size=0)
+    app.cleanup_ctx.append(lambda app: _serve(app, settings))
+    routes = ROUTES
+    if settings.private_metrics:
+        routes = tuple(made_private(route) for route in ROUTES)
+    bind(app, routes)
+    return app
+
+
+async def _serve(app: web.Application, settings: Settings) -> AsyncIterator[None]:
+    metrics = Metrics()
+    directory = directory_of(settings)
+    async with open_archive(settings, metrics) as archive:
+        gate = Gate(
+            directory,
+            archive.catalog,
+            clock=time.time,
+            secret=settings.key_secret,
+            is_open=await is_open(settings, directory, archive.catalog),
+        )
+        app[SERVICE] = service = Service(
+            archive=archive,
+            directory=directory,
+            gate=gate,
+            metrics=metrics,
+            settings=settings,
+            uploads=asyncio.Semaphore(settings.max_uploads),
+        )
+        maintenance = asyncio.create_task(Maintenance(service).run(), name="maintenance")
+        try:
+            yield
+        finally:
+            maintenance.cancel()
+            with suppress(asyncio.CancelledError):
+                await maintenance

@@ -1,0 +1,68 @@
+"""Drives the bounded readers: finds the frames they want, fetches and decodes them, feeds them in threads."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from overspill_service.chunks import Extent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from overspill_service.archive import Archive
+    from overspill_service.catalog import Entry
+    from overspill_service.chunks import Chunk, Wanted
+    from overspill_service.frame_map import FrameMap
+
+A = TypeVar("A", covariant=True)
+T = TypeVar("T")
+
+
+class Read(Protocol[A]):
+    """A reader of chunks: `wanted` is None once it can answer."""
+
+    wanted: Wanted | None
+
+    def feed(self, chunk: Chunk) -> None: ...
+    def answer(self) -> A: ...
+
+
+async def inspect(archive: Archive, entry: Entry, begin: Callable[[Extent], Read[T]]) -> T:
+    """The answer of the read that `begin` makes for a capture of this extent."""
+    read = begin(Extent(entry.size, entry.lines))
+    reader = await archive.reader(entry)
+    while (wanted := read.wanted) is not None:
+        frames = frames_wanted(reader.frames, wanted)
+        async with aclosing(reader.chunks(frames)) as batches:
+            async for batch in batches:
+                await archive.cpu.run(_feed, read, batch)
+                if read.wanted is None:
+                    break
+    return await archive.cpu.run(read.answer)
+
+
+def _feed(read: Read[object], batch: Sequence[Chunk]) -> None:
+    for chunk in batch:
+        read.feed(chunk)
+        if read.wanted is None:
+            return
+
+
+def frames_wanted(frames: FrameMap, wanted: Wanted) -> range:
+    """The frames that a read asks for, from the first that it needs to the last that it may."""
+    first = _frame_at_offset(frames, wanted.offset)
+    if wanted.newline:
+        first = max(first, frames.frame_at_newline(wanted.newline))
+    last = len(frames) - 1
+    if wanted.last_newline is not None and wanted.last_newline <= frames.newlines:
+        last = min(last, frames.frame_at_newline(wanted.last_newline))
+    if wanted.span is not None:
+        last = min(last, _frame_at_offset(frames, frames.raw_start(first + 1) + wanted.span))
+    return range(first, max(first, last) + 1)
+
+
+def _frame_at_offset(frames: FrameMap, offset: int) -> int:
+    """The frame that holds this byte; the last one where there is no such byte."""
+    found = frames.frames_of_bytes(offset, offset + 1)
+    return found.start if found else len(frames) - 1

@@ -1,0 +1,75 @@
+"""The background job of a serving process: rebuild a lost catalog, sweep what has expired, find orphans."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import secrets
+import socket
+from typing import TYPE_CHECKING, Final
+
+from overspill_service.errors import ServiceError
+from overspill_service.rebuild import rebuild_if_lost
+from overspill_service.sweep import sweep_expired, sweep_orphans
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from overspill_service.web.service import Service
+
+LOOK_SECONDS: Final = 5.0
+"""How often a process looks whether the catalog was lost."""
+ORPHAN_INTERVAL: Final = 6 * 3600.0
+SWEEP_LEASE: Final = "sweep"
+ORPHAN_LEASE: Final = "orphans"
+
+log = logging.getLogger(__name__)
+
+
+class Maintenance:
+    """One process's share: leases see to it that a fleet does each job once."""
+
+    def __init__(self, service: Service) -> None:
+        self._service, self._archive = service, service.archive
+        self._holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+
+    async def run(self) -> None:
+        """Until cancelled: look every few seconds, sweep every `sweep_interval`."""
+        interval = self._service.settings.sweep_interval
+        due = random.uniform(0, interval)  # noqa: S311  (spreads the replicas)
+        waited = 0.0
+        while True:
+            await self._guarded("rebuild", self.rebuild_once())
+            if interval and waited >= due:
+                await self._guarded("sweep", self.sweep_once())
+                waited, due = 0.0, interval
+            await asyncio.sleep(LOOK_SECONDS)
+            waited += LOOK_SECONDS
+
+    async def rebuild_once(self) -> None:
+        count = await rebuild_if_lost(self._archive, self._holder)
+        if count:
+            log.warning("rebuilt the catalog of %d captures from the object store", count)
+
+    async def sweep_once(self) -> None:
+        """Remove expired captures of all tenants, and now and then orphans, unless another replica does."""
+        settings, catalog = self._service.settings, self._archive.catalog
+        if await catalog.lease(SWEEP_LEASE, self._holder, settings.sweep_interval):
+            for name in await catalog.tenants():
+                removed = await sweep_expired(self._archive, self._service.directory.tenant(name))
+                self._service.metrics.sweep(removed.captures, is_done=True)
+                if removed.captures:
+                    log.info("swept %d expired captures of tenant %s", removed.captures, name)
+        if await catalog.lease(ORPHAN_LEASE, self._holder, ORPHAN_INTERVAL):
+            deleted = await sweep_orphans(self._archive, age=settings.orphan_age)
+            if deleted:
+                log.warning("deleted %d orphaned objects", deleted)
+
+    async def _guarded(self, what: str, work: Awaitable[None]) -> None:
+        """One round; a back end that does not answer is tried again at the next."""
+        try:
+            await work
+        except ServiceError as error:
+            log.warning("%s failed, to be tried again: %s", what, error)

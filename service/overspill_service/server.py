@@ -1,0 +1,61 @@
+"""One serving process: an application on a listening socket, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from typing import TYPE_CHECKING, Final
+
+from aiohttp import web
+
+from overspill_service.app import MOST_HEADER_BYTES, make_app
+from overspill_service.web.service import SERVICE
+
+if TYPE_CHECKING:
+    from overspill_service.settings import Settings
+
+BACKLOG: Final = 1024
+READ_BUFFER: Final = 256 * 1024
+KEEP_ALIVE_SECONDS: Final = 75.0
+
+
+def listening_socket(settings: Settings) -> socket.socket:
+    """A bound and listening socket at the address of the settings. Raises `OSError`."""
+    host, port = settings.address
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=BACKLOG)
+
+
+def url_of(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+async def serve(settings: Settings, listener: socket.socket) -> None:
+    """Serve until SIGTERM or SIGINT; then let requests in flight end within the grace, and close.
+
+    Prints one line with the address once requests are served.
+    """
+    app = make_app(settings)
+    runner = web.AppRunner(
+        app,
+        access_log=None,
+        handler_cancellation=True,
+        shutdown_timeout=settings.grace,
+        keepalive_timeout=KEEP_ALIVE_SECONDS,
+        max_line_size=MOST_HEADER_BYTES,
+        max_field_size=MOST_HEADER_BYTES,
+        read_bufsize=READ_BUFFER,
+    )
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await runner.setup()
+    try:
+        await web.SockSite(runner, listener, backlog=BACKLOG).start()
+        print(f"overspill-service listens on {url_of(listener)}", flush=True)  # noqa: T201
+        await stop.wait()
+        app[SERVICE].is_stopping = True
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,112 @@
+"""Several serving processes on one socket: started together, replaced when one dies, stopped together."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import tempfile
+import time
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client.multiprocess import mark_process_dead
+
+from overspill_service.metrics import MULTIPROCESS
+from overspill_service.server import url_of
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Sequence
+
+    from overspill_service.settings import Settings
+
+SHORT_LIFE: Final = 5.0
+"""A worker that dies sooner than this after its start, in seconds, is replaced only after as long a pause."""
+
+log = logging.getLogger(__name__)
+
+
+class Supervisor:
+    """Owns the worker processes; each inherits the listening socket."""
+
+    def __init__(self, settings: Settings, listener: socket.socket, arguments: Sequence[str]) -> None:
+        self._settings, self._listener, self._arguments = settings, listener, arguments
+        self._stop = asyncio.Event()
+        self._exit_code = 0
+
+    async def run(self) -> int:
+        """Until SIGTERM or SIGINT, or until a worker cannot even start; the exit code."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+        with tempfile.TemporaryDirectory(prefix="overspill-metrics-") as figures:
+            started = [loop.create_future() for _ in range(self._settings.workers)]
+            async with asyncio.TaskGroup() as group:
+                for future in started:
+                    group.create_task(self._keep(figures, future))
+                if all(await asyncio.gather(*started)):
+                    print(f"overspill-service listens on {url_of(self._listener)}", flush=True)  # noqa: T201
+        return self._exit_code
+
+    async def _keep(self, figures: str, started: asyncio.Future[bool]) -> None:
+        """Keep one worker alive until the stop."""
+        while not self._stop.is_set():
+            born = time.monotonic()
+            worker = await self._spawn(figures)
+            if not started.done():
+                started.set_result(await self._has_started(worker))
+            code = await self._wait(worker)
+            mark_process_dead(worker.pid, figures)  # type: ignore[no-untyped-call]
+            if not started.result() and not self._stop.is_set():
+                self._exit_code = code or 1
+                self._stop.set()
+            if not self._stop.is_set():
+                log.error("worker %d ended with %d and is replaced", worker.pid, code)
+                await self._pause(SHORT_LIFE if time.monotonic() - born < SHORT_LIFE else 0)
+
+    async def _spawn(self, figures: str) -> asyncio.subprocess.Process:
+        descriptor = self._listener.fileno()
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "overspill_service",
+            "work",
+            str(descriptor),
+            *self._arguments,
+            stdout=asyncio.subprocess.PIPE,
+            pass_fds=[descriptor],
+            env=os.environ | {MULTIPROCESS: figures},
+        )
+
+    async def _has_started(self, worker: asyncio.subprocess.Process) -> bool:
+        """Whether the worker said that it listens, rather than ending or being told to stop first."""
+        assert worker.stdout is not None
+        line = asyncio.create_task(worker.stdout.readline())
+        stop = asyncio.create_task(self._stop.wait())
+        await asyncio.wait([line, stop], return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if not line.done():
+            line.cancel()
+            return False
+        return bool(line.result())
+
+    async def _wait(self, worker: asyncio.subprocess.Process) -> int:
+        """The worker's exit code; a stop is passed on to it, and a worker that will not go is killed."""
+        ended = asyncio.create_task(worker.wait())
+        stop = asyncio.create_task(self._stop.wait())
+        await asyncio.wait([ended, stop], return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if not ended.done():
+            worker.send_signal(signal.SIGTERM)
+            await asyncio.wait([ended], timeout=self._settings.grace + SHORT_LIFE)
+        if not ended.done():
+            worker.kill()
+        return await ended
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            await asyncio.wait_for(self._stop.wait(), seconds)
+        except TimeoutError:
+            return

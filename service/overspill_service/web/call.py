@@ -1,0 +1,70 @@
+"""What a handler gets: the request with everything taken out of it that the route declared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import msgspec
+from aiohttp import hdrs, web
+from overspill.wire import Text
+
+from overspill_service.captures import Captures
+from overspill_service.errors import BodyTooLarge, InvalidBody
+
+if TYPE_CHECKING:
+    from overspill_service.catalog import Entry
+    from overspill_service.tenants import Principal
+    from overspill_service.web.service import Service
+
+Q = TypeVar("Q", covariant=True)
+B = TypeVar("B")
+MAX_BODY = 1024 * 1024
+"""Bytes of a JSON body, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[Q]):
+    """One authorised request; `query` is what the route's query struct made of the parameters."""
+
+    request: web.Request
+    service: Service
+    principal: Principal
+    query: Q
+
+    @property
+    def captures(self) -> Captures:
+        """The captures of the caller's tenant, and no others."""
+        return Captures(self.service.archive, self.principal.tenant)
+
+    @property
+    def ref(self) -> str:
+        return self.request.match_info["ref"]
+
+    async def entry(self) -> Entry:
+        """The capture that the path names."""
+        return await self.captures.get(self.ref, getattr(self.query, "session", None))
+
+    async def body(self, kind: type[B]) -> B:
+        """The JSON body as a struct. Raises `InvalidBody`, `BodyTooLarge`."""
+        data = bytearray()
+        async for piece in self.request.content.iter_any():
+            data += piece
+            if len(data) > MAX_BODY:
+                raise BodyTooLarge(MAX_BODY)
+        try:
+            return msgspec.json.decode(bytes(data), type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise InvalidBody(f"the body is not the JSON that this path takes: {error}") from error
+
+    def json(self, answer: object, *, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+        return web.Response(
+            body=msgspec.json.encode(answer), status=status, content_type="application/json", headers=headers
+        )
+
+    def text(self, answer: Text) -> web.Response:
+        """A bounded read: JSON, or the text alone for a client that asks for text/plain."""
+        self.service.metrics.read(self.principal.tenant.name, answer.mode, len(answer.content))
+        if "text/plain" in self.request.headers.get(hdrs.ACCEPT, ""):
+            return web.Response(text=answer.content, content_type="text/plain", charset="utf-8")
+        return self.json(answer)

@@ -1,0 +1,136 @@
+"""The bytes of a capture: whole or a range, decoded or as stored zstd frames (RFC 9110)."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Final
+
+from aiohttp import hdrs, web
+from overspill import wire
+from overspill.wire import ByteRange, ContentRange, Header, Path, Scope
+
+from overspill_service.errors import RangeNotSatisfiable, ServiceError
+from overspill_service.web.captures import entry_headers
+from overspill_service.web.negotiation import accepts_zstd, matches
+from overspill_service.web.registry import Route
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from overspill_service.catalog import Entry
+    from overspill_service.reading import Reader
+    from overspill_service.web.call import Call
+
+log = logging.getLogger(__name__)
+
+PIECE: Final = 256 * 1024
+"""Bytes written to the socket at once."""
+UNTRUSTED: Final = {
+    "Content-Security-Policy": "sandbox; default-src 'none'",
+    hdrs.CACHE_CONTROL: "private, no-transform",
+    hdrs.ACCEPT_RANGES: "bytes",
+    hdrs.VARY: hdrs.ACCEPT_ENCODING,
+}
+"""Captured bytes are nobody's page: a browser shows them without scripts, and no cache alters them."""
+
+
+async def content(call: Call[wire.RefQuery]) -> web.StreamResponse:
+    """The bytes; 206 for a range, 304 where the client has them."""
+    entry = await call.entry()
+    asked = _range(call.request, entry)
+    as_stored = asked is None and accepts_zstd(call.request.headers.get(hdrs.ACCEPT_ENCODING, ""))
+    headers = {**UNTRUSTED, **entry_headers(entry), hdrs.ETAG: etag(entry, as_stored=as_stored)}
+    if matches(call.request.headers.get(hdrs.IF_NONE_MATCH), headers[hdrs.ETAG]):
+        return web.Response(status=304, headers=headers)
+    headers[hdrs.CONTENT_TYPE] = entry.content_type
+    reader = await call.service.archive.reader(entry)
+    if as_stored:
+        return await _send_stored(call, reader, headers)
+    return await _send_decoded(call, reader, headers, asked)
+
+
+def etag(entry: Entry, *, as_stored: bool) -> str:
+    """A strong validator of each representation: the content's digest, and that it is zstd."""
+    return f'"{entry.sha256.hex()}{"-zstd" if as_stored else ""}"'
+
+
+def _range(request: web.Request, entry: Entry) -> ContentRange | None:
+    """The range to answer with; None for everything. Raises `RangeNotSatisfiable`."""
+    field = request.headers.get(hdrs.RANGE)
+    asked = ByteRange.parse(field) if field is not None and request.method == "GET" else None
+    condition = request.headers.get(hdrs.IF_RANGE)
+    if asked is None or (condition is not None and condition.strip() != etag(entry, as_stored=False)):
+        return None
+    resolved = asked.resolve(entry.size)
+    if resolved is None:
+        raise RangeNotSatisfiable(entry.size)
+    return resolved
+
+
+async def _send_stored(call: Call[wire.RefQuery], reader: Reader, headers: dict[str, str]) -> web.StreamResponse:
+    """The stored frames as they are: the client decodes, this service does not."""
+    frames = range(len(reader.frames))
+    length = sum(span.length for span in reader.frames.spans(frames))
+
+    async def pieces() -> AsyncGenerator[bytes, None]:
+        async with aclosing(reader.stored(frames)) as windows:
+            async for _, data in windows:
+                yield data
+
+    headers[hdrs.CONTENT_ENCODING] = "zstd"
+    return await _send(call, 200, headers, length, pieces())
+
+
+async def _send_decoded(
+    call: Call[wire.RefQuery], reader: Reader, headers: dict[str, str], asked: ContentRange | None
+) -> web.StreamResponse:
+    headers[Header.REPR_DIGEST] = wire.encode_digest(reader.entry.sha256)
+    span = asked or ContentRange(0, reader.entry.size, reader.entry.size)
+    if asked is not None:
+        headers[hdrs.CONTENT_RANGE] = str(asked)
+    return await _send(
+        call, 200 if asked is None else 206, headers, len(span), reader.content(span.start, span.stop)
+    )
+
+
+async def _send(
+    call: Call[wire.RefQuery], status: int, headers: dict[str, str], length: int, pieces: AsyncGenerator[bytes, None]
+) -> web.StreamResponse:
+    """Stream an answer of known length. After its first byte a failure can only break the connection off."""
+    response = web.StreamResponse(status=status, headers=headers)
+    response.content_length = length
+    async with aclosing(pieces):
+        first = await anext(pieces, b"") if call.request.method == "GET" else b""
+        call.service.metrics.read(call.principal.tenant.name, "content", length)
+        await response.prepare(call.request)
+        if call.request.method == "HEAD":
+            return response
+        try:
+            await _write(response, first)
+            async for piece in pieces:
+                await _write(response, piece)
+        except ServiceError as error:
+            log.error("broke off an answer: %s", error)  # noqa: TRY400
+            if call.request.transport is not None:
+                call.request.transport.abort()
+    return response
+
+
+async def _write(response: web.StreamResponse, data: bytes) -> None:
+    view = memoryview(data)
+    for start in range(0, len(view), PIECE):
+        await response.write(view[start : start + PIECE])
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=Path.CONTENT,
+        scope=Scope.READ,
+        handler=content,
+        summary="The bytes of a capture; one range is honoured, and a client that accepts zstd gets stored frames.",
+        query=wire.RefQuery,
+        answers={200: "application/octet-stream", 206: "application/octet-stream"},
+    ),
+)

@@ -1,0 +1,77 @@
+"""Liveness, readiness, metrics, the API's description and the front page."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from aiohttp import web
+from overspill import wire
+from overspill.wire import Path
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
+
+from overspill_service.errors import ShuttingDown, Unavailable
+from overspill_service.web.registry import PUBLIC, Route
+
+if TYPE_CHECKING:
+    from overspill_service.web.call import Call
+
+PROBE_SECONDS: Final = 5.0
+
+
+class Health(msgspec.Struct, frozen=True):
+    status: str
+
+
+async def live(call: Call[wire.NoQuery]) -> web.Response:
+    return call.json(Health("ok"))
+
+
+async def ready(call: Call[wire.NoQuery]) -> web.Response:
+    """200 while requests can be served: not stopping, and both back ends answer."""
+    if call.service.is_stopping:
+        raise ShuttingDown("this replica is stopping")
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            await call.service.archive.catalog.ping()
+            await call.service.archive.store.ping()
+    except TimeoutError as error:
+        raise Unavailable(f"a back end did not answer within {PROBE_SECONDS:g} s") from error
+    return call.json(Health("ok"))
+
+
+async def metrics(call: Call[wire.NoQuery]) -> web.Response:
+    text = await asyncio.to_thread(call.service.metrics.exposition)
+    return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
+
+
+async def front_page(call: Call[wire.NoQuery]) -> web.Response:
+    return web.Response(
+        body=_page(),
+        content_type="text/html",
+        charset="utf-8",
+        headers={"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"},
+    )
+
+
+@cache
+def _page() -> bytes:
+    return (files("overspill_service.web") / "ui" / "index.html").read_bytes()
+
+
+ROUTES: Final = (
+    Route(method="GET", path=Path.HEALTHZ, scope=PUBLIC, handler=live, summary="Whether the process runs.", answers={200: Health}),
+    Route(method="GET", path=Path.READYZ, scope=PUBLIC, handler=ready, summary="Whether requests can be served.", answers={200: Health}),
+    Route(
+        method="GET",
+        path=Path.METRICS,
+        scope=PUBLIC,
+        handler=metrics,
+        summary="Figures for Prometheus.",
+        answers={200: "text/plain"},
+    ),
+    Route(method="GET", path=Path.INDEX, scope=PUBLIC, handler=front_page, summary="The front page.", answers={200: "text/html"}),
+)

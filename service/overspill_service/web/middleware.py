@@ -1,0 +1,86 @@
+"""What happens around every request: an id, a log line, figures, and problems for failures."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import secrets
+import time
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Final
+
+from aiohttp import web
+from overspill.wire import Header
+
+from overspill_service.errors import ServiceError
+from overspill_service.web.problems import allow_header, problem_of, response_of
+from overspill_service.web.service import SERVICE
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+request_id: ContextVar[str] = ContextVar("request_id", default="-")
+_GIVEN: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+UNKNOWN_ROUTE: Final = "unknown"
+
+log = logging.getLogger("overspill_service.access")
+
+
+@web.middleware
+async def around(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """The outermost middleware: no failure leaves it but a cancellation."""
+    start = time.perf_counter()
+    identity = _identity(request)
+    token = request_id.set(identity)
+    status = 499
+    try:
+        response = await _answered(request, handler, identity)
+        status = response.status
+        return response
+    finally:
+        seconds = time.perf_counter() - start
+        route = _route_of(request)
+        request.app[SERVICE].metrics.request(route, request.method, status, seconds)
+        if log.isEnabledFor(logging.INFO):
+            log.info("%s %s %d %.1f ms", request.method, route, status, 1000 * seconds)
+        request_id.reset(token)
+
+
+async def _answered(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]], identity: str
+) -> web.StreamResponse:
+    try:
+        response = await handler(request)
+    except asyncio.CancelledError:
+        raise
+    except (ServiceError, web.HTTPException) as error:
+        response = _refused(request, error, identity)
+    except Exception as error:  # noqa: BLE001  (the boundary: every failure becomes a problem)
+        response = _refused(request, error, identity)
+    if not response.prepared:
+        response.headers[Header.REQUEST_ID] = identity
+        response.headers["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
+def _refused(request: web.Request, error: Exception, identity: str) -> web.StreamResponse:
+    problem = problem_of(error, identity)
+    request.app[SERVICE].metrics.problem(problem.code)
+    response = response_of(problem)
+    if isinstance(error, web.HTTPException):
+        response.headers.update(allow_header(error))
+    return response
+
+
+def _identity(request: web.Request) -> str:
+    """The request's id: the client's where it is harmless, else a fresh one."""
+    given = request.headers.get(Header.REQUEST_ID, "")
+    return given if _GIVEN.fullmatch(given) else secrets.token_hex(8)
+
+
+def _route_of(request: web.Request) -> str:
+    resource = request.match_info.route.resource
+    return resource.canonical if resource is not None else UNKNOWN_ROUTE

@@ -1,0 +1,159 @@
+"""The API's description (OpenAPI 3.1), made from the route registry."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, get_type_hints
+
+import msgspec
+from msgspec import Struct
+from overspill import wire
+from overspill.wire import PROBLEM_TYPE, Path
+
+from overspill_service.web.registry import PUBLIC, Access, Route
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from aiohttp import web
+
+    from overspill_service.web.call import Call
+
+COMPONENT: Final = "#/components/schemas/{name}"
+PARAMETERS: Final = {
+    "ref": "A capture id, or call: and a tool-call id (the newest of that call).",
+    "session": "A session.",
+}
+
+
+def document(routes: Iterable[Route]) -> dict[str, Any]:
+    """The whole description of these routes."""
+    routes = tuple(routes)
+    kinds = [wire.Problem, *dict.fromkeys(kind for route in routes for kind in _kinds(route))]
+    _, components = msgspec.json.schema_components(kinds, ref_template=COMPONENT)
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Overspill",
+            "version": wire.VERSION,
+            "description": "Captured tool outputs, read by handle.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _kinds(route: Route) -> list[type[Struct]]:
+    return [kind for kind in (route.body, *route.answers.values()) if kind and not isinstance(kind, str)]
+
+
+def _operation(route: Route) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": _operation_id(route),
+        "summary": route.summary,
+        "parameters": [*_path_parameters(route), *_query_parameters(route), *_header_parameters(route)],
+        "responses": {str(status): _answer(kind, route) for status, kind in route.answers.items()},
+    }
+    operation["responses"]["default"] = {
+        "description": "A problem (RFC 9457).",
+        "content": {PROBLEM_TYPE: {"schema": _reference(wire.Problem)}},
+    }
+    if route.body is not None:
+        operation["requestBody"] = {"required": True, "content": _content(route.body)}
+    if route.scope is PUBLIC or isinstance(route.scope, Access):
+        operation["security"] = []
+    else:
+        operation["security"] = [{"key": []}]
+        operation["description"] = f"Needs the scope `{route.scope.value}`."
+    return operation
+
+
+def _operation_id(route: Route) -> str:
+    words = re.findall(r"[a-z]+", route.path.replace("/v1", "").lower())
+    return "_".join([route.method.lower(), *words])
+
+
+def _answer(kind: type[Struct] | str, route: Route) -> dict[str, Any]:
+    content = _content(kind)
+    if route.is_text:
+        content["text/plain"] = {"schema": {"type": "string"}}
+    return {"description": "Done.", "content": content}
+
+
+def _content(kind: type[Struct] | str) -> dict[str, Any]:
+    if isinstance(kind, str):
+        return {kind: {"schema": {"type": "string"}}}
+    return {"application/json": {"schema": _reference(kind)}}
+
+
+def _reference(kind: type[Struct]) -> dict[str, str]:
+    return {"$ref": COMPONENT.format(name=kind.__name__)}
+
+
+def _path_parameters(route: Route) -> list[dict[str, Any]]:
+    names = re.findall(r"\{(\w+)\}", route.path)
+    return [
+        {"name": name, "in": "path", "required": True, "description": PARAMETERS[name], "schema": {"type": "string"}}
+        for name in names
+    ]
+
+
+def _query_parameters(route: Route) -> list[dict[str, Any]]:
+    hints = get_type_hints(route.query, include_extras=True)
+    return [
+        {
+            "name": each.name,
+            "in": "query",
+            "required": each.required,
+            "schema": _schema(hints[each.name], {} if each.required else {"default": each.default}),
+        }
+        for each in msgspec.structs.fields(route.query)
+    ]
+
+
+def _schema(hint: Any, extra: Mapping[str, Any]) -> dict[str, Any]:
+    """A parameter's schema; nothing in it refers to components."""
+    schema, components = msgspec.json.schema_components([hint])
+    (found,) = schema
+    while "$ref" in found:
+        found = components[found["$ref"].rsplit("/", 1)[-1]]
+    if "anyOf" in found:
+        found = {"anyOf": [_resolved(each, components) for each in found["anyOf"]]}
+    return {**found, **extra}
+
+
+def _resolved(schema: dict[str, Any], components: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    return components[schema["$ref"].rsplit("/", 1)[-1]] if "$ref" in schema else schema
+
+
+def _header_parameters(route: Route) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "in": "header", "required": False, "description": text, "schema": {"type": "string"}}
+        for name, text in route.headers.items()
+        if name not in {"Content-Type", "Content-Encoding"}
+    ]
+
+
+def route_for(routes: Iterable[Route]) -> Route:
+    """The route that serves the description of the others, and of itself."""
+    described = tuple(routes)
+
+    async def describe(call: Call[wire.NoQuery]) -> web.Response:
+        return call.json(rendered)
+
+    route = Route(
+        method="GET",
+        path=Path.OPENAPI,
+        scope=PUBLIC,
+        handler=describe,
+        summary="This description.",
+        answers={200: "application/json"},
+    )
+    rendered = document((*described, route))
+    return route

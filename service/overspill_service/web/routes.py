@@ -1,0 +1,16 @@
+"""All routes of the service."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from overspill_service.web import admin, captures, content, health, openapi, reads
+
+_DESCRIBED: Final = (
+    *captures.ROUTES,
+    *content.ROUTES,
+    *reads.ROUTES,
+    *admin.ROUTES,
+    *health.ROUTES,
+)
+ROUTES: Final = (*_DESCRIBED, openapi.route_for(_DESCRIBED))

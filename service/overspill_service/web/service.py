@@ -1,0 +1,92 @@
+"""What handlers work with, and who may call them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from aiohttp import hdrs, web
+from overspill.wire import Scope
+
+from overspill_service.chunks import Caps
+from overspill_service.errors import Forbidden, Unauthorized
+from overspill_service.tenants import KEY_PATTERN, Principal, hash_key
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from overspill_service.archive import Archive
+    from overspill_service.catalog import KeyStore
+    from overspill_service.metrics import Metrics
+    from overspill_service.settings import Settings
+    from overspill_service.tenants import Directory
+
+REMEMBERED_SECONDS: Final = 15.0
+"""How long a key found in the catalog is trusted without asking again: the most that a revocation lags."""
+REMEMBERED_KEYS: Final = 10_000
+
+
+class Gate:
+    """Tells from a request's credential, and from nothing else, who asks."""
+
+    def __init__(
+        self, directory: Directory, keys: KeyStore, *, clock: Callable[[], float], secret: str, is_open: bool
+    ) -> None:
+        self._directory, self._keys, self._clock = directory, keys, clock
+        self._secret, self._is_open = secret, is_open
+        self._remembered: dict[str, tuple[float, Principal]] = {}
+
+    async def principal(self, request: web.Request, scope: Scope) -> Principal:
+        """Who asks. Raises `Unauthorized` without a valid key, `Forbidden` where it lacks the scope."""
+        if self._is_open:
+            return self._directory.anonymous()
+        scheme, _, key = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
+        if scheme.lower() != "bearer" or not KEY_PATTERN.fullmatch(key.strip()):
+            raise Unauthorized("send a key: `Authorization: Bearer ovs_…`")
+        principal = await self._lookup(hash_key(key.strip(), self._secret))
+        if scope not in principal.scopes:
+            raise Forbidden(f"this needs the scope {scope.value}; the key has {', '.join(sorted(principal.scopes))}")
+        return principal
+
+    async def _lookup(self, key_hash: str) -> Principal:
+        principal = self._directory.find(key_hash, self._clock())
+        if principal is not None:
+            return principal
+        known = self._remembered.get(key_hash)
+        if known is not None and known[0] > self._clock():
+            return known[1]
+        record = await self._keys.find_key(key_hash)
+        if record is None or (record.expires is not None and record.expires <= self._clock()):
+            self._remembered.pop(key_hash, None)
+            raise Unauthorized("the key is not known, was revoked or has expired")
+        principal = Principal(tenant=self._directory.tenant(record.tenant), scopes=frozenset(record.scopes))
+        self._remember(key_hash, principal, record.expires)
+        return principal
+
+    def _remember(self, key_hash: str, principal: Principal, expires: float | None) -> None:
+        if len(self._remembered) >= REMEMBERED_KEYS:
+            self._remembered.clear()
+        until = self._clock() + REMEMBERED_SECONDS
+        self._remembered[key_hash] = (until if expires is None else min(until, expires)), principal
+
+
+@dataclass(slots=True, kw_only=True)
+class Service:
+    """The parts that handlers use; assembled by the composition root."""
+
+    archive: Archive
+    directory: Directory
+    gate: Gate
+    metrics: Metrics
+    settings: Settings
+    uploads: asyncio.Semaphore
+    is_stopping: bool = field(default=False)
+
+    @property
+    def caps(self) -> Caps:
+        """What one bounded read may answer."""
+        return Caps(self.settings.answer_lines, self.settings.answer_bytes)
+
+
+SERVICE: Final = web.AppKey("service", Service)
