@@ -1,1 +1,49 @@
-"""Overspill: oversized tool outputs, stored whole and read by handle."""
+"""Overspill: oversized tool outputs, stored whole and read by handle.
+
+Names are loaded when they are first used, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from overspill.client import Client, call
+    from overspill.errors import OverspillError, ProblemError, ProtocolError, Unreachable
+    from overspill.sync import SyncClient
+    from overspill.wire import ByteRange
+
+__all__ = [
+    "ByteRange",
+    "Client",
+    "OverspillError",
+    "ProblemError",
+    "ProtocolError",
+    "SyncClient",
+    "Unreachable",
+    "call",
+]
+
+_MODULES = {
+    "ByteRange": "wire",
+    "Client": "client",
+    "OverspillError": "errors",
+    "ProblemError": "errors",
+    "ProtocolError": "errors",
+    "SyncClient": "sync",
+    "Unreachable": "errors",
+    "call": "client",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -19,7 +19,7 @@ from overspill.errors import ProblemError, ProtocolError, Unreachable
 from overspill.threads import Threads
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncGenerator, Mapping
     from datetime import datetime
     from types import TracebackType
 
@@ -176,7 +176,7 @@ class Client:
         since: datetime | None = None,
         until: datetime | None = None,
         page: int = 100,
-    ) -> AsyncIterator[wire.Entry]:
+    ) -> AsyncGenerator[wire.Entry, None]:
         """All captures that `list` would give, page after page."""
         cursor: str | None = None
         while True:

@@ -177,6 +177,7 @@ class Transport:
             headers=headers,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=self.address.connect_timeout),
             auto_decompress=False,
+            skip_auto_headers={"Content-Type"},
             read_bufsize=READ_BUFFER,
             cookie_jar=aiohttp.DummyCookieJar(),
             proxy=_proxy(self.address),
