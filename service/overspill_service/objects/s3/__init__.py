@@ -1,0 +1,208 @@
+"""Objects in an S3 bucket: `s3://bucket/prefix?endpoint=http://…&region=…&addressing=path`.
+
+Puts, reads, single deletes and pings go over aiohttp (`http`), signed with the credentials of the AWS
+chain; everything else is boto3 in threads (`bucket`). Payloads are signed, so the store verifies what it
+received, over http as over https.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import ssl
+import time
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from overspill_service.errors import CaptureDamaged, ServiceError, StoreUnavailable
+from overspill_service.objects import CheckResult
+from overspill_service.objects.checks import PROBES, check_operations, outcome, probe_key
+from overspill_service.objects.keys import check_key, check_prefix
+from overspill_service.objects.s3.bucket import Bucket
+from overspill_service.objects.s3.failures import failure
+from overspill_service.objects.s3.http import Body, Http, Request
+from overspill_service.objects.s3.location import Location
+from overspill_service.objects.s3.retry import Retry
+from overspill_service.objects.s3.signing import Signer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+
+    from overspill_service.objects import Stored
+    from overspill_service.objects.s3.http import Reply
+
+__all__ = ["Location", "Probe", "S3Store"]
+
+MULTI_DELETE: Final = 1000
+FEW: Final = 4
+"""Up to so many keys are deleted one by one: cheaper than boto3's multi-delete."""
+PING_SECONDS: Final = 5
+MAX_SKEW_SECONDS: Final = 300
+"""AWS refuses signatures that are 900 s off; a clock on its way there is worth a word."""
+_CREATE_ONLY: Final = {"If-None-Match": "*"}
+_CONTENT_RANGE: Final = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+
+
+class Probe(Struct, frozen=True):
+    """What a store turned out to be able to do, and how far this machine's clock is ahead of its own."""
+
+    conditional_create: bool
+    clock_skew_seconds: float
+
+
+class S3Store:
+    def __init__(
+        self, location: Location, *, deadline: float = 60, concurrency: int = 64, page_size: int = 1000
+    ) -> None:
+        """Blocks while it looks for credentials: made at start, not in a request.
+
+        `deadline`: seconds for one operation with its retries; `concurrency`: requests at once;
+        `page_size`: keys per listing request.
+        """
+        self._location = location
+        self._bucket = Bucket(location, deadline=deadline, page_size=page_size)
+        self._base = location.base(self._bucket.endpoint)
+        tls = ssl.create_default_context(cafile=self._bucket.ca_bundle) if self._base[:5] == "https" else None
+        self._http = Http(
+            Signer(self._bucket.credentials, self._bucket.region), concurrency=concurrency, tls=tls
+        )
+        self._retry = Retry(deadline=deadline)
+        self._ping_retry = Retry(deadline=min(PING_SECONDS, deadline), attempts=2)
+        self._condition: Mapping[str, str] = _CREATE_ONLY
+
+    async def put(self, key: str, pieces: Sequence[bytes]) -> None:
+        check_key(key)
+        body = await Body.of(pieces)
+        reply = await self._put(key, body, self._condition)
+        if reply.status == HTTPStatus.NOT_IMPLEMENTED and self._condition:
+            self._condition = {}
+            reply = await self._put(key, body, {})
+        if not reply.is_success and reply.status != HTTPStatus.PRECONDITION_FAILED:
+            raise self._refusal(reply)
+
+    async def read(self, key: str, start: int, length: int) -> bytes:
+        check_key(key)
+        wanted = length if start >= 0 else -start
+        if not wanted:
+            return b""
+        span = f"bytes={start}-{start + length - 1}" if start >= 0 else f"bytes={start}"
+        request = Request("GET", self._url(key), {"Range": span}, limit=wanted)
+        reply = await self._http.send(request, self._retry)
+        if reply.status == HTTPStatus.NOT_FOUND and reply.code != "NoSuchBucket":
+            raise KeyError(key)
+        if reply.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and start < 0:
+            return b""
+        return self._range(reply, start, wanted)
+
+    async def list(self, prefix: str) -> AsyncIterator[Stored]:
+        check_prefix(prefix)
+        page, token = await self._bucket.page(prefix, None)
+        while True:
+            for stored in page:
+                yield stored
+            if token is None:
+                return
+            page, token = await self._bucket.page(prefix, token)
+
+    async def delete(self, keys: Iterable[str]) -> None:
+        remaining = iter(keys)
+        while batch := [*itertools.islice(remaining, MULTI_DELETE)]:
+            for key in batch:
+                check_key(key)
+            rest = batch if len(batch) <= FEW else await self._bucket.delete(batch)
+            for key in rest:
+                await self._delete(key)
+
+    async def ping(self) -> None:
+        reply = await self._http.send(Request("HEAD", f"{self._base}/"), self._ping_retry)
+        if not reply.is_success:
+            raise self._refusal(reply)
+
+    async def close(self) -> None:
+        await self._http.close()
+        self._bucket.close()
+
+    async def create_bucket(self) -> None:
+        """Create the bucket where it is missing: a step of setting up, not of serving."""
+        await self._bucket.create()
+
+    async def probe(self) -> Probe:
+        """Find out what the store can do, by writing and deleting a small object; remember it."""
+        key, body = probe_key(), await Body.of([b"probe"])
+        replies = [await self._put(key, body, _CREATE_ONLY) for _ in range(2)]
+        now = time.time()
+        await self._delete(key)
+        is_exclusive = replies[1].status == HTTPStatus.PRECONDITION_FAILED
+        if not is_exclusive and not replies[1].is_success and replies[1].status != HTTPStatus.NOT_IMPLEMENTED:
+            raise self._refusal(replies[1])
+        self._condition = _CREATE_ONLY if is_exclusive else {}
+        return Probe(conditional_create=is_exclusive, clock_skew_seconds=_skew(replies[1], now))
+
+    async def check(self) -> Sequence[CheckResult]:
+        reached = await outcome("bucket", self._describe)
+        if not reached.ok:
+            return [reached]
+        return [reached, *await check_operations(self), *await self._check_abilities()]
+
+    async def _check_abilities(self) -> Sequence[CheckResult]:
+        try:
+            probe = await self.probe()
+        except ServiceError as error:
+            return [CheckResult("conditional create", ok=False, detail=str(error))]
+        create = "yes" if probe.conditional_create else "no; object keys are unique, nothing depends on it"
+        skew = probe.clock_skew_seconds
+        return [
+            CheckResult("conditional create", ok=True, detail=create),
+            CheckResult("clock", abs(skew) < MAX_SKEW_SECONDS, f"{skew:+.1f} s from the store's"),
+        ]
+
+    async def _describe(self) -> str:
+        """A listing, because its refusal carries the code that a HEAD's cannot."""
+        await self._bucket.page(PROBES, None)
+        return f"{self._base} in {self._bucket.region}"
+
+    def _url(self, key: str) -> str:
+        return f"{self._base}/{self._location.prefix}{key}"
+
+    async def _put(self, key: str, body: Body, condition: Mapping[str, str]) -> Reply:
+        return await self._http.send(Request("PUT", self._url(key), condition, body), self._retry)
+
+    async def _delete(self, key: str) -> None:
+        reply = await self._http.send(Request("DELETE", self._url(key)), self._retry)
+        if not reply.is_success and (reply.status != HTTPStatus.NOT_FOUND or reply.code == "NoSuchBucket"):
+            raise self._refusal(reply)
+
+    def _range(self, reply: Reply, start: int, wanted: int) -> bytes:
+        """The body, once it is known to be the range that was asked for."""
+        is_short = start >= 0 and len(reply.body) < wanted
+        if reply.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE or (reply.is_success and is_short):
+            raise CaptureDamaged(f"a stored object ends before byte {start + wanted}")
+        if not reply.is_success:
+            raise self._refusal(reply)
+        is_whole = reply.status == HTTPStatus.OK and start <= 0
+        if len(reply.body) > wanted or not (is_whole or _is_asked_for(reply, start)):
+            raise StoreUnavailable("the object store does not answer range reads; it cannot be used")
+        return reply.body
+
+    def _refusal(self, reply: Reply) -> ServiceError:
+        region = reply.headers.get("x-amz-bucket-region", "")
+        return failure(reply.status, reply.code, bucket=self._location.bucket, region=region)
+
+
+def _is_asked_for(reply: Reply, start: int) -> bool:
+    """Whether the range begins where it should, or, for a suffix, ends at the object's end."""
+    found = _CONTENT_RANGE.fullmatch(reply.headers.get("Content-Range", ""))
+    if found is None:
+        return False
+    first, last, size = map(int, found.groups())
+    is_placed = first == start if start >= 0 else last + 1 == size
+    return is_placed and len(reply.body) == last - first + 1
+
+
+def _skew(reply: Reply, now: float) -> float:
+    """Seconds by which this machine's clock is ahead of the store's; 0 where the store does not say."""
+    date = reply.headers.get("Date")
+    return now - parsedate_to_datetime(date).timestamp() if date else 0.0

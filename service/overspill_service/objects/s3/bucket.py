@@ -1,0 +1,156 @@
+"""What is not on the hot path, by boto3 in a few threads: listing, multi-delete, creating the bucket."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+import boto3
+import botocore.session
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
+
+from overspill_service.errors import StoreUnavailable
+from overspill_service.objects import Stored
+from overspill_service.objects.keys import is_key
+from overspill_service.objects.s3.failures import NO_CREDENTIALS, failure
+from overspill_service.objects.threads import Threads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from botocore.credentials import Credentials
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3.type_defs import (
+        CreateBucketRequestTypeDef,
+        ListObjectsV2RequestTypeDef,
+        ObjectIdentifierTypeDef,
+    )
+
+    from overspill_service.objects.s3.location import Location
+
+T = TypeVar("T")
+
+THREADS: Final = 4
+CONNECT_SECONDS: Final = 5
+READ_SECONDS: Final = 20
+ATTEMPTS: Final = 4
+_NO_MULTI_DELETE: Final = frozenset(
+    {"BadDigest", "InvalidRequest", "MethodNotAllowed", "MissingContentMD5", "NotImplemented"}
+)
+"""What stores answer that have no multi-delete, or not with the checksum that boto3 sends."""
+_HOME_REGION: Final = "us-east-1"
+"""Where a bucket is that names no region; also the one region that its creation must not name."""
+
+
+class Bucket:
+    """One bucket; its methods raise `StoreUnavailable` and `StoreFull` alone."""
+
+    def __init__(self, location: Location, *, deadline: float, page_size: int) -> None:
+        """`deadline`: seconds for one call with its retries; `page_size`: keys a listing page, up to 1000."""
+        self._location = location
+        self._page_size = page_size
+        core = botocore.session.get_session()
+        session = boto3.Session(region_name=location.region, botocore_session=core)
+        self.region = session.region_name or _HOME_REGION
+        self.credentials: Credentials | None = session.get_credentials()
+        self.ca_bundle: str | None = core.get_config_variable("ca_bundle")
+        self._client = _connect(session, location, self.region)
+        self._threads = Threads("s3", THREADS, deadline)
+
+    @property
+    def endpoint(self) -> str:
+        """The URL under which the store is asked: as configured, or the region's own at AWS."""
+        return self._client.meta.endpoint_url
+
+    async def page(self, prefix: str, token: str | None) -> tuple[Sequence[Stored], str | None]:
+        """One page of a listing and the token of the next; what has no key of ours is left out."""
+        request: ListObjectsV2RequestTypeDef = {
+            "Bucket": self._location.bucket,
+            "Prefix": self._location.prefix + prefix,
+            "MaxKeys": self._page_size,
+        }
+        if token:
+            request["ContinuationToken"] = token
+        answer = await self._run(lambda: self._client.list_objects_v2(**request))
+        found = [
+            Stored(
+                each["Key"].removeprefix(self._location.prefix),
+                each["Size"],
+                each["LastModified"].timestamp(),
+            )
+            for each in answer.get("Contents", ())
+        ]
+        return [stored for stored in found if is_key(stored.key)], answer.get("NextContinuationToken")
+
+    async def delete(self, keys: Sequence[str]) -> Sequence[str]:
+        """Delete up to 1000 keys in one request; return those that this did not delete."""
+        objects: Sequence[ObjectIdentifierTypeDef] = [{"Key": self._location.prefix + key} for key in keys]
+        try:
+            answer = await self._run(
+                lambda: self._client.delete_objects(
+                    Bucket=self._location.bucket, Delete={"Objects": objects, "Quiet": True}
+                )
+            )
+        except StoreUnavailable as error:
+            if _code(error.__cause__) in _NO_MULTI_DELETE:
+                return keys
+            raise
+        return [error["Key"].removeprefix(self._location.prefix) for error in answer.get("Errors", ())]
+
+    async def create(self) -> None:
+        """Create the bucket; one that this account has already is left as it is."""
+        request: CreateBucketRequestTypeDef = {"Bucket": self._location.bucket}
+        if self.region != _HOME_REGION:
+            request["CreateBucketConfiguration"] = {"LocationConstraint": cast("Any", self.region)}
+        try:
+            await self._run(lambda: self._client.create_bucket(**request))
+        except StoreUnavailable as error:
+            if _code(error.__cause__) != "BucketAlreadyOwnedByYou":
+                raise
+
+    def close(self) -> None:
+        self._threads.close()
+        self._client.close()
+
+    async def _run(self, call: Callable[[], T]) -> T:
+        try:
+            return await self._threads.run(call)
+        except TimeoutError as error:
+            raise StoreUnavailable(
+                f"no answer from the object store within {self._threads.deadline:g} s"
+            ) from error
+        except ClientError as error:
+            raise self._refusal(error) from error
+        except NoCredentialsError as error:
+            raise StoreUnavailable(NO_CREDENTIALS) from error
+        except BotoCoreError as error:
+            raise StoreUnavailable(
+                f"the connection to the object store failed ({type(error).__name__})"
+            ) from error
+
+    def _refusal(self, error: ClientError) -> Exception:
+        meta = error.response["ResponseMetadata"]
+        region = meta["HTTPHeaders"].get("x-amz-bucket-region", "")
+        return failure(meta["HTTPStatusCode"], _code(error), bucket=self._location.bucket, region=region)
+
+
+def _connect(session: boto3.Session, location: Location, region: str) -> S3Client:
+    return session.client(
+        "s3",
+        region_name=region,
+        endpoint_url=location.endpoint,
+        config=Config(
+            s3={"addressing_style": location.addressing},
+            retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+            connect_timeout=CONNECT_SECONDS,
+            read_timeout=READ_SECONDS,
+            max_pool_connections=THREADS,
+            proxies={},  # as the hot path: the environment's proxies are not for the store
+            request_checksum_calculation="when_required",  # not every store knows the newer checksums
+            response_checksum_validation="when_required",
+        ),
+    )
+
+
+def _code(error: BaseException | None) -> str:
+    return error.response["Error"].get("Code", "") if isinstance(error, ClientError) else ""

@@ -1,0 +1,73 @@
+"""What a bucket's refusal means: which error it becomes, and what the operator can mend."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from overspill_service.errors import StoreFull, StoreUnavailable
+
+TRANSIENT_STATUSES: Final = frozenset({429, 500, 502, 503, 504})
+TRANSIENT_CODES: Final = frozenset(
+    {
+        "ConditionalRequestConflict",
+        "InternalError",
+        "OperationAborted",
+        "RequestTimeout",
+        "ServiceUnavailable",
+        "SlowDown",
+    }
+)
+_FULL_CODES: Final = frozenset(
+    {
+        "InsufficientCapacity",
+        "QuotaExceeded",
+        "XMinioAdminBucketQuotaExceeded",
+        "XMinioStorageFull",
+    }
+)
+_FULL_STATUS: Final = 507
+NO_CREDENTIALS: Final = (
+    "there are no credentials for the object store; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
+    "or give this machine a role"
+)
+_CLOCK: Final = "this machine's clock is too far from the object store's; synchronise it"
+_REGION: Final = "the bucket {bucket!r} is in another region{where}; correct region= in the store URL"
+_KEYS: Final = "the object store refuses the credentials ({code}); check AWS_ACCESS_KEY_ID and the secret"
+_SESSION: Final = "the object store's session token is no longer valid; renew AWS_SESSION_TOKEN"
+_DENIED: Final = (
+    "the object store denies access to the bucket {bucket!r}; check the credentials, and allow them "
+    "s3:ListBucket on it and s3:PutObject, s3:GetObject and s3:DeleteObject in it"
+)
+_NO_BUCKET: Final = "the bucket {bucket!r} does not exist; create it or correct the store URL"
+_ADVICE: Final = {
+    "RequestTimeTooSkewed": _CLOCK,
+    "AuthorizationHeaderMalformed": _REGION,
+    "PermanentRedirect": _REGION,
+    "TemporaryRedirect": _REGION,
+    "InvalidAccessKeyId": _KEYS,
+    "SignatureDoesNotMatch": _KEYS,
+    "ExpiredToken": _SESSION,
+    "InvalidToken": _SESSION,
+    "NoSuchBucket": _NO_BUCKET,
+}
+_ADVICE_BY_STATUS: Final = {301: _REGION, 307: _REGION, 401: _KEYS, 403: _DENIED, 404: _NO_BUCKET}
+
+
+def is_full(status: int, code: str) -> bool:
+    return status == _FULL_STATUS or code in _FULL_CODES
+
+
+def is_transient(status: int, code: str) -> bool:
+    """Whether the same request may well succeed later."""
+    return not is_full(status, code) and (status in TRANSIENT_STATUSES or code in TRANSIENT_CODES)
+
+
+def failure(status: int, code: str, *, bucket: str, region: str = "") -> StoreUnavailable | StoreFull:
+    """The error for a refusal; `region` is where the store says that the bucket is."""
+    if is_full(status, code):
+        return StoreFull("the object store has no room; enlarge its quota or delete captures")
+    advice = _ADVICE.get(code) or _ADVICE_BY_STATUS.get(status)
+    if advice is None:
+        return StoreUnavailable(f"the object store answered {status} {code}".rstrip())
+    where = f", {region}" if region else ""
+    return StoreUnavailable(advice.format(bucket=bucket, code=code or status, where=where))

@@ -1,0 +1,173 @@
+"""Signed requests to a bucket over aiohttp: the hot path, with retries, bounded replies and no S3 meaning."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from overspill_service.objects.s3.failures import is_transient
+from overspill_service.objects.s3.retry import Transient
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Mapping, Sequence
+
+    from aiohttp.abc import AbstractStreamWriter
+    from multidict import CIMultiDictProxy
+
+    from overspill_service.objects.s3.retry import Retry
+    from overspill_service.objects.s3.signing import Signer
+
+PIECE: Final = 256 * 1024
+"""Bytes handed to the transport at once: larger writes stall the loop and double the memory."""
+HASH_INLINE: Final = 128 * 1024
+"""Bodies up to this size are hashed in the loop (0.1 ms), larger ones in a thread."""
+MAX_ERROR: Final = 64 * 1024
+CONNECT_SECONDS: Final = 5
+SILENCE_SECONDS: Final = 20
+KEEPALIVE_SECONDS: Final = 15
+_CODE: Final = re.compile(rb"<Code>([A-Za-z0-9]{1,64})</Code>")
+_SUCCESS: Final = range(200, 300)
+
+
+@dataclass(frozen=True)
+class Body:
+    pieces: Sequence[bytes] = ()
+    size: int = 0
+    sha256: str = hashlib.sha256().hexdigest()
+
+    @classmethod
+    async def of(cls, pieces: Sequence[bytes]) -> Body:
+        size = sum(map(len, pieces))
+        if size <= HASH_INLINE:
+            return cls(pieces, size, _sha256(pieces))
+        return cls(pieces, size, await asyncio.to_thread(_sha256, pieces))
+
+
+def _sha256(pieces: Sequence[bytes]) -> str:
+    state = hashlib.sha256()
+    for piece in pieces:
+        state.update(piece)
+    return state.hexdigest()
+
+
+@dataclass(frozen=True)
+class Request:
+    method: str
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Body = Body()
+    limit: int = 0
+    """The longest body that a successful reply should have; of a longer one, one byte more is read."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    status: int
+    headers: CIMultiDictProxy[str]
+    body: bytes
+
+    @property
+    def is_success(self) -> bool:
+        return self.status in _SUCCESS
+
+    @property
+    def code(self) -> str:
+        """The error code of an S3 error document; empty in other bodies."""
+        found = _CODE.search(self.body) if not self.is_success else None
+        return found[1].decode() if found else ""
+
+
+class _Payload(aiohttp.Payload):
+    """A body that is written in small pieces, and can be written again."""
+
+    _autoclose = True
+
+    def __init__(self, body: Body) -> None:
+        super().__init__(body, content_type="application/octet-stream")
+        self._body, self._size = body, body.size
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        for piece in self._body.pieces:
+            view = memoryview(piece)
+            for start in range(0, len(view), PIECE):
+                await writer.write(view[start : start + PIECE])
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        return b"".join(self._body.pieces).decode(encoding, errors)
+
+
+class Http:
+    """One connection pool, opened on first use in the loop that runs then."""
+
+    def __init__(self, signer: Signer, *, concurrency: int, tls: ssl.SSLContext | None) -> None:
+        self._signer = signer
+        self._concurrency = concurrency
+        self._slots = asyncio.Semaphore(concurrency)
+        self._tls = tls
+        self._session: aiohttp.ClientSession | None = None
+
+    async def send(self, request: Request, retry: Retry) -> Reply:
+        """The reply, whatever its status says, as long as asking again would not change it.
+
+        Raises `StoreUnavailable` when there is none.
+        """
+        return await retry.run(lambda: self._attempt(request))
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def _attempt(self, request: Request) -> Reply:
+        async with self._slots:
+            try:
+                reply = await self._exchange(request)
+            except TimeoutError as error:
+                raise Transient("the object store is too slow to answer") from error
+            except aiohttp.ClientError as error:
+                raise Transient(
+                    f"the connection to the object store failed ({type(error).__name__})"
+                ) from error
+        if is_transient(reply.status, reply.code):
+            raise Transient(f"the object store answered {reply.status} {reply.code}".rstrip())
+        return reply
+
+    async def _exchange(self, request: Request) -> Reply:
+        headers = await self._signer.sign(request.method, request.url, request.headers, request.body.sha256)
+        data = _Payload(request.body) if request.method == "PUT" else None
+        url = URL(request.url, encoded=True)
+        async with self._open().request(
+            request.method, url, headers=headers, data=data, allow_redirects=False
+        ) as response:
+            limit = request.limit if response.status in _SUCCESS else MAX_ERROR
+            return Reply(response.status, response.headers, await _at_most(response, limit))
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(
+                    limit=self._concurrency, keepalive_timeout=KEEPALIVE_SECONDS, ssl=self._tls or True
+                ),
+                timeout=aiohttp.ClientTimeout(
+                    total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS
+                ),
+                headers=CIMultiDict({"Accept-Encoding": "identity", "User-Agent": "overspill-service"}),
+                auto_decompress=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+        return self._session
+
+
+async def _at_most(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    """The body, or `limit + 1` bytes of it: reading past the end is what frees the connection."""
+    try:
+        return await response.content.readexactly(limit + 1)
+    except asyncio.IncompleteReadError as error:
+        return error.partial

@@ -1,0 +1,104 @@
+"""Where a bucket is: `s3://bucket/prefix?endpoint=http://…&region=…&addressing=path`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+from urllib.parse import parse_qsl, urlsplit
+
+from overspill_service.objects.keys import is_key
+
+if TYPE_CHECKING:
+    from typing import Self
+
+Addressing = Literal["path", "virtual"]
+
+_BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]")
+_REGION: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
+_PARAMETERS: Final = ("endpoint", "region", "addressing")
+
+
+@dataclass(frozen=True)
+class Location:
+    bucket: str
+    prefix: str = ""
+    """What every key begins with in the bucket: empty, or with a `/` at its end."""
+    endpoint: str | None = None
+    region: str | None = None
+    """None: as the AWS configuration says."""
+    addressing: Addressing = "virtual"
+
+    @classmethod
+    def from_url(cls, url: str) -> Self:
+        """Raises `ValueError` that names what is wrong. The URL is not repeated: it may hold a secret."""
+        parts = urlsplit(url)
+        if "@" in parts.netloc:
+            raise ValueError(
+                "credentials do not belong in a store URL; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+            )
+        if not _BUCKET.fullmatch(parts.netloc):
+            raise ValueError(f"{parts.netloc!r} is no bucket name: write s3://bucket/prefix")
+        query = _parameters(parts.query)
+        endpoint = _endpoint(query.get("endpoint"))
+        return cls(
+            bucket=parts.netloc,
+            prefix=_prefix(parts.path),
+            endpoint=endpoint,
+            region=_region(query.get("region")),
+            addressing=_addressing(query.get("addressing"), parts.netloc, endpoint),
+        )
+
+    def base(self, endpoint: str) -> str:
+        """The bucket's own URL under this endpoint, without a `/` at its end."""
+        if self.addressing == "path":
+            return f"{endpoint.rstrip('/')}/{self.bucket}"
+        scheme, _, rest = endpoint.rstrip("/").partition("://")
+        return f"{scheme}://{self.bucket}.{rest}"
+
+
+def _parameters(query: str) -> dict[str, str]:
+    pairs = parse_qsl(query, keep_blank_values=True)
+    names = [name for name, _ in pairs]
+    for name in names:
+        if name not in _PARAMETERS:
+            raise ValueError(f"an s3: store URL has no parameter {name!r}; it has {', '.join(_PARAMETERS)}")
+        if names.count(name) > 1:
+            raise ValueError(f"the parameter {name!r} is given twice")
+    return dict(pairs)
+
+
+def _prefix(path: str) -> str:
+    prefix = path.strip("/")
+    if prefix and not is_key(prefix):
+        raise ValueError(f"the prefix {prefix!r} may have segments of [A-Za-z0-9._-] between single '/' only")
+    return f"{prefix}/" if prefix else ""
+
+
+def _endpoint(value: str | None) -> str | None:
+    if value is None:
+        return None
+    parts = urlsplit(value)
+    is_plain = not (parts.query or parts.fragment or "@" in parts.netloc or parts.port == 0)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or not is_plain:
+        raise ValueError(
+            "endpoint= takes http://host:port or https://host:port, without credentials or query"
+        )
+    return value.rstrip("/")
+
+
+def _region(value: str | None) -> str | None:
+    if value is not None and not _REGION.fullmatch(value):
+        raise ValueError(f"region={value!r} is no region name such as eu-west-1")
+    return value
+
+
+def _addressing(value: str | None, bucket: str, endpoint: str | None) -> Addressing:
+    """As asked for; else virtual-hosted at AWS, except where a dot in the name would break TLS."""
+    if value is None:
+        return "path" if endpoint or "." in bucket else "virtual"
+    if value == "path":
+        return "path"
+    if value == "virtual":
+        return "virtual"
+    raise ValueError(f"addressing={value!r} is neither path nor virtual")

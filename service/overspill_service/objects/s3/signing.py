@@ -1,0 +1,55 @@
+"""Signature version 4 in headers, by botocore's own signer, over a body hash that the caller knows."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials, ReadOnlyCredentials, RefreshableCredentials
+from botocore.exceptions import BotoCoreError
+
+from overspill_service.errors import StoreUnavailable
+from overspill_service.objects.s3.failures import NO_CREDENTIALS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Its debug lines show the session token and the signature.
+logging.getLogger(S3SigV4Auth.__module__).setLevel(logging.INFO)
+
+
+class _Auth(S3SigV4Auth):
+    def payload(self, request: AWSRequest) -> str:
+        return str(request.context["sha256"])
+
+
+class Signer:
+    def __init__(self, credentials: Credentials | None, region: str) -> None:
+        self._credentials = credentials
+        self._region = region
+
+    async def sign(self, method: str, url: str, headers: Mapping[str, str], sha256: str) -> dict[str, str]:
+        """The headers with those that authenticate the request; `sha256` is its body's, in hexadecimal.
+
+        Raises `StoreUnavailable` where there are no credentials, or none can be had.
+        """
+        request = AWSRequest(method=method, url=url, headers=dict(headers))
+        request.context["sha256"] = sha256
+        _Auth(await self._current(), "s3", self._region).add_auth(request)
+        return dict(request.headers.items())
+
+    async def _current(self) -> ReadOnlyCredentials:
+        if self._credentials is None:
+            raise StoreUnavailable(NO_CREDENTIALS)
+        if (
+            not isinstance(self._credentials, RefreshableCredentials)
+            or not self._credentials.refresh_needed()
+        ):
+            return self._credentials.get_frozen_credentials()
+        try:
+            return await asyncio.to_thread(self._credentials.get_frozen_credentials)
+        except BotoCoreError as error:
+            raise StoreUnavailable("the object store's credentials could not be renewed") from error

@@ -1,0 +1,48 @@
+"""Which object store a URL means. The only module of `objects` that names every adapter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from overspill_service.objects.file import FileStore
+from overspill_service.objects.memory import MemoryStore
+from overspill_service.objects.s3 import Location, S3Store
+
+if TYPE_CHECKING:
+    from overspill_service.objects import ObjectStore
+
+_FORMS = "s3://bucket/prefix?endpoint=…&region=…&addressing=path, file:///folder or memory:"
+
+
+def open_store(url: str, *, data_dir: Path) -> ObjectStore:
+    """The store that a URL names; an empty one is the folder `objects` in `data_dir`.
+
+    Raises `ValueError` that says what is wrong and what is allowed. Asks no server, and writes nothing.
+    """
+    scheme = urlsplit(url).scheme
+    if not url:
+        return FileStore(data_dir / "objects")
+    if scheme == "s3":
+        return S3Store(Location.from_url(url))
+    if scheme == "file":
+        return FileStore(_folder(url))
+    if scheme == "memory":
+        return _memory(url)
+    raise ValueError(f"an object store cannot be at {scheme or 'a plain path'!r}; write {_FORMS}")
+
+
+def _folder(url: str) -> Path:
+    parts = urlsplit(url)
+    if parts.query or parts.fragment:
+        raise ValueError("a file: store URL has no parameters; write file:///folder")
+    if parts.netloc not in {"", "localhost"} or not parts.path.startswith("/"):
+        raise ValueError("a file: store URL has three slashes before an absolute folder: file:///folder")
+    return Path(unquote(parts.path))
+
+
+def _memory(url: str) -> MemoryStore:
+    if url not in {"memory:", "memory://"}:
+        raise ValueError("the memory: store URL has nothing after the colon")
+    return MemoryStore()
