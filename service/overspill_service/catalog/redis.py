@@ -1,0 +1,266 @@
+"""The catalog on Redis: shared by every replica of the service, fast, and never trusted to last.
+
+Needs Redis 6.2 or Valkey, no modules, and a `maxmemory-policy` that does not evict (`ping` says so).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from overspill_service.catalog import Entry, Tombstone, Totals, records, redis_keys, scripts
+from overspill_service.errors import CatalogUnavailable, QuotaExceeded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from overspill_service.catalog import KeyRecord, Query, Quota
+    from overspill_service.catalog.redis_link import Link
+
+BATCH: Final = 128
+"""Entries that one command fetches at most."""
+SCANNED: Final = 4096
+"""Entries that one page of a listing looks at, at most, before it hands back a cursor to go on from."""
+
+
+class RedisCatalog:
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._registered: set[str] = set()
+        self._incomplete: str | None = None
+        """The servers as they were when this process first saw the catalog incomplete."""
+
+    # --- entries ----------------------------------------------------------------------------------
+
+    async def commit(self, entry: Entry, quota: Quota) -> Entry:
+        if entry.tenant not in self._registered:
+            await self._register(entry.tenant)
+        answer = await self._commit(entry, quota)
+        if answer == scripts.UNREGISTERED:  # Redis has lost it since
+            await self._register(entry.tenant)
+            answer = await self._commit(entry, quota)
+        if answer == scripts.DONE:
+            return entry
+        if answer == scripts.TOO_MANY:
+            raise QuotaExceeded("captures", quota.captures)
+        if answer == scripts.TOO_LARGE:
+            raise QuotaExceeded("stored bytes", quota.stored_size)
+        if answer == scripts.UNREGISTERED:
+            raise CatalogUnavailable("Redis loses data while it is being written")
+        return _entry(answer)
+
+    async def _commit(self, entry: Entry, quota: Quota) -> Any:
+        return await self._link.step(
+            scripts.COMMIT,
+            redis_keys.of_entry(entry),
+            records.encode_entry(entry),
+            records.position(entry.created, entry.id),
+            entry.id,
+            repr(entry.expires),
+            entry.size,
+            entry.stored_size,
+            quota.stored_size,
+            quota.captures,
+        )
+
+    async def _register(self, tenant: str) -> None:
+        """Make the tenant known before its first entry, so that no sweep overlooks it."""
+        await self._link.call("SADD", redis_keys.TENANTS, tenant)
+        await self._link.call("HSETNX", redis_keys.totals(tenant), "captures", 0)
+        self._registered.add(tenant)
+
+    async def get(self, tenant: str, capture: str) -> Entry | Tombstone | None:
+        value = await self._link.call("GET", redis_keys.capture(tenant, capture))
+        return None if value is None else records.decode(value)
+
+    async def find(
+        self, tenant: str, query: Query, *, now: float, limit: int, cursor: str | None = None
+    ) -> tuple[list[Entry], str | None]:
+        index = redis_keys.index(tenant, query)
+        low, high = _bounds(query, cursor)
+        found: list[Entry] = []
+        for number in range(SCANNED // BATCH):
+            count = BATCH if number else min(limit + 1, BATCH)
+            positions, entries = await self._batch(tenant, index, low, high, count)
+            if not positions:
+                return found, None
+            for entry in entries:
+                if records.matches(entry, query, now):
+                    if len(found) == limit:
+                        return found, records.encode_cursor(_position(found[-1]))
+                    found.append(entry)
+            high = b"(" + positions[-1]
+        return found, records.encode_cursor(high[1:])
+
+    async def _batch(
+        self, tenant: str, index: str, low: bytes, high: bytes, count: int
+    ) -> tuple[list[bytes], list[Entry]]:
+        """The next positions below `high`, and the entries that are still there."""
+        positions = await self._link.call("ZREVRANGEBYLEX", index, high, low, "LIMIT", 0, count)
+        entries = await self._entries(tenant, [records.capture_of(position) for position in positions])
+        pairs = zip(positions, entries, strict=True)
+        # A capture that was removed and stored anew has another position now, and is listed there.
+        return positions, [entry for position, entry in pairs if entry and _position(entry) == position]
+
+    async def amend(self, entry: Entry, *, expires: float, marker: str | None) -> bool:
+        stored: Entry | None = entry
+        value = records.encode_entry(entry)
+        while stored is not None:
+            changed = records.encode_entry(replace(stored, expires=expires, marker=marker))
+            keys = redis_keys.of_entry(entry)[:2]
+            value = await self._link.step(scripts.AMEND, keys, value, changed, entry.id, repr(expires))
+            if value == scripts.DONE:
+                return True
+            stored = _same_upload(entry, value)
+        return False
+
+    async def remove(self, entry: Entry, tombstone: Tombstone, *, keep: float) -> bool:
+        grave = records.encode_tombstone(tombstone, secrets.token_bytes(records.NONCE))
+        stored: Entry | None = entry
+        value = records.encode_entry(entry)
+        while stored is not None:
+            value = await self._link.step(
+                scripts.REMOVE,
+                redis_keys.of_entry(stored),
+                value,
+                _position(stored),
+                stored.id,
+                grave,
+                _milliseconds(keep),
+                -stored.size,
+                -stored.stored_size,
+            )
+            if value == scripts.DONE:
+                return True
+            stored = _same_upload(entry, value)
+        return False
+
+    # --- ledger -----------------------------------------------------------------------------------
+
+    async def tenants(self) -> list[str]:
+        return sorted(name.decode() for name in await self._link.call("SMEMBERS", redis_keys.TENANTS))
+
+    async def totals(self, tenant: str) -> Totals:
+        keys = [redis_keys.totals(tenant), redis_keys.created(tenant)]
+        captures, size, stored_size, *oldest = await self._link.step(scripts.TOTALS, keys)
+        when = records.instant_of(oldest[0]) if oldest else None
+        return Totals(int(captures), int(size), int(stored_size), when)
+
+    async def expired(self, tenant: str, *, now: float, limit: int) -> list[Entry]:
+        keys = (redis_keys.expiry(tenant), "-inf", repr(now), "LIMIT", 0, limit)
+        names = [name.decode() for name in await self._link.call("ZRANGEBYSCORE", *keys)]
+        entries = await self._entries(tenant, names)
+        return [entry for entry in entries if entry is not None and entry.is_expired(now)]
+
+    async def _entries(self, tenant: str, captures: Sequence[str]) -> list[Entry | None]:
+        found: list[Entry | None] = []
+        for start in range(0, len(captures), BATCH):
+            keys = [redis_keys.capture(tenant, name) for name in captures[start : start + BATCH]]
+            values = await self._link.call("MGET", *keys)
+            found += [_entry_or_none(value) for value in values]
+            await asyncio.sleep(0)  # decoding many is work: let others run between batches
+        return found
+
+    # --- coordination -----------------------------------------------------------------------------
+
+    async def lease(self, name: str, holder: str, ttl: float) -> bool:
+        return await self._hold(redis_keys.lease(name), holder, ttl)
+
+    async def release(self, name: str, holder: str) -> None:
+        await self._link.step(scripts.RELEASE, [redis_keys.lease(name)], holder)
+
+    async def once(self, name: str, ttl: float) -> bool:
+        return await self._hold(redis_keys.once(name), secrets.token_hex(8), ttl)
+
+    async def _hold(self, key: str, holder: str, ttl: float) -> bool:
+        return bool(await self._link.step(scripts.LEASE, [key], holder, _milliseconds(ttl)))
+
+    async def is_complete(self) -> bool:
+        """Also false once a server was restarted or promoted: its last writes may be lost."""
+        servers = await self._servers()
+        if await self._link.call("GET", redis_keys.COMPLETE) == servers.encode():
+            self._incomplete = None
+            return True
+        self._incomplete = self._incomplete or servers
+        self._registered.clear()
+        return False
+
+    async def mark_complete(self) -> None:
+        servers = self._incomplete or await self._servers()
+        await self._link.call("SET", redis_keys.COMPLETE, servers)
+        self._incomplete = None
+
+    async def _servers(self) -> str:
+        """A digest of the server processes that hold the data; another one after any restart."""
+        runs = sorted(str(facts.get("run_id", "")) for facts in await self._link.info("server"))
+        return hashlib.sha256(" ".join(runs).encode()).hexdigest()[:32]
+
+    # --- keys -------------------------------------------------------------------------------------
+
+    async def add_key(self, key: KeyRecord) -> None:
+        await self._link.call("HSET", redis_keys.KEYS, key.hash, records.encode_key(key))
+
+    async def find_key(self, key_hash: str) -> KeyRecord | None:
+        value = await self._link.call("HGET", redis_keys.KEYS, key_hash)
+        return None if value is None else records.decode_key(value)
+
+    async def keys(self) -> list[KeyRecord]:
+        keys = [records.decode_key(value) for value in await self._link.call("HVALS", redis_keys.KEYS)]
+        return sorted(keys, key=lambda key: (key.created, key.hash))
+
+    async def revoke_key(self, key_hash: str) -> bool:
+        return bool(await self._link.call("HDEL", redis_keys.KEYS, key_hash))
+
+    # --- service ----------------------------------------------------------------------------------
+
+    async def ping(self) -> None:
+        await self._link.call("SET", redis_keys.PING, 1, "PX", redis_keys.PING_LIFE)
+        for facts in await self._link.info("memory"):
+            policy = str(facts.get("maxmemory_policy", ""))
+            if facts.get("maxmemory") and policy.startswith("allkeys"):
+                raise CatalogUnavailable(
+                    f"Redis may evict entries (maxmemory-policy {policy}); set it to noeviction"
+                )
+
+    async def close(self) -> None:
+        await self._link.close()
+
+
+def _bounds(query: Query, cursor: str | None) -> tuple[bytes, bytes]:
+    """The lowest and highest position of a page, as ZREVRANGEBYLEX takes them."""
+    low = b"-" if query.since is None else b"[" + records.pack_instant(query.since)
+    high = b"+" if query.until is None else b"(" + records.pack_instant(query.until)
+    if cursor is not None:
+        after = b"(" + records.position(*records.decode_cursor(cursor))
+        high = after if query.until is None else min(high, after)
+    return low, high
+
+
+def _position(entry: Entry) -> bytes:
+    return records.position(entry.created, entry.id)
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, round(seconds * 1000))
+
+
+def _entry(value: bytes) -> Entry:
+    record = records.decode(value)
+    if not isinstance(record, Entry):
+        raise CatalogUnavailable("the catalog holds a tombstone where an entry belongs")
+    return record
+
+
+def _entry_or_none(value: bytes | None) -> Entry | None:
+    record = None if value is None else records.decode(value)
+    return record if isinstance(record, Entry) else None
+
+
+def _same_upload(entry: Entry, value: bytes | None) -> Entry | None:
+    """What is stored, where it is still this upload; its expiry may have changed."""
+    stored = _entry_or_none(value)
+    return stored if stored is not None and stored.upload == entry.upload else None

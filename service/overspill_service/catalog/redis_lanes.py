@@ -1,0 +1,99 @@
+"""Commands of many tasks over few connections: what waits while a lane is busy leaves in one pipeline.
+
+A command costs a third that way under load. No caller ever holds a connection, so a cancelled one cannot
+leave an answer behind for the next. It knows nothing of retries, deadlines or what commands mean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from redis.asyncio import Redis
+
+LANES: Final = 4
+"""Pipelines that are under way at once, each on a connection of its own."""
+LONGEST: Final = 64
+"""Commands in one pipeline."""
+PATIENCE: Final = 2.0
+"""Seconds that one pipeline may take. One timer for all of it is cheaper than redis-py's one per command."""
+
+Command = tuple[Any, ...]
+
+
+class Lanes:
+    def __init__(self, client: Redis) -> None:
+        self._client = client
+        self._waiting: deque[tuple[Command, asyncio.Future[Any]]] = deque()
+        self._lanes: set[asyncio.Task[None]] = set()
+        self._is_starting = False
+
+    async def run(self, *command: Any) -> Any:
+        """The command's answer. Raises what redis-py raises."""
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append((command, future))
+        if not self._is_starting and len(self._lanes) < LANES:
+            self._is_starting = True
+            lane = asyncio.create_task(self._drain())
+            self._lanes.add(lane)
+            lane.add_done_callback(self._lanes.discard)
+        return await future
+
+    async def close(self) -> None:
+        for lane in self._lanes:
+            lane.cancel()
+        await asyncio.gather(*self._lanes, return_exceptions=True)
+        _fail(list(self._waiting), RedisConnectionError("closed"))
+        self._waiting.clear()
+
+    async def _drain(self) -> None:
+        self._is_starting = False
+        while self._waiting:
+            batch = [self._waiting.popleft() for _ in range(min(LONGEST, len(self._waiting)))]
+            batch = [(command, future) for command, future in batch if not future.done()]
+            if not batch:
+                continue
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    answers = await self._send([command for command, _ in batch])
+            except TimeoutError:
+                _fail(batch, RedisTimeoutError("no answer"))
+            except Exception as error:  # noqa: BLE001  (it goes to the callers)
+                _fail(batch, error)
+            except BaseException:
+                _fail(batch, RedisConnectionError("closed"))
+                raise
+            else:
+                _answer(batch, answers)
+
+    async def _send(self, commands: Sequence[Command]) -> Sequence[Any]:
+        if len(commands) == 1:
+            return [await self._client.execute_command(*commands[0])]  # type: ignore[no-untyped-call]
+        async with self._client.pipeline(transaction=False) as pipeline:
+            for command in commands:
+                pipeline.execute_command(*command)
+            answers: list[Any] = await pipeline.execute(raise_on_error=False)
+            return answers
+
+
+def _answer(batch: Sequence[tuple[Command, asyncio.Future[Any]]], answers: Sequence[Any]) -> None:
+    for (_, future), answer in zip(batch, answers, strict=True):
+        if future.done():
+            continue
+        if isinstance(answer, Exception):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)
+
+
+def _fail(batch: Sequence[tuple[Command, asyncio.Future[Any]]], error: Exception) -> None:
+    for _, future in batch:
+        if not future.done():
+            future.set_exception(error)

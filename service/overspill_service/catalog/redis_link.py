@@ -1,0 +1,154 @@
+"""One way to talk to Redis, be it a server, a Sentinel set or a cluster: deadline, retries, clear errors.
+
+Every command sent through here may be repeated: the steps of `scripts` know their own work, the rest are
+reads or plain sets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from redis import exceptions as redis_errors
+
+from overspill_service.errors import CatalogUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    from overspill_service.catalog.scripts import Script
+
+DEADLINE: Final = 3.0
+"""Seconds that one operation may take with all its retries, a failover included."""
+FIRST_PAUSE: Final = 0.01
+LONGEST_PAUSE: Final = 0.25
+
+_TEMPORARY: Final = (
+    redis_errors.ConnectionError,
+    redis_errors.TimeoutError,
+    redis_errors.ClusterError,
+    redis_errors.RedisClusterException,
+    redis_errors.TryAgainError,
+    redis_errors.MasterDownError,
+    redis_errors.ReadOnlyError,
+)
+_DENIED: Final = (
+    redis_errors.AuthenticationError,
+    redis_errors.AuthorizationError,
+    redis_errors.NoPermissionError,
+    redis_errors.AuthenticationWrongNumberOfArgsError,
+)
+_REASONS: Final = {
+    "READONLY": "Redis is read-only (a replica?)",
+    "OOM": "Redis is out of memory",
+    "MISCONF": "Redis cannot persist and refuses writes",
+    "NOREPLICAS": "Redis has too few replicas to take writes",
+    "CLUSTERDOWN": "the Redis cluster is down",
+    "MASTERDOWN": "the Redis replica has lost its master",
+    "LOADING": "Redis is loading its data",
+    "BUSY": "Redis is busy with a script",
+    "NOAUTH": "Redis refuses the credentials",
+    "NOPERM": "Redis refuses the credentials' permissions",
+}
+_TEMPORARY_REASONS: Final = ("READONLY", "CLUSTERDOWN", "MASTERDOWN", "LOADING", "BUSY", "NOREPLICAS")
+
+
+class Connection(Protocol):
+    """What the three ways to reach Redis have in common."""
+
+    async def run(self, *command: Any) -> Any:
+        """One attempt at a command. Raises what redis-py raises."""
+
+    async def info(self, section: str) -> list[dict[str, Any]]:
+        """INFO of every server that holds data, in no order."""
+
+    async def reconnect(self) -> None:
+        """Forget idle connections: the server behind them changed its role."""
+
+    async def close(self) -> None: ...
+
+
+class Link:
+    def __init__(self, connection: Connection, deadline: float = DEADLINE) -> None:
+        self._connection = connection
+        self._deadline = deadline
+
+    async def call(self, *command: Any) -> Any:
+        """The answer to a command. Raises `CatalogUnavailable`."""
+        return await self._persist(lambda: self._connection.run(*command))
+
+    async def step(self, script: Script, keys: list[str], *arguments: Any) -> Any:
+        """The answer of a script. Raises `CatalogUnavailable`."""
+        rest = (len(keys), *keys, *arguments)
+        return await self._persist(lambda: self._step(script, rest))
+
+    async def info(self, section: str) -> list[dict[str, Any]]:
+        answer: list[dict[str, Any]] = await self._persist(lambda: self._connection.info(section))
+        return answer
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+    async def _step(self, script: Script, rest: tuple[Any, ...]) -> Any:
+        try:
+            return await self._connection.run("EVALSHA", script.sha, *rest)
+        except redis_errors.NoScriptError:
+            return await self._connection.run("EVAL", script.text, *rest)
+
+    async def _persist(self, attempt: Callable[[], Awaitable[Any]]) -> Any:
+        reason = f"Redis did not answer within {self._deadline:g} s"
+        try:
+            async with asyncio.timeout(self._deadline):
+                for pause in _pauses():
+                    try:
+                        return await attempt()
+                    except (redis_errors.RedisError, redis_errors.RedisClusterException, OSError) as error:
+                        reason = _reason(error)
+                        if not _is_temporary(error):
+                            raise CatalogUnavailable(reason) from error
+                    if reason == _REASONS["READONLY"]:
+                        await self._connection.reconnect()
+                    await asyncio.sleep(pause)
+        except TimeoutError as error:
+            raise CatalogUnavailable(reason) from error
+
+
+def _pauses() -> Iterator[float]:
+    pause = FIRST_PAUSE
+    while True:
+        yield pause * random.uniform(0.5, 1)  # noqa: S311  (jitter)
+        pause = min(pause * 2, LONGEST_PAUSE)
+
+
+def _is_temporary(error: Exception) -> bool:
+    if isinstance(error, _DENIED):
+        return False
+    return isinstance(error, (*_TEMPORARY, OSError)) or _word(error) in _TEMPORARY_REASONS
+
+
+def _reason(error: Exception) -> str:
+    """What happened, in our words: a library's text may quote addresses, keys or values."""
+    if isinstance(error, _DENIED):
+        return "Redis refuses the credentials"
+    if word := _word(error):
+        return _REASONS[word]
+    if isinstance(error, redis_errors.TimeoutError):
+        return "Redis did not answer in time"
+    if isinstance(error, redis_errors.RedisClusterException | redis_errors.ClusterError):
+        return "the Redis cluster is not reachable"
+    if isinstance(error, redis_errors.ConnectionError | OSError):
+        return "Redis is not reachable"
+    return f"Redis refused a command ({type(error).__name__})"
+
+
+def _word(error: Exception) -> str | None:
+    """The error code in a server's answer; inside a script's error it stands somewhere in the text."""
+    if isinstance(error, redis_errors.ReadOnlyError):
+        return "READONLY"
+    if isinstance(error, redis_errors.OutOfMemoryError):
+        return "OOM"
+    if isinstance(error, redis_errors.BusyLoadingError):
+        return "LOADING"
+    words = str(error).replace("-", " ").split()
+    return next((word for word in words if word in _REASONS), None)

@@ -1,0 +1,102 @@
+"""The catalog's tables, and how their file is opened.
+
+Instants are seconds since the epoch. A row of `captures` is an entry, or the tombstone in its place:
+then `created` is NULL and `expires` says when the tombstone goes.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from typing import TYPE_CHECKING, Final
+
+from overspill_service.catalog.sqlite_worker import reason
+from overspill_service.errors import CatalogUnavailable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VERSION: Final = 1
+"""Kept in `user_version`."""
+BUSY_WITHIN: Final = 10.0
+"""Seconds to wait for another process's write."""
+PRIVATE: Final = 0o600
+
+TABLES: Final = """
+CREATE TABLE captures (
+    tenant      TEXT NOT NULL,
+    id          TEXT NOT NULL,
+    created     REAL,
+    expires     REAL NOT NULL,
+    state       TEXT,
+    tool        TEXT,
+    session     BLOB,     -- digest, NULL where there is none
+    call_id     BLOB,     -- digest, NULL where there is none
+    size        INTEGER,
+    stored_size INTEGER,
+    value       BLOB NOT NULL,
+    PRIMARY KEY (tenant, id)
+);
+CREATE INDEX captures_by_created ON captures (tenant, created, id) WHERE created IS NOT NULL;
+CREATE INDEX captures_by_session ON captures (tenant, session, created, id) WHERE session IS NOT NULL;
+CREATE INDEX captures_by_call    ON captures (tenant, call_id, created, id) WHERE call_id IS NOT NULL;
+CREATE INDEX captures_by_expiry  ON captures (tenant, expires, id) WHERE created IS NOT NULL;
+CREATE INDEX tombstones          ON captures (expires) WHERE created IS NULL;
+
+CREATE TABLE totals (
+    tenant      TEXT PRIMARY KEY,
+    captures    INTEGER NOT NULL,
+    size        INTEGER NOT NULL,
+    stored_size INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE leases (name TEXT PRIMARY KEY, holder TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE keys   (hash TEXT PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE facts  (name TEXT PRIMARY KEY) WITHOUT ROWID;
+"""
+
+
+def prepare(path: Path | None) -> sqlite3.Connection:
+    """A connection that writes, on a file with this version's tables; None is a private one in memory.
+
+    Raises `CatalogUnavailable` where the file cannot be used.
+    """
+    try:
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE))
+        connection = connect(path)
+        try:
+            _create(connection)
+        except BaseException:
+            connection.close()
+            raise
+    except OSError as error:
+        raise CatalogUnavailable(f"the catalog file {path} cannot be used: {error.strerror}") from error
+    except sqlite3.Error as error:
+        raise CatalogUnavailable(f"{reason(error)} ({path})") from error
+    return connection
+
+
+def connect(path: Path | None) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        path or ":memory:", timeout=BUSY_WITHIN, isolation_level=None, check_same_thread=False
+    )
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA journal_size_limit = 67108864")
+    return connection
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("BEGIN IMMEDIATE")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version == 0:
+        for statement in TABLES.split(";"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+    connection.execute("COMMIT")
+    if version > VERSION:
+        raise CatalogUnavailable(
+            f"the catalog file is of version {version}, from a newer Overspill; this one reads {VERSION}"
+        )

@@ -1,0 +1,174 @@
+"""Which catalog a URL names.
+
+    sqlite:                                  catalog.sqlite in the service's data directory
+    sqlite:///dir/file                       that file
+    memory:                                  nothing is kept; for tests
+    redis://[user:password@]host[:port][/db]
+    rediss://…                               the same over TLS
+    redis+sentinel://[user:password@]host[:port],…/service[/db]
+    redis+cluster://[user:password@]host[:port],…
+
+The Redis ones take `?deadline=` (seconds for one operation). `?tls=yes` turns TLS on for sentinels and
+clusters; with it go `ssl_ca_certs=`, `ssl_certfile=`, `ssl_keyfile=` (files) and `ssl_check_hostname=no`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+from overspill_service.catalog import redis_connections
+from overspill_service.catalog.redis import RedisCatalog
+from overspill_service.catalog.redis_link import DEADLINE, Link
+from overspill_service.catalog.sqlite import SqliteCatalog
+
+if TYPE_CHECKING:
+    from overspill_service.catalog import Catalog
+    from overspill_service.catalog.redis_connections import Address
+    from overspill_service.catalog.redis_link import Connection
+
+FORMS: Final = (
+    "sqlite:///file, redis://host:port/db, rediss://host:port/db, "
+    "redis+sentinel://host:port,host:port/service, redis+cluster://host:port,host:port"
+)
+REDIS_PORT: Final = 6379
+SENTINEL_PORT: Final = 26379
+_TLS_FILES: Final = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+_OPTIONS: Final = {"deadline", "tls", "ssl_check_hostname", *_TLS_FILES}
+
+
+def open_catalog(url: str, *, data_dir: Path) -> Catalog:
+    """The catalog that a URL names; Redis is not connected before its first use.
+
+    Raises `ValueError` where the URL is wrong, `CatalogUnavailable` where the file cannot be used.
+    """
+    parts = urlsplit(url)
+    if parts.scheme == "memory":
+        return SqliteCatalog(None)
+    if parts.scheme == "sqlite":
+        return SqliteCatalog(_sqlite_path(parts, data_dir))
+    if connect := _CONNECTIONS.get(parts.scheme):
+        return RedisCatalog(Link(connect(parts), _deadline(parts)))
+    raise _wrong(parts, f"no catalog is called {parts.scheme or url!r}; there are {FORMS}")
+
+
+def _sqlite_path(parts: SplitResult, data_dir: Path) -> Path:
+    if parts.netloc or parts.query:
+        raise _wrong(parts, "a SQLite catalog is written sqlite:///dir/file, with three slashes")
+    path = unquote(parts.path)
+    return Path(path) if path.strip("/") else data_dir / "catalog.sqlite"
+
+
+def _redis(parts: SplitResult) -> Connection:
+    """`redis:` and `rediss:`, by `redis_connections.server`."""
+    address, *more = _addresses(parts, REDIS_PORT)
+    if more:
+        raise _wrong(parts, "redis:// takes one address; several need redis+sentinel:// or redis+cluster://")
+    database = _database(parts, _names(parts))
+    return redis_connections.server(address, db=database, **_login(parts), **_tls(parts))
+
+
+def _sentinel(parts: SplitResult) -> Connection:
+    service, *rest = _names(parts) or [""]
+    if not service:
+        raise _wrong(
+            parts, "the service that the sentinels watch is missing: redis+sentinel://host:port/service"
+        )
+    addresses = _addresses(parts, SENTINEL_PORT)
+    database = _database(parts, rest)
+    return redis_connections.sentinel(addresses, service, db=database, **_login(parts), **_tls(parts))
+
+
+def _cluster(parts: SplitResult) -> Connection:
+    if _names(parts):
+        raise _wrong(parts, "a Redis cluster has no databases; leave the path out")
+    return redis_connections.cluster(_addresses(parts, REDIS_PORT), **_login(parts), **_tls(parts))
+
+
+_CONNECTIONS: Final = {
+    "redis": _redis,
+    "rediss": _redis,
+    "redis+sentinel": _sentinel,
+    "redis+cluster": _cluster,
+}
+
+
+def _names(parts: SplitResult) -> list[str]:
+    return [name for name in unquote(parts.path).split("/") if name]
+
+
+def _login(parts: SplitResult) -> dict[str, Any]:
+    """Username and password where they are given."""
+    name, _, password = parts.netloc.rpartition("@")[0].partition(":")
+    given = {"username": unquote(name), "password": unquote(password)}
+    return {key: value for key, value in given.items() if value}
+
+
+def _addresses(parts: SplitResult, default: int) -> list[Address]:
+    hosts = parts.netloc.rpartition("@")[2]
+    return [_address(parts, text, default) for text in hosts.split(",")]
+
+
+def _address(parts: SplitResult, text: str, default: int) -> Address:
+    try:
+        address = urlsplit(f"//{text}")
+        host, port = address.hostname, address.port
+    except ValueError as error:
+        raise _wrong(parts, f"{text!r} is no host:port") from error
+    if not host:
+        raise _wrong(parts, "the host is missing")
+    return host, default if port is None else port
+
+
+def _database(parts: SplitResult, names: list[str]) -> int:
+    if not names:
+        return 0
+    if len(names) > 1 or not names[0].isdecimal():
+        raise _wrong(parts, f"{'/'.join(names)!r} is no database number")
+    return int(names[0])
+
+
+def _options(parts: SplitResult) -> dict[str, str]:
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    if unknown := sorted(set(options) - _OPTIONS):
+        raise _wrong(
+            parts, f"the option {unknown[0]!r} is not known; there are {', '.join(sorted(_OPTIONS))}"
+        )
+    return options
+
+
+def _deadline(parts: SplitResult) -> float:
+    text = _options(parts).get("deadline", str(DEADLINE))
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0
+    if not 0 < seconds < float("inf"):
+        raise _wrong(parts, f"deadline={text} is no number of seconds")
+    return seconds
+
+
+def _tls(parts: SplitResult) -> dict[str, Any]:
+    """redis-py's options; without TLS none of them makes sense."""
+    options = _options(parts)
+    tls = _yes_no(parts, "tls", options.get("tls", "yes" if parts.scheme == "rediss" else "no"))
+    given: dict[str, Any] = {name: value for name, value in options.items() if name in _TLS_FILES}
+    if name := "ssl_check_hostname" if "ssl_check_hostname" in options else "":
+        given[name] = _yes_no(parts, name, options[name])
+    if given and not tls:
+        raise _wrong(parts, f"{next(iter(given))} needs rediss:// or tls=yes")
+    return {"tls": True, **given} if tls else {}
+
+
+def _yes_no(parts: SplitResult, name: str, text: str) -> bool:
+    if text not in ("yes", "no"):
+        raise _wrong(parts, f"{name}={text} is neither yes nor no")
+    return text == "yes"
+
+
+def _wrong(parts: SplitResult, what: str) -> ValueError:
+    """The error, naming the URL without the password in it."""
+    hosts = parts.netloc.rpartition("@")[2]
+    shown = f"{parts.scheme}://{hosts}{parts.path}" if parts.netloc else f"{parts.scheme}:{parts.path}"
+    return ValueError(f"catalog URL {shown}: {what}")
