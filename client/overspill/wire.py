@@ -274,7 +274,7 @@ class Match(Struct, frozen=True, kw_only=True):
     after: list[str]
 
 
-class Text(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Text(Struct, frozen=True, kw_only=True):
     """The one shape of every bounded read of text.
 
     Lines count from 1 and both ends are inclusive; an empty answer has `end_line = start_line - 1`.
@@ -313,7 +313,7 @@ class Severity(Struct, frozen=True, kw_only=True):
     line_numbers: list[int]
 
 
-class Summary(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Summary(Struct, frozen=True, kw_only=True):
     """What a capture looks like without reading it."""
 
     total_lines: int

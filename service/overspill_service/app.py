@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from aiohttp import web
 
@@ -24,7 +23,7 @@ from overspill_service.web.routes import ROUTES
 from overspill_service.web.service import SERVICE, Gate, Service
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from overspill_service.catalog import Catalog
     from overspill_service.objects import ObjectStore
@@ -33,16 +32,16 @@ if TYPE_CHECKING:
 MOST_HEADER_BYTES: Final = 64 * 1024
 """One header field, at most: metadata may have 4 KiB, percent-encoded three times that."""
 
-log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 @asynccontextmanager
 async def open_archive(settings: Settings, metrics: Metrics | None = None) -> AsyncIterator[Archive]:
     """The archive on the back ends that the settings name, closed at the end."""
     cpu = Cpu()
-    store = open_store(settings.store_url)
+    store = named("store", settings.store, lambda url: open_store(url, data_dir=settings.data))
     try:
-        catalog = open_catalog(settings.catalog_url)
+        catalog = named("catalog", settings.catalog, lambda url: open_catalog(url, data_dir=settings.data))
         try:
             yield Archive(
                 cast("ObjectStore", Metered(store, "store", metrics)) if metrics else store,
@@ -56,6 +55,14 @@ async def open_archive(settings: Settings, metrics: Metrics | None = None) -> As
     finally:
         await store.close()
         cpu.close()
+
+
+def named(setting: str, url: str, opener: Callable[[str], T]) -> T:
+    """What the URL of a setting names. Raises `SettingError`; the URL may hold a password, so it is not told."""
+    try:
+        return opener(url)
+    except ValueError as error:
+        raise SettingError(f"{setting}: {error}") from error
 
 
 def directory_of(settings: Settings) -> Directory:
@@ -89,10 +96,7 @@ def make_app(settings: Settings) -> web.Application:
     """The application; back ends are opened when it starts and closed when it stops."""
     app = web.Application(middlewares=[around], client_max_size=0)
     app.cleanup_ctx.append(lambda app: _serve(app, settings))
-    routes = ROUTES
-    if settings.private_metrics:
-        routes = tuple(made_private(route) for route in ROUTES)
-    bind(app, routes)
+    bind(app, map(made_private, ROUTES) if settings.private_metrics else ROUTES)
     return app
 
 

@@ -20,7 +20,7 @@ from overspill_service.tenants import TENANT_PATTERN, hash_key, new_key
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Callable, Coroutine, Mapping
 
     from overspill_service.catalog import Catalog
 
@@ -162,7 +162,7 @@ def _print(value: object) -> None:
     print(json.dumps(value))  # noqa: T201
 
 
-COMMANDS: Final[dict[str, Callable[[Settings, Mapping[str, Any]], Awaitable[int]]]] = {
+COMMANDS: Final[dict[str, Callable[[Settings, Mapping[str, Any]], Coroutine[Any, Any, int]]]] = {
     "sweep": sweep,
     "rebuild": rebuild,
     "check": check,

@@ -44,9 +44,9 @@ def data_directory() -> Path:
 class Settings(Struct, frozen=True, kw_only=True):
     listen: Annotated[str, Meta(description="HOST:PORT to listen on; port 0 picks a free one")] = "127.0.0.1:8750"
     store: Annotated[
-        str, Meta(description="object store: s3://bucket/prefix?endpoint=…, file:///dir or memory:")
+        str, Meta(description="object store: s3://bucket/prefix?endpoint=…, file:///dir or memory:; empty for a folder in the data directory")
     ] = ""
-    catalog: Annotated[str, Meta(description="catalog: redis://…, rediss://…, redis+sentinel://…, redis+cluster://…, sqlite:///file")] = ""
+    catalog: Annotated[str, Meta(description="catalog: redis://…, rediss://…, redis+sentinel://…, redis+cluster://…, sqlite:///file or sqlite: in the data directory")] = "sqlite:"
     data: Annotated[Path, Meta(description="directory of the embedded store and catalog")] = field(
         default_factory=data_directory
     )
@@ -90,14 +90,6 @@ class Settings(Struct, frozen=True, kw_only=True):
             return ipaddress.ip_address(host).is_loopback
         except ValueError:
             return False
-
-    @property
-    def store_url(self) -> str:
-        return self.store or (self.data.absolute() / "objects").as_uri()
-
-    @property
-    def catalog_url(self) -> str:
-        return self.catalog or "sqlite://" + str(self.data.absolute() / "catalog.sqlite3")
 
 
 def parse_address(text: str) -> tuple[str, int]:

@@ -1,0 +1,26 @@
+"""The tree is the architecture: imports go downwards only."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_imports_go_downwards_only():
+    result = subprocess.run(
+        [Path(sys.executable).parent / "lint-imports", "--no-cache"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert result.returncode == 0, result.stdout
+
+
+def test_the_client_alone_imports_no_service_code():
+    code = "import sys, overspill; sys.exit(any(name.startswith('overspill_service') for name in sys.modules))"
+    result = subprocess.run([sys.executable, "-c", code], check=False)
+
+    assert result.returncode == 0
