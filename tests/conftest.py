@@ -1,3 +1,8 @@
 """Fixtures that every folder of tests shares: real servers, started on first use."""
 
-pytest_plugins = ["tests.servers.balancer", "tests.servers.swift", "tests.servers.redis"]
+pytest_plugins = [
+    "tests.servers.balancer",
+    "tests.servers.overspill",
+    "tests.servers.swift",
+    "tests.servers.redis",
+]

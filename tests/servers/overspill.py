@@ -1,0 +1,144 @@
+"""The real service as a process of its own, on its embedded back ends unless settings name others.
+
+own_service.kill()                  # kill -9, workers included
+own_service.start()                 # the same data, the same address
+own_service.start(max_captures=3)   # with another setting from now on
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+HOST: Final = "127.0.0.1"
+READY_SECONDS: Final = 60
+STOP_SECONDS: Final = 40
+ANNOUNCEMENT: Final = "overspill-service listens on "
+
+
+class ServiceProcess:
+    """One service with its data in `directory`. Settings are those of `serve`, with underscores.
+
+    Nothing of `OVERSPILL_*` in the environment reaches it.
+    """
+
+    def __init__(self, directory: Path, **settings: object) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.data = directory / "data"
+        self.log = directory / "service.log"
+        self.url = ""
+        self._settings: dict[str, object] = {"listen": f"{HOST}:0", "data": self.data, **settings}
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "the service does not run"
+        return self._process.pid
+
+    def start(self, **settings: object) -> None:
+        """Start, and return once it listens. Raises `RuntimeError` with its log where it does not."""
+        assert self._process is None, "the service runs already"
+        self._settings |= settings
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "overspill_service", "serve", *self._flags()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=clean_environment(),
+                start_new_session=True,
+            )
+        self.url = self._announced_url()
+        self._settings["listen"] = self.url.removeprefix("http://")
+
+    def stop(self) -> int:
+        """SIGTERM; the exit code once it has ended. Nothing happens where it does not run."""
+        if self._process is None:
+            return 0
+        self._process.terminate()
+        try:
+            return self._ended(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+
+    def kill(self) -> None:
+        """SIGKILL to the service and all its workers."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._ended(STOP_SECONDS)
+
+    def restart(self, **settings: object) -> None:
+        """Stop and start at the same address, on the same data."""
+        self.stop()
+        self.start(**settings)
+
+    def logged(self) -> str:
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
+    def _flags(self) -> list[str]:
+        flags: list[str] = []
+        for name, value in self._settings.items():
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            flags += ["--" + name.replace("_", "-"), text]
+        return flags
+
+    def _announced_url(self) -> str:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        readable, _, _ = select.select([self._process.stdout], [], [], READY_SECONDS)
+        line = self._process.stdout.readline() if readable else ""
+        if not line.startswith(ANNOUNCEMENT):
+            self.kill()
+            raise RuntimeError(f"the service does not listen: {self.logged()}")
+        return line.removeprefix(ANNOUNCEMENT).strip()
+
+    def _ended(self, seconds: float) -> int:
+        assert self._process is not None
+        code = self._process.wait(seconds)
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        self._process = None
+        return code
+
+
+def clean_environment(**variables: str) -> dict[str, str]:
+    """The environment without anything of Overspill, but for `variables`."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("OVERSPILL_")}
+    return kept | variables
+
+
+@contextmanager
+def running(service: ServiceProcess) -> Iterator[ServiceProcess]:
+    """`service` from its start to its stop."""
+    service.start()
+    try:
+        yield service
+    finally:
+        service.stop()
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
+    """A service shared by all tests: never stop it (that is for `own_service`), use sessions of your own."""
+    with running(ServiceProcess(tmp_path_factory.mktemp("overspill"))) as shared:
+        yield shared
+
+
+@pytest.fixture
+def own_service(tmp_path: Path) -> Iterator[ServiceProcess]:
+    """A service of the test's own, which it may stop, kill, restart and start with other settings."""
+    with running(ServiceProcess(tmp_path / "overspill")) as own:
+        yield own
