@@ -6,21 +6,20 @@ model is told so. Exceptions of the tools themselves pass through.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
 import secrets
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeVar, cast
 
-from overspill import measure
+from msgspec import Struct
+
+from overspill import measure, storage
 from overspill.content import examine
-from overspill.errors import OverspillError
 from overspill.notice import sanitised
 from overspill.policy import Policy
-from overspill.spill import Spill, assess
+from overspill.spill import Origin, Spill, assess
 from overspill.tally import Tally
 from overspill.threads import Threads
 from overspill.wire import Outcome
@@ -31,14 +30,14 @@ if TYPE_CHECKING:
     from overspill.client import Client
     from overspill.content import Content
     from overspill.sync import SyncClient
-    from overspill.tally import Count
+    from overspill.tally import Count, InlineSizes
     from overspill.wire import Entry
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-NO_CLIENT: Final = "no Overspill service is configured"
 _WORTH_A_THREAD: Final = 64 * 1024
+_MOST_TOOLS: Final = 1000
 
 
 class Call(NamedTuple):
@@ -60,13 +59,13 @@ def calling(call_id: str, session: str | None = None) -> Iterator[None]:
         _CALL.reset(token)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Guarded:
+class Guarded(Struct, frozen=True, kw_only=True):
     """What the guard made of one output. `value` goes into the conversation.
 
     `bytes_before` and `bytes_after` are the guard's figures, before and after its cut; `lines` is counted
     for what spilled only. `matches_dropped` is the tool's own figure of what its view left out, passed on as
-    given: the two have different units and are never added up. `reason` says why nothing was stored.
+    given: the two have different units and are never added up. `reason` says why nothing was stored, or
+    why the output could not be measured.
     """
 
     value: Any
@@ -79,21 +78,33 @@ class Guarded:
     matches_dropped: int | None = None
 
 
+class _Lane(NamedTuple):
+    """One tool's short cut: no text of up to `fits` characters can spill, whatever is in it."""
+
+    fits: int
+    sizes: InlineSizes
+
+
 class Guard:
     """Guards the outputs of any number of tools, from any number of tasks and threads.
 
     Without a client nothing can be stored, and what is too long is cut. `session` is that of calls which
-    bring none of their own.
+    bring none of their own; the client's, where it is not given.
     """
 
     def __init__(
-        self, client: Client | SyncClient | None = None, policy: Policy | None = None, *, session: str = ""
+        self,
+        client: Client | SyncClient | None = None,
+        policy: Policy | None = None,
+        *,
+        session: str | None = None,
     ) -> None:
         self.policy = Policy() if policy is None else policy
-        self.session = session
-        self._client = client
+        self._storage = storage.Storage(client)
+        self.session = self._storage.session if session is None else session
         self._tally = Tally()
         self._threads = Threads()
+        self._lanes: dict[str, _Lane] = {}
 
     @property
     def stats(self) -> dict[tuple[str, Outcome], Count]:
@@ -107,6 +118,7 @@ class Guard:
         tool: str,
         call_id: str | None = None,
         session: str | None = None,
+        status: str = "",
         matches_dropped: int | None = None,
     ) -> Guarded:
         """`result` as it may go into the conversation: the same object, or a stand-in of the same shape.
@@ -117,11 +129,12 @@ class Guard:
             content = self._spilling(result, tool)
             if content is None:
                 return self._inline(result, tool, matches_dropped)
-            spill = await self._spill(content, tool, call_id, session)
-            stored = await self._store(spill)
-            settled = await self._in_thread(spill.size, self._settled, spill, stored, matches_dropped)
+            origin = self._origin(tool, call_id, session, status)
+            spill = await self._in_thread(content, Spill.of, content, self.policy, origin)
+            stored = await self._storage.put(spill)
+            settled = await self._in_thread(content, self._settled, spill, stored, matches_dropped)
         except Exception as error:  # noqa: BLE001  (the boundary: the guard never breaks its agent)
-            return self._unguarded(result, tool, error, matches_dropped)
+            return self._unmeasured(result, tool, error, matches_dropped)
         return self._counted(settled, tool)
 
     def process_sync(
@@ -131,6 +144,7 @@ class Guard:
         tool: str,
         call_id: str | None = None,
         session: str | None = None,
+        status: str = "",
         matches_dropped: int | None = None,
     ) -> Guarded:
         """As `process`, for code without an event loop. Raises nothing."""
@@ -138,17 +152,17 @@ class Guard:
             content = self._spilling(result, tool)
             if content is None:
                 return self._inline(result, tool, matches_dropped)
-            call_id, session = self._identity(call_id, session)
-            spill = Spill.of(content, self.policy, tool=tool, call_id=call_id, session=session)
-            settled = self._settled(spill, self._store_sync(spill), matches_dropped)
+            spill = Spill.of(content, self.policy, self._origin(tool, call_id, session, status))
+            settled = self._settled(spill, self._storage.put_sync(spill), matches_dropped)
         except Exception as error:  # noqa: BLE001  (the boundary: the guard never breaks its agent)
-            return self._unguarded(result, tool, error, matches_dropped)
+            return self._unmeasured(result, tool, error, matches_dropped)
         return self._counted(settled, tool)
 
     def wrap(self, tool: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
         """`tool` with its outputs guarded, async if it is. The call id is that of `calling`, or minted."""
         label = name or str(getattr(tool, "__name__", type(tool).__name__))
-        fits, note = measure.surely_fits(self.policy.limits(label)), self._tally.inline(label).note
+        fits, sizes = self._lane(label)
+        note = sizes.note
         if inspect.iscoroutinefunction(tool):
 
             @functools.wraps(tool)
@@ -181,93 +195,66 @@ class Guard:
             _BYPASS.reset(token)
 
     def _spilling(self, result: Any, tool: str) -> Content | None:
+        if type(result) is str and len(result) <= self._lane(tool).fits:
+            return None
         return None if _BYPASS.get() else assess(result, tool, self.policy)
 
-    async def _spill(self, content: Content, tool: str, call_id: str | None, session: str | None) -> Spill:
-        call_id, session = self._identity(call_id, session)
-        work = functools.partial(Spill.of, content, self.policy, tool=tool, call_id=call_id, session=session)
-        return await self._in_thread(len(content.body), work)
+    def _lane(self, tool: str) -> _Lane:
+        lane = self._lanes.get(tool)
+        if lane is None:
+            lane = _Lane(measure.surely_fits(self.policy.limits(tool)), self._tally.inline(tool))
+            if len(self._lanes) < _MOST_TOOLS:
+                self._lanes[tool] = lane
+        return lane
 
-    def _identity(self, call_id: str | None, session: str | None) -> tuple[str, str]:
-        """The call and session of an output: as given, else of `calling`, else minted and the guard's."""
+    def _origin(self, tool: str, call_id: str | None, session: str | None, status: str) -> Origin:
+        """Call and session as given, else those of `calling`, else a minted id and the guard's session."""
         call = _CALL.get()
         if call_id is None:
             call_id = f"call_{secrets.token_hex(12)}" if call is None else call.id
         if session is None:
             session = self.session if call is None or call.session is None else call.session
-        return call_id, session
+        return Origin(tool, call_id, session, status)
 
-    async def _in_thread(self, size: int, work: Callable[..., R], *args: Any) -> R:
-        """`work` in a thread where `size` bytes would hold up the event loop."""
-        if size < _WORTH_A_THREAD:
+    async def _in_thread(self, content: Content, work: Callable[..., R], *args: Any) -> R:
+        """`work` in a thread where the size of `content` would hold up the event loop."""
+        if len(content.body) < _WORTH_A_THREAD:
             return work(*args)
         return await self._threads.run(work, *args)
 
-    async def _store(self, spill: Spill) -> Entry | str:
-        """The stored capture's entry, or why there is none."""
-        if self._client is None:
-            return NO_CLIENT
-        deadline = self.policy.deadline(spill.size)
-        try:
-            async with asyncio.timeout(deadline):
-                return await cast("Client", self._client).put(spill.data, **self._metadata(spill))
-        except TimeoutError:
-            return f"the service did not answer within {deadline:.0f} s"
-        except Exception as error:  # noqa: BLE001  (the boundary: whatever fails becomes a reason)
-            return _reason(error)
-
-    def _store_sync(self, spill: Spill) -> Entry | str:
-        if self._client is None:
-            return NO_CLIENT
-        try:
-            return cast("SyncClient", self._client).put(spill.data, **self._metadata(spill))
-        except Exception as error:  # noqa: BLE001  (the boundary: whatever fails becomes a reason)
-            return _reason(error)
-
-    def _metadata(self, spill: Spill) -> dict[str, Any]:
-        return {
-            "id": spill.id,
-            "call_id": spill.call_id,
-            "session": spill.session,
-            "tool": spill.tool,
-            "content_type": spill.content.content_type,
-            "ttl": self.policy.ttl,
-        }
-
     def _settled(self, spill: Spill, stored: Entry | str, matches_dropped: int | None) -> Guarded:
-        lost = isinstance(stored, str)
+        lost = sanitised(stored) if isinstance(stored, str) else None
         value = spill.truncated(stored) if isinstance(stored, str) else spill.captured(stored.expires)
         return Guarded(
             value=value,
-            outcome=Outcome.TRUNCATED if lost else Outcome.CAPTURED,
+            outcome=Outcome.CAPTURED if lost is None else Outcome.TRUNCATED,
             bytes_before=spill.size,
             bytes_after=_size(value),
             capture=spill.id,
             lines=spill.lines,
-            reason=sanitised(stored) if isinstance(stored, str) else None,
+            reason=lost,
             matches_dropped=matches_dropped,
         )
-
-    def _unguarded(self, result: Any, tool: str, error: Exception, matches_dropped: int | None) -> Guarded:
-        """An output that could not even be measured, as when its own methods raise: it passes as it is."""
-        reason = f"the output could not be measured: {sanitised(_reason(error))}"
-        guarded = Guarded(
-            value=result,
-            outcome=Outcome.INLINE,
-            bytes_before=0,
-            bytes_after=0,
-            reason=reason,
-            matches_dropped=matches_dropped,
-        )
-        return self._counted(guarded, tool)
 
     def _inline(self, result: Any, tool: str, matches_dropped: int | None) -> Guarded:
-        size = _size(result)
+        size = self._lane(tool).sizes.note(result) if isinstance(result, str) else _size(result)
         guarded = Guarded(
             value=result,
             outcome=Outcome.INLINE,
             bytes_before=size,
             bytes_after=size,
+            matches_dropped=matches_dropped,
+        )
+        return guarded if isinstance(result, str) else self._counted(guarded, tool)
+
+    def _unmeasured(self, result: Any, tool: str, error: Exception, matches_dropped: int | None) -> Guarded:
+        """An output that could not even be looked at, as when its own methods raise: it passes as it is."""
+        guarded = Guarded(
+            value=result,
+            outcome=Outcome.INLINE,
+            bytes_before=0,
+            bytes_after=0,
+            reason=sanitised(f"the output could not be measured: {storage.reason(error)}"),
             matches_dropped=matches_dropped,
         )
         return self._counted(guarded, tool)
@@ -283,9 +270,3 @@ def _size(value: Any) -> int:
     if content is None:
         return 0
     return measure.size(content.body) if isinstance(content.body, str) else len(content.body)
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, OverspillError):
-        return str(error) or type(error).__name__
-    return f"{type(error).__name__}: {error}"

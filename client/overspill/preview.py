@@ -134,29 +134,25 @@ def _cost(text: str) -> int:
 
 
 def _head(text: str, budget: int, rows: int) -> int:
-    """Where a head of at most `budget` bytes and `rows` lines stops."""
+    """Where a head of `budget` bytes and `rows` lines stops: inside a line if that has most of it."""
     window = text[: budget * _WINDOW]
     stop = used = 0
     for _ in range(rows):
         end = window.find("\n", stop) + 1
-        cost = _cost(window[stop:end])
+        cost = _cost(window[stop : end or len(window)])
         if not end or used + cost > budget:
-            return (
-                stop
-                if used * 2 > budget
-                else stop + _prefix(text[stop : stop + len(window)], budget - used, _cost)
-            )
+            return stop if used * 2 > budget else stop + _prefix(window[stop:], budget - used, _cost)
         stop, used = end, used + cost
     return stop
 
 
 def _tail(text: str, floor: int, budget: int, rows: int) -> int:
-    """Where a tail of at most `budget` bytes and `rows` lines starts, at `floor` or later."""
+    """Where a tail of at most `budget` bytes and `rows` lines starts, at `floor` or later; as `_head`."""
     floor = max(floor, len(text) - budget * _WINDOW)
     start, used = len(text), 0
     for _ in range(rows):
         begin = text.rfind("\n", floor, max(floor, start - 1)) + 1
-        cost = _cost(text[begin:start])
+        cost = _cost(text[begin or floor : start])
         if not begin or used + cost > budget:
             return start if used * 2 > budget else start - _suffix(text[floor:start], budget - used, _cost)
         start, used = begin, used + cost

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from overspill import content, measure, notice, preview, wire
 from overspill.notice import Facts
@@ -30,15 +30,22 @@ def assess(result: Any, tool: str, policy: Policy) -> Content | None:
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spill:
-    """One output on its way out of the conversation. `size` in bytes; `session` and `call_id` as given."""
+class Origin(NamedTuple):
+    """Where an output comes from: tool, call, session, and how the call ended if that is known."""
 
-    content: Content
-    policy: Policy
     tool: str
     call_id: str
     session: str
+    status: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spill:
+    """One output on its way out of the conversation. `origin` says whose it is."""
+
+    content: Content
+    policy: Policy
+    origin: Origin
     data: bytes
     sha256: bytes
     id: str
@@ -48,8 +55,13 @@ class Spill:
     def size(self) -> int:
         return len(self.data)
 
+    @property
+    def deadline(self) -> float:
+        """Seconds within which it must be stored."""
+        return self.policy.deadline(self.size)
+
     @classmethod
-    def of(cls, content: Content, policy: Policy, *, tool: str, call_id: str, session: str) -> Spill:
+    def of(cls, content: Content, policy: Policy, origin: Origin) -> Spill:
         """Encodes and hashes: about 1 ms a megabyte, so large contents belong in a thread."""
         body = content.body
         data = measure.encode(body) if isinstance(body, str) else body
@@ -57,12 +69,10 @@ class Spill:
         return cls(
             content=content,
             policy=policy,
-            tool=tool,
-            call_id=call_id,
-            session=session,
+            origin=origin,
             data=data,
             sha256=sha256,
-            id=wire.capture_id(session, call_id, sha256),
+            id=wire.capture_id(origin.session, origin.call_id, sha256),
             lines=measure.lines(body) if isinstance(body, str) else measure.lines_of_bytes(body),
         )
 
@@ -75,11 +85,11 @@ class Spill:
         return self.content.replaced(notice.truncated(self._facts(self.policy.lost_preview_bytes), reason))
 
     def _facts(self, preview_bytes: int) -> Facts:
-        limits, policy = self.policy.limits(self.tool), self.policy
+        limits, policy = self.policy.limits(self.origin.tool), self.policy
         budget = min(preview_bytes, limits.max_bytes), min(policy.preview_lines, limits.max_lines)
         return Facts(
             id=self.id,
-            tool=self.tool,
+            tool=self.origin.tool,
             size=self.size,
             lines=self.lines,
             sha256=self.sha256,

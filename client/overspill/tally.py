@@ -35,13 +35,18 @@ class Tally:
 
     def add(self, tool: str, outcome: Outcome, before: int, after: int, count: int = 1) -> None:
         with self._lock:
-            key = self._key(tool, outcome)
+            key = (tool if self._is_known(tool) else OTHER_TOOLS, outcome)
             old = self._counts.get(key, Count())
             self._counts[key] = Count(old.count + count, old.bytes_before + before, old.bytes_after + after)
 
     def inline(self, tool: str) -> InlineSizes:
         """Where the sizes of this tool's small outputs are noted without a lock."""
-        return self._inline.setdefault(tool, InlineSizes(tool, self))
+        sizes = self._inline.get(tool)
+        if sizes is None:
+            with self._lock:
+                name = tool if self._is_known(tool) else OTHER_TOOLS
+                sizes = self._inline.setdefault(name, InlineSizes(name, self))
+        return sizes
 
     def counts(self) -> dict[tuple[str, Outcome], Count]:
         for sizes in list(self._inline.values()):
@@ -49,11 +54,8 @@ class Tally:
         with self._lock:
             return dict(self._counts)
 
-    def _key(self, tool: str, outcome: Outcome) -> tuple[str, Outcome]:
-        key = (tool, outcome)
-        if key in self._counts or len(self._counts) < _MOST_TOOLS:
-            return key
-        return OTHER_TOOLS, outcome
+    def _is_known(self, tool: str) -> bool:
+        return tool in self._inline or len(self._inline) < _MOST_TOOLS
 
 
 class InlineSizes:
@@ -66,10 +68,13 @@ class InlineSizes:
         self._tally = tally
         self._tool = tool
 
-    def note(self, text: str) -> None:
-        self._sizes.append(len(text) if text.isascii() else measure.size(text))
+    def note(self, text: str) -> int:
+        """Count `text`, and answer with its size in bytes."""
+        size = len(text) if text.isascii() else measure.size(text)
+        self._sizes.append(size)
         if len(self._sizes) > _PENDING:
             self.settle()
+        return size
 
     def settle(self) -> None:
         """Move what was noted so far into the tally."""
