@@ -9,6 +9,7 @@ from overspill_service.chunks import Chunk, Extent, Wanted
 
 if TYPE_CHECKING:
     from overspill.wire import Text
+    from overspill_service.grep import Search
     from overspill_service.lines import LineRead, TailRead
 
 
@@ -19,7 +20,7 @@ class Capture:
         bounds = sorted({0, len(content), *(cut % (len(content) + 1) for cut in cuts)})
         self.content = content
         self.chunks = [
-            Chunk(content[a:b], a, content.count(b"\n", 0, a), utf8=False)
+            Chunk(content[a:b], a, content.count(b"\n", 0, a), utf8=is_utf8(content[a:b]))
             for a, b in itertools.pairwise(bounds)
         ]
         self.extent = Extent(
@@ -43,6 +44,18 @@ class Capture:
             last = min(last, self.holding_byte(end + wanted.span - 1))
         return self.chunks[first : max(first, last) + 1]
 
+    def search(self, search: Search) -> Text:
+        """The answer of a grep: chunks from the first one wanted on, downwards or upwards."""
+        if search.wanted is not None:
+            first = self.chunks.index(self.wanted(search.wanted)[0])
+            ordered = self.chunks[first::-1] if search.backwards else self.chunks[first:]
+            for chunk in ordered:
+                search.feed(chunk)
+                self.given += 1
+                if search.wanted is None:
+                    break
+        return search.answer()
+
     def read(self, read: LineRead | TailRead) -> Text:
         while read.wanted is not None:
             for chunk in self.wanted(read.wanted):
@@ -51,6 +64,10 @@ class Capture:
                 if read.wanted is None:
                     break
         return read.answer()
+
+
+def is_utf8(data: bytes) -> bool:
+    return data.decode(errors="replace").encode() == data
 
 
 def split(content: bytes) -> list[bytes]:
