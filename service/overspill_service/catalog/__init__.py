@@ -154,7 +154,8 @@ class Entries(Protocol):
     ) -> tuple[list[Entry], str | None]:
         """A page of unexpired captures, newest first, and the cursor of the next page.
 
-        Pages neither repeat nor skip a capture that exists throughout. Raises `InvalidParameter` on a
+        Pages neither repeat nor skip a capture that exists throughout. A page may be shorter than `limit`, but
+        one with a cursor is never empty. Raises `InvalidParameter` on a
         cursor that this method did not return.
         """
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 BATCH: Final = 128
 """Entries that one command fetches at most."""
 SCANNED: Final = 4096
-"""Entries that one page of a listing looks at, at most, before it hands back a cursor to go on from."""
+"""Entries that a listing looks at before it hands back a short page and a cursor to go on from."""
 
 
 class RedisCatalog:
@@ -83,17 +83,18 @@ class RedisCatalog:
         index = redis_keys.index(tenant, query)
         low, high = _bounds(query, cursor)
         found: list[Entry] = []
-        for number in range(SCANNED // BATCH):
-            count = BATCH if number else min(limit + 1, BATCH)
+        scanned, count = 0, min(limit + 1, BATCH)
+        while scanned < SCANNED or not found:
             positions, entries = await self._batch(tenant, index, low, high, count)
-            if not positions:
-                return found, None
             for entry in entries:
                 if records.matches(entry, query, now):
                     if len(found) == limit:
                         return found, records.encode_cursor(_position(found[-1]))
                     found.append(entry)
+            if len(positions) < count:
+                return found, None
             high = b"(" + positions[-1]
+            scanned, count = scanned + count, BATCH
         return found, records.encode_cursor(high[1:])
 
     async def _batch(

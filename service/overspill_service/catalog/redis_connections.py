@@ -12,6 +12,7 @@ from redis.asyncio import ConnectionPool, Redis, RedisCluster, Sentinel, SSLConn
 from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
 
 from overspill_service.catalog.redis_lanes import LANES, PATIENCE, Lanes
 
@@ -51,7 +52,8 @@ def sentinel(
 def cluster(addresses: Sequence[Address], *, tls: bool = False, **login: Any) -> Connection:
     """A cluster, found through any of the addresses."""
     nodes = [ClusterNode(host, port) for host, port in addresses]
-    options = _options(socket_timeout=PATIENCE, ssl=tls, **login)
+    # A slot that moved is noted by itself; to start over (reinitialize_steps) would break what is under way.
+    options = _options(socket_timeout=PATIENCE, ssl=tls, reinitialize_steps=0, **login)
     return _Cluster(RedisCluster(startup_nodes=nodes, **options))
 
 
@@ -80,12 +82,17 @@ class _Cluster:
 
     def __init__(self, client: RedisCluster) -> None:
         self._client = client
-        self.run = client.execute_command
+
+    async def run(self, *command: Any, **options: Any) -> Any:
+        await self._client.initialize()  # else its first commands go to any node
+        try:
+            return await self._client.execute_command(*command, **options)
+        except AttributeError as error:  # redis-py tears connections down under each other's commands
+            raise RedisConnectionError("the topology changed") from error
 
     async def info(self, section: str) -> list[dict[str, Any]]:
         await self._client.initialize()
-        nodes = self._client.get_primaries()
-        return [await self._client.execute_command("INFO", section, target_nodes=node) for node in nodes]
+        return [await self.run("INFO", section, target_nodes=node) for node in self._client.get_primaries()]
 
     async def reconnect(self) -> None:
         await self._client.aclose()  # the next command finds the topology again
