@@ -202,6 +202,9 @@ class Client:
         return await self._ask(request.with_json(asked, wire.Amendment(ttl=ttl)), wire.Entry)
 
     async def delete(self, ref: str, *, session: str | None = None) -> wire.Removed:
+        """Remove a capture. Removing it again changes nothing, and counts nothing."""
+        if ref.startswith(wire.CALL_PREFIX):  # repeated, it would remove the next older capture as well
+            ref = (await self.get(ref, session=session)).id
         query = wire.RefQuery(session=self._narrow(ref, session))
         return await self._ask(request.about("DELETE", wire.Path.CAPTURE, ref, query), wire.Removed)
 

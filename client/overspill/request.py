@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 
 from overspill import wire
 
-_LABEL: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
 
 class Body(Struct, frozen=True, kw_only=True):
@@ -69,7 +69,7 @@ def metadata(
     }
     for name, value in labels.items():
         if not _LABEL.fullmatch(name):
-            raise ValueError(f"a label's name may hold letters, digits, '-', '_' and '.'; not {name!r}")
+            raise ValueError(f"a label's name is 1 to 63 letters, digits, '_', '.' and '-'; it is {name!r}")
         texts[wire.Header.LABEL + name] = value
     headers = {name: wire.encode_header(wire.fit(text)) for name, text in texts.items() if text}
     if ttl is not None:

@@ -105,14 +105,17 @@ class Transport:
     @asynccontextmanager
     async def _deadline(self, request: Request) -> AsyncIterator[Deadline]:
         seconds = self.address.timeout
+        timeout = asyncio.timeout(seconds)
+        deadline = Deadline(seconds, timeout)
         try:
-            async with asyncio.timeout(seconds) as timeout:
-                deadline = Deadline(seconds, timeout)
+            async with timeout:
                 try:
                     yield deadline
                 finally:
                     deadline.end()
         except TimeoutError as error:
+            if not timeout.expired():  # the caller's own, from reading what is to be captured
+                raise
             what = f"{request.method} {request.path}"
             raise Unreachable(f"{self.address.url} gave {what} no answer within {seconds:g} s") from error
 
@@ -121,7 +124,7 @@ class Transport:
         try:
             answer = await self._read_up_to(response, MAX_ANSWER)
         finally:
-            response.close() if not response.content.at_eof() else response.release()
+            response.close()  # which keeps the connection where all of the answer has been read
         if len(answer) > MAX_ANSWER:
             raise ProtocolError(f"{self.address.url} answered with more than {MAX_ANSWER} bytes")
         return answer
@@ -148,7 +151,8 @@ class Transport:
         if request.body is not None and request.body.length is not None:
             headers["Content-Length"] = str(request.body.length)
         whole = None if request.body is None else request.body.whole
-        return await self._bound_session().request(
+        session = await self._bound_session()
+        return await session.request(
             request.method,
             URL(self.address.url + request.path, encoded=True).with_query(request.query or None),
             data=outgoing if whole is None else whole,
@@ -156,15 +160,14 @@ class Transport:
             allow_redirects=False,
         )
 
-    def _bound_session(self) -> aiohttp.ClientSession:
+    async def _bound_session(self) -> aiohttp.ClientSession:
         loop = asyncio.get_running_loop()
         if self._session is not None and self._loop is not loop:
             if self._loop is not None and not self._loop.is_closed():
                 raise RuntimeError(
                     "this Client is in use by another event loop; make one per loop, or use SyncClient"
                 )
-            self._session.detach()
-            self._session = None
+            await self.close()
         if self._session is None:
             self._loop, self._session = loop, self._new_session()
         return self._session
