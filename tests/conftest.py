@@ -5,4 +5,5 @@ pytest_plugins = [
     "tests.servers.overspill",
     "tests.servers.swift",
     "tests.servers.redis",
+    "tests.servers.faulty_proxy",
 ]

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import os
+import time
+import tracemalloc
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,7 +30,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     if request.param == "memory":
         made = MemoryStore()
     elif request.param == "file":
-        made = FileStore(tmp_path / "objects")
+        made = FileStore(tmp_path / "objects", page_size=7)
     else:
         made = S3Store(Location.from_url(request.getfixturevalue("s3_url")), page_size=7)
     yield made
@@ -92,6 +96,162 @@ async def test_reading_past_the_end_says_that_the_object_is_damaged(store: Objec
 async def test_a_missing_object_is_a_key_error(store: ObjectStore, start: int, length: int) -> None:
     with pytest.raises(KeyError, match="b-00000"):
         await store.read(f"{CAPTURE}/b-00000", start, length)
+
+
+async def test_a_listing_shows_what_begins_with_the_prefix_in_the_order_of_the_keys(
+    store: ObjectStore,
+) -> None:
+    stored = [f"v1/tenant/cap_{name}/u-00000" for name in ("b", "a", "a-b", "a.b", "aa", "A", "a0")]
+    for key in [*stored, "v1/tenant-2/cap_a/u-00000", "v1/tenan/cap_a/u-00000", "v2/tenant/cap_a/u-00000"]:
+        await store.put(key, [b"x"])
+
+    assert await keys(store, "v1/tenant/") == sorted(stored)
+
+
+@pytest.mark.parametrize(
+    "prefix", ["", "v", "v1", "v1/", "v1/t", "v1/tenant/cap_", "v1/tenant/cap_aa", f"{CAPTURE}/"]
+)
+async def test_a_prefix_may_end_anywhere(store: ObjectStore, prefix: str) -> None:
+    await store.put(f"{CAPTURE}/u-00000", [b"x"])
+
+    assert await keys(store, prefix) == [f"{CAPTURE}/u-00000"]
+
+
+@pytest.mark.parametrize("prefix", ["v2", "v1/tenant/cap_b", f"{CAPTURE}/u-00000x", f"{CAPTURE}0/"])
+async def test_a_prefix_that_no_key_has_lists_nothing(store: ObjectStore, prefix: str) -> None:
+    await store.put(f"{CAPTURE}/u-00000", [b"x"])
+
+    assert await keys(store, prefix) == []
+
+
+async def test_a_listing_goes_on_past_one_page(store: ObjectStore) -> None:
+    stored = [f"v1/tenant/cap_{number % 5}/u-{number:05d}" for number in range(20)]
+    for key in stored:
+        await store.put(key, [b"x"])
+
+    assert await keys(store, "v1/") == sorted(stored)
+
+
+async def test_a_listing_tells_sizes_and_times(store: ObjectStore) -> None:
+    before = time.time()
+    await store.put(f"{CAPTURE}/u-00000", [b"12345"])
+
+    [stored] = [stored async for stored in store.list(CAPTURE)]
+    assert stored.size == 5
+    assert before - 2 <= stored.modified <= time.time() + 2
+
+
+async def test_deleted_objects_are_gone_and_others_stay(store: ObjectStore) -> None:
+    stored = [f"{CAPTURE}/u-{number:05d}" for number in range(12)]
+    for key in stored:
+        await store.put(key, [b"x"])
+
+    await store.delete(key for key in stored[1:])
+    assert await keys(store, "v1/") == stored[:1]
+    with pytest.raises(KeyError):
+        await store.read(stored[1], 0, 1)
+
+
+@pytest.mark.parametrize("count", [0, 1, 9])
+async def test_deleting_what_is_absent_is_no_error(store: ObjectStore, count: int) -> None:
+    await store.delete(f"{CAPTURE}/u-{number:05d}" for number in range(count))
+
+
+async def test_a_deleted_key_can_be_put_again(store: ObjectStore) -> None:
+    await store.put(f"{CAPTURE}/u-00000", [b"first"])
+    await store.delete([f"{CAPTURE}/u-00000"])
+    await store.put(f"{CAPTURE}/u-00000", [b"second"])
+
+    assert await store.read(f"{CAPTURE}/u-00000", -100, 0) == b"second"
+
+
+async def test_concurrent_puts_all_land(store: ObjectStore) -> None:
+    stored = {f"v1/tenant/cap_{number}/u-00000": b"%d" % number for number in range(40)}
+
+    await asyncio.gather(*(store.put(key, [data]) for key, data in stored.items()))
+    assert {key: await store.read(key, -9, 0) for key in await keys(store, "v1/")} == stored
+
+
+async def test_of_concurrent_puts_of_one_key_one_wins_whole(store: ObjectStore) -> None:
+    bodies = [bytes([number]) * 5000 for number in range(10)]
+
+    await asyncio.gather(*(store.put(f"{CAPTURE}/u-00000", [body]) for body in bodies))
+    assert await store.read(f"{CAPTURE}/u-00000", -5001, 0) in bodies
+
+
+async def test_a_large_object_reads_back_in_ranges(store: ObjectStore) -> None:
+    pieces = [os.urandom(300_000) for _ in range(70)]
+    digest = hashlib.sha256(b"".join(pieces)).digest()
+
+    await store.put(f"{CAPTURE}/u-00000", pieces)
+    read = hashlib.sha256()
+    for number in range(7):
+        read.update(await store.read(f"{CAPTURE}/u-00000", number * 3_000_000, 3_000_000))
+    assert read.digest() == digest
+
+
+async def test_storing_takes_little_memory_beyond_the_pieces(store: ObjectStore) -> None:
+    if isinstance(store, MemoryStore):
+        pytest.skip("this store is memory")
+    await store.put(f"{CAPTURE}/warm-00000", [bytes(300_000)])
+    pieces = [os.urandom(500_000) for _ in range(40)]
+
+    tracemalloc.start()
+    try:
+        await store.put(f"{CAPTURE}/u-00000", pieces)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2_000_000
+
+
+HOSTILE = [
+    "",
+    "/",
+    "/etc/passwd",
+    "v1/../../etc/passwd",
+    "..",
+    ".",
+    "v1/./x",
+    "v1//x",
+    "v1/x/",
+    "v1/x\x00",
+    "v1/x\n",
+    "v1/a b",
+    "v1/é",
+    "v1/a~b",
+    "v1/a,b",
+    "v1\\x",
+    "v1/%2e%2e/x",
+    "v1/" + "x" * 300,
+]
+
+
+async def test_a_key_that_could_escape_is_refused(store: ObjectStore) -> None:
+    for key in HOSTILE:
+        with pytest.raises(ValueError, match="is no object key"):
+            await store.put(key, [b"x"])
+        with pytest.raises(ValueError, match="is no object key"):
+            await store.read(key, 0, 1)
+        with pytest.raises(ValueError, match="is no object key"):
+            await store.delete([key])
+
+
+async def test_a_prefix_that_no_key_can_have_is_refused(store: ObjectStore) -> None:
+    for prefix in ["/", "../", "v1/../", "v1//", "v1/*", "~", "x" * 300]:
+        with pytest.raises(ValueError, match="is no prefix"):
+            await keys(store, prefix)
+
+
+async def test_an_examination_finds_nothing_wrong_and_leaves_nothing(store: ObjectStore) -> None:
+    if isinstance(store, MemoryStore):
+        pytest.skip("there is nothing to examine")
+    assert isinstance(store, FileStore | S3Store)
+
+    results = await store.check()
+    assert [result for result in results if not result.ok] == []
+    assert {"put", "read", "list", "delete"} <= {result.name for result in results}
+    assert await keys(store, "") == []
 
 
 async def test_ping_returns_when_the_store_answers(store: ObjectStore) -> None:

@@ -44,16 +44,16 @@ SPREAD: Final = 5
 MARK: Final = "~"
 SLASH: Final = ","
 STALE_SECONDS: Final = 3600
-BATCH: Final = 1000
 MAX_SETTLED: Final = 10_000
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class FileStore:
-    def __init__(self, root: Path, *, threads: int = 4, deadline: float = 60) -> None:
-        """`deadline`: seconds that one operation, or one step of a longer one, may take."""
+    def __init__(self, root: Path, *, threads: int = 4, deadline: float = 60, page_size: int = 1000) -> None:
+        """`deadline`: seconds for one operation, or for one step of `page_size` keys of a longer one."""
         self._root = root.absolute()
         self._threads = Threads("objects", threads, deadline)
+        self._page_size = page_size
         self._settled: set[Path] = set()
 
     async def put(self, key: str, pieces: Sequence[bytes]) -> None:
@@ -69,13 +69,13 @@ class FileStore:
         check_prefix(prefix)
         await self._run(self._settle, self._root)
         walk = _walk(self._root, "", prefix)
-        while batch := await self._run(_next_batch, walk):
-            for stored in batch:
+        while page := await self._run(_next_page, walk, self._page_size):
+            for stored in page:
                 yield stored
 
     async def delete(self, keys: Iterable[str]) -> None:
         places = map(self._place, keys)
-        while batch := [*itertools.islice(places, BATCH)]:
+        while batch := [*itertools.islice(places, self._page_size)]:
             await self._run(_unlink, batch)
 
     async def ping(self) -> None:
@@ -191,8 +191,8 @@ def _unlink(paths: Iterable[Path]) -> None:
         _synchronise(folder)
 
 
-def _next_batch(walk: Iterator[Stored]) -> Sequence[Stored]:
-    return [*itertools.islice(walk, BATCH)]
+def _next_page(walk: Iterator[Stored], size: int) -> Sequence[Stored]:
+    return [*itertools.islice(walk, size)]
 
 
 def _walk(folder: Path, base: str, prefix: str) -> Iterator[Stored]:

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Location", "Probe", "S3Store"]
 
-MULTI_DELETE: Final = 1000
 FEW: Final = 4
 """Up to so many keys are deleted one by one: cheaper than boto3's multi-delete."""
 PING_SECONDS: Final = 5
@@ -60,12 +59,13 @@ class S3Store:
         """Blocks while it looks for credentials: made at start, not in a request.
 
         `deadline`: seconds for one operation with its retries; `concurrency`: requests at once;
-        `page_size`: keys per listing request.
+        `page_size`: keys per request of a listing or a multi-delete, at most 1000.
         """
         self._location = location
         self._bucket = Bucket(location, deadline=deadline, page_size=page_size)
-        self._base = location.base(self._bucket.endpoint)
-        tls = ssl.create_default_context(cafile=self._bucket.ca_bundle) if self._base[:5] == "https" else None
+        self.base = location.base(self._bucket.endpoint)
+        tls = ssl.create_default_context(cafile=self._bucket.ca_bundle) if self.base[:5] == "https" else None
+        self._page_size = page_size
         self._http = Http(
             Signer(self._bucket.credentials, self._bucket.region), concurrency=concurrency, tls=tls
         )
@@ -109,7 +109,7 @@ class S3Store:
 
     async def delete(self, keys: Iterable[str]) -> None:
         remaining = iter(keys)
-        while batch := [*itertools.islice(remaining, MULTI_DELETE)]:
+        while batch := [*itertools.islice(remaining, self._page_size)]:
             for key in batch:
                 check_key(key)
             rest = batch if len(batch) <= FEW else await self._bucket.delete(batch)
@@ -117,7 +117,7 @@ class S3Store:
                 await self._delete(key)
 
     async def ping(self) -> None:
-        reply = await self._http.send(Request("HEAD", f"{self._base}/"), self._ping_retry)
+        reply = await self._http.send(Request("HEAD", f"{self.base}/"), self._ping_retry)
         if not reply.is_success:
             raise self._refusal(reply)
 
@@ -162,10 +162,10 @@ class S3Store:
     async def _describe(self) -> str:
         """A listing, because its refusal carries the code that a HEAD's cannot."""
         await self._bucket.page(PROBES, None)
-        return f"{self._base} in {self._bucket.region}"
+        return f"{self.base} in {self._bucket.region}"
 
     def _url(self, key: str) -> str:
-        return f"{self._base}/{self._location.prefix}{key}"
+        return f"{self.base}/{self._location.prefix}{key}"
 
     async def _put(self, key: str, body: Body, condition: Mapping[str, str]) -> Reply:
         return await self._http.send(Request("PUT", self._url(key), condition, body), self._retry)

@@ -17,8 +17,7 @@ from overspill_service.objects.s3.failures import NO_CREDENTIALS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Its debug lines show the session token and the signature.
-logging.getLogger(S3SigV4Auth.__module__).setLevel(logging.INFO)
+logging.getLogger("botocore").setLevel(logging.INFO)  # its debug lines show session tokens and signatures
 
 
 class _Auth(S3SigV4Auth):

@@ -1,0 +1,277 @@
+"""What the file store promises beyond the contract: durability, privacy, and no traces of a crash."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from overspill_service.errors import StoreFull, StoreUnavailable
+from overspill_service.objects.file import FileStore
+from overspill_service.objects.keys import is_key
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+KEY = "v1/tenant/cap_aaaaaaaaaaaaaaaaaaaa/upload-00000"
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[FileStore]:
+    made = FileStore(tmp_path / "data" / "objects")
+    yield made
+    await made.close()
+
+
+def files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def modes(folder: Path) -> set[tuple[bool, int]]:
+    """Of everything below: whether it is a folder, and its permissions."""
+    return {(path.is_dir(), path.stat().st_mode & 0o777) for path in folder.rglob("*")}
+
+
+@pytest.fixture
+def synchronised(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths that are passed to the real fsync, in order."""
+    paths: list[str] = []
+    fsync = os.fsync
+
+    def observe(descriptor: int) -> None:
+        fsync(descriptor)
+        paths.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+
+    monkeypatch.setattr(os, "fsync", observe)
+    return paths
+
+
+async def test_a_put_synchronises_every_new_folder_then_the_file_then_its_folder(
+    store: FileStore, synchronised: list[str], tmp_path: Path
+) -> None:
+    await store.put(KEY, [b"x"])
+
+    root = f"{tmp_path}/data/objects"
+    folder = f"{root}/v1/tenant/cap_a~"
+    [*parents, file, last] = synchronised
+    assert parents == [f"{tmp_path}", f"{tmp_path}/data", root, f"{root}/v1", f"{root}/v1/tenant"]
+    assert file.startswith(f"{folder}/cap_aaaaaaaaaaaaaaaaaaaa,upload-00000~")
+    assert last == folder
+
+
+async def test_folders_that_another_process_made_are_synchronised_once_more(
+    store: FileStore, synchronised: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "data/objects/v1/tenant/cap_a~").mkdir(parents=True)
+    await store.put(KEY, [b"x"])
+    await store.put(f"{KEY}1", [b"x"])
+
+    assert synchronised.count(f"{tmp_path}/data/objects/v1/tenant") == 1
+
+
+async def test_a_put_of_an_existing_key_synchronises_its_folder_before_it_returns(
+    store: FileStore, synchronised: list[str]
+) -> None:
+    await store.put(KEY, [b"x"])
+    synchronised.clear()
+    await store.put(KEY, [b"x"])
+
+    assert synchronised[-1].endswith("/cap_a~")
+
+
+async def test_a_deletion_is_durable(store: FileStore, synchronised: list[str]) -> None:
+    await store.put(KEY, [b"x"])
+    synchronised.clear()
+    await store.delete([KEY])
+
+    assert len(synchronised) == 1
+
+
+async def test_puts_leave_no_temporary_files(store: FileStore, tmp_path: Path) -> None:
+    await asyncio.gather(*(store.put(KEY, [b"x"]) for _ in range(20)))
+
+    assert [path.name for path in files(tmp_path)] == ["cap_aaaaaaaaaaaaaaaaaaaa,upload-00000"]
+
+
+async def test_only_the_owner_can_read_what_is_stored(store: FileStore, tmp_path: Path) -> None:
+    await store.put(KEY, [b"x"])
+
+    assert modes(tmp_path) == {(True, 0o700), (False, 0o600)}
+
+
+WRITER = """
+    import asyncio, sys, time
+    from pathlib import Path
+    from overspill_service.objects.file import FileStore
+
+    class Pieces(list):
+        def __iter__(self):
+            yield bytes(1_000_000)
+            print("writing", flush=True)
+            time.sleep(600)
+
+    asyncio.run(FileStore(Path(sys.argv[1])).put(sys.argv[2], Pieces([b"x"])))
+"""
+
+
+@pytest.fixture
+def interrupted(tmp_path: Path) -> FileStore:
+    """A store whose writer was killed in the middle of an object."""
+    root = tmp_path / "objects"
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(WRITER), str(root), KEY], stdout=subprocess.PIPE
+    ) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"writing\n"
+        writer.send_signal(signal.SIGKILL)
+    return FileStore(root)
+
+
+async def test_an_object_whose_writer_was_killed_does_not_exist(interrupted: FileStore) -> None:
+    assert [stored async for stored in interrupted.list("")] == []
+    with pytest.raises(KeyError):
+        await interrupted.read(KEY, 0, 1)
+
+
+async def test_an_object_whose_writer_was_killed_can_be_put(interrupted: FileStore) -> None:
+    await interrupted.put(KEY, [b"again"])
+
+    assert await interrupted.read(KEY, -10, 0) == b"again"
+
+
+async def test_a_listing_removes_what_a_crash_left_an_hour_ago(
+    interrupted: FileStore, tmp_path: Path
+) -> None:
+    [temporary] = files(tmp_path)
+    assert [stored async for stored in interrupted.list("v1/")] == []
+    assert temporary.exists()
+
+    os.utime(temporary, (0, time.time() - 3700))
+    assert [stored async for stored in interrupted.list("v1/")] == []
+    assert not temporary.exists()
+
+
+async def test_files_that_are_not_ours_are_left_alone(store: FileStore, tmp_path: Path) -> None:
+    await store.put(KEY, [b"x"])
+    folder = tmp_path / "data/objects"
+    (folder / "lost+found").mkdir()
+    (folder / "v1/tenant/cap_a~/note to self.txt").write_text("keep")
+    (folder / "v1/tenant/link").symlink_to(tmp_path)
+
+    assert [stored.key async for stored in store.list("")] == [KEY]
+
+
+async def test_a_symbolic_link_is_not_followed_out_of_the_folder(store: FileStore, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    await store.put(KEY, [b"x"])
+    await store.delete([KEY])
+    (tmp_path / "data/objects/v1/tenant/cap_a~/cap_aaaaaaaaaaaaaaaaaaaa,upload-00000").symlink_to(secret)
+
+    await store.put(KEY, [b"overwritten?"])
+    assert secret.read_text() == "secret"
+
+
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """No file of this process may grow beyond 100 kB: the kernel refuses, as it does on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    signal.signal(signal.SIGXFSZ, handler)
+
+
+@pytest.mark.usefixtures("small_files")
+async def test_where_there_is_no_room_the_store_says_so_and_leaves_nothing(
+    store: FileStore, tmp_path: Path
+) -> None:
+    with pytest.raises(StoreFull, match="no room"):
+        await store.put(KEY, [bytes(60_000), bytes(60_000)])
+
+    assert files(tmp_path) == []
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own with room for 1 MiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("only root may mount a file system that is small enough to fill")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+async def test_a_full_disk_is_told_from_one_that_fails(tiny_disk: Path) -> None:
+    store = FileStore(tiny_disk)
+    await store.put(KEY, [bytes(500_000)])
+    with pytest.raises(StoreFull, match="No space left"):
+        await store.put(f"{KEY}1", [bytes(300_000), bytes(400_000)])
+
+    assert [stored.key async for stored in store.list("")] == [KEY]
+    await store.delete([KEY])
+    await store.put(f"{KEY}1", [bytes(700_000)])
+    await store.close()
+
+
+async def test_a_folder_that_cannot_be_used_is_unavailable_and_its_path_stays_private(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    store = FileStore(tmp_path / "file")
+
+    for attempt in (store.ping(), store.put(KEY, [b"x"]), store.read(KEY, 0, 1), store.delete([KEY])):
+        with pytest.raises(StoreUnavailable, match="cannot be used") as caught:
+            await attempt
+        assert str(tmp_path) not in str(caught.value)
+
+
+async def test_a_disk_that_hangs_is_unavailable_at_the_deadline(tmp_path: Path) -> None:
+    path = tmp_path / "v1/tenant/cap_a~/cap_aaaaaaaaaaaaaaaaaaaa,upload-00000"
+    path.parent.mkdir(parents=True)
+    os.mkfifo(path)  # opening one to read blocks until somebody writes
+
+    store = FileStore(tmp_path, deadline=0.05)
+    with pytest.raises(StoreUnavailable, match=r"within 0\.05 s"):
+        await store.read(KEY, 0, 1)
+    path.open("wb").close()  # lets the thread go
+
+
+async def test_a_folder_that_vanishes_is_made_again(store: FileStore, tmp_path: Path) -> None:
+    await store.put(KEY, [b"x"])
+    for path in sorted((tmp_path / "data").rglob("*"), reverse=True):
+        path.unlink() if path.is_file() else path.rmdir()
+    await store.put(KEY, [b"y"])
+
+    assert await store.read(KEY, 0, 1) == b"y"
+
+
+SEGMENTS = st.text("ab-./_Z9", min_size=1, max_size=9)
+KEYS = st.sets(SEGMENTS.filter(is_key), min_size=1, max_size=8)
+
+
+@given(names=KEYS, prefix=st.text("ab-", max_size=3))
+@settings(max_examples=40, deadline=None)
+def test_any_keys_are_listed_in_their_order(names: set[str], prefix: str) -> None:
+    async def listed() -> list[str]:
+        with TemporaryDirectory() as folder:
+            store = FileStore(Path(folder), page_size=3)
+            for name in names:
+                await store.put(name, [b""])
+            found = [stored.key async for stored in store.list(prefix)]
+            await store.close()
+            return found
+
+    assert asyncio.run(listed()) == sorted(name for name in names if name.startswith(prefix))
