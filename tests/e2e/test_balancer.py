@@ -166,6 +166,14 @@ async def test_a_request_id_of_the_client_is_passed_on(single: Stack) -> None:
         assert await response.text() == "mine"
 
 
+async def test_an_answer_that_the_balancer_gives_itself_names_the_request_too(single: Stack) -> None:
+    single.replicas[0].is_ready = False
+    await until(lambda: single.balancer.replicas_up() == 0)
+
+    async with single.client.get("/", headers={"X-Request-Id": "mine"}) as response:
+        assert (response.status, response.headers["X-Request-Id"]) == (503, "mine")
+
+
 async def test_a_request_without_an_id_gets_one_of_its_own(single: Stack) -> None:
     ids = set()
     for _ in range(2):
