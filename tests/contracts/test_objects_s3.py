@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
+import trustme
 from overspill_service.errors import StoreFull, StoreUnavailable
 from overspill_service.objects.s3 import Location, S3Store
 
-from tests.servers.faulty_proxy import halve_reply, hold, lose_reply, refuse, reset, stall
+from tests.servers.faulty_proxy import halve_reply, hold, lose_reply, refuse, reset, running, stall
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
 
     from tests.servers.faulty_proxy import Fault, FaultyProxy
     from tests.servers.swift import S3Server
@@ -295,6 +298,46 @@ async def test_a_server_that_is_not_there_is_unavailable(s3_server: S3Server) ->
         messages = await refusals(store)
 
     assert all("object store" in message for message in messages)
+
+
+@pytest.fixture
+async def encrypted(s3_server: S3Server) -> AsyncIterator[tuple[FaultyProxy, trustme.CA]]:
+    """The server behind TLS, and the authority that vouches for it."""
+    authority = trustme.CA()
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(tls)
+    async with running(s3_server.endpoint, tls) as proxy:
+        yield proxy, authority
+
+
+async def test_over_tls_the_authority_that_aws_ca_bundle_names_is_trusted(
+    encrypted: tuple[FaultyProxy, trustme.CA],
+    s3_server: S3Server,
+    bucket: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    proxy, authority = encrypted
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "ca.pem"))
+    async with opened(s3_server.url(bucket, endpoint=proxy.url)) as store:
+        await store.put(KEY, [b"content"])
+
+        assert await store.read(KEY, 0, 7) == b"content"
+        assert [stored.key async for stored in store.list("")] == [KEY]
+
+
+async def test_an_authority_that_is_not_trusted_is_named(
+    encrypted: tuple[FaultyProxy, trustme.CA],
+    s3_server: S3Server,
+    bucket: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
+    async with opened(s3_server.url(bucket, endpoint=encrypted[0].url), deadline=10) as store:
+        messages = await refusals(store)
+
+    assert all("certificate is not trusted" in message for message in messages)
 
 
 async def test_access_denied_lists_the_permissions(store: S3Store, faulty_s3: FaultyProxy) -> None:

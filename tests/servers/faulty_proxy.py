@@ -26,6 +26,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import AsyncIterator
 
     from tests.servers.swift import S3Server
@@ -167,8 +168,8 @@ class FaultyProxy:
 
 
 @asynccontextmanager
-async def running(target: str) -> AsyncIterator[FaultyProxy]:
-    """A proxy in front of the URL `target`, until the block ends."""
+async def running(target: str, tls: ssl.SSLContext | None = None) -> AsyncIterator[FaultyProxy]:
+    """A proxy in front of the URL `target`, until the block ends; with `tls` it speaks https."""
     proxy = FaultyProxy(target)
     async with aiohttp.ClientSession(auto_decompress=False) as session:
         handler = partial(_handle, proxy, session)
@@ -176,10 +177,10 @@ async def running(target: str) -> AsyncIterator[FaultyProxy]:
             web.Server(handler, handler_cancellation=True, access_log=None), shutdown_timeout=0.1
         )
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
         await site.start()
         host, port = runner.addresses[0][:2]
-        proxy.url = f"http://{host}:{port}"
+        proxy.url = f"{'https' if tls else 'http'}://{host}:{port}"
         try:
             yield proxy
         finally:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 import boto3
 import botocore.session
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, SSLError
 
 from overspill_service.errors import StoreUnavailable
 from overspill_service.objects import Stored
 from overspill_service.objects.keys import is_key
-from overspill_service.objects.s3.failures import NO_CREDENTIALS, failure
+from overspill_service.objects.s3.failures import NO_CREDENTIALS, NO_TRUST, failure
 from overspill_service.objects.threads import Threads
 
 if TYPE_CHECKING:
@@ -123,6 +123,8 @@ class Bucket:
             raise self._refusal(error) from error
         except NoCredentialsError as error:
             raise StoreUnavailable(NO_CREDENTIALS) from error
+        except SSLError as error:
+            raise StoreUnavailable(NO_TRUST) from error
         except BotoCoreError as error:
             raise StoreUnavailable(
                 f"the connection to the object store failed ({type(error).__name__})"

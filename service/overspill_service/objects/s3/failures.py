@@ -30,6 +30,9 @@ NO_CREDENTIALS: Final = (
     "there are no credentials for the object store; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
     "or give this machine a role"
 )
+NO_TRUST: Final = (
+    "the object store's certificate is not trusted; name the file of its authority in AWS_CA_BUNDLE"
+)
 _CLOCK: Final = "this machine's clock is too far from the object store's; synchronise it"
 _REGION: Final = "the bucket {bucket!r} is in another region{where}; correct region= in the store URL"
 _KEYS: Final = "the object store refuses the credentials ({code}); check AWS_ACCESS_KEY_ID and the secret"

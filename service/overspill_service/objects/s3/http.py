@@ -12,7 +12,8 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from overspill_service.objects.s3.failures import is_transient
+from overspill_service.errors import StoreUnavailable
+from overspill_service.objects.s3.failures import NO_TRUST, is_transient
 from overspill_service.objects.s3.retry import Transient
 
 if TYPE_CHECKING:
@@ -131,6 +132,8 @@ class Http:
                 reply = await self._exchange(request)
             except TimeoutError as error:
                 raise Transient("the object store is too slow to answer") from error
+            except aiohttp.ClientSSLError as error:
+                raise StoreUnavailable(NO_TRUST) from error
             except aiohttp.ClientError as error:
                 raise Transient(
                     f"the connection to the object store failed ({type(error).__name__})"

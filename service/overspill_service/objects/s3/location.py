@@ -16,6 +16,9 @@ Addressing = Literal["path", "virtual"]
 
 _BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]")
 _REGION: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
+_ENDPOINT: Final = re.compile(
+    r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:/[A-Za-z0-9._/-]*)?"
+)
 _PARAMETERS: Final = ("endpoint", "region", "addressing")
 
 
@@ -78,9 +81,7 @@ def _prefix(path: str) -> str:
 def _endpoint(value: str | None) -> str | None:
     if value is None:
         return None
-    parts = urlsplit(value)
-    is_plain = not (parts.query or parts.fragment or "@" in parts.netloc or parts.port == 0)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or not is_plain:
+    if not _ENDPOINT.fullmatch(value):
         raise ValueError(
             "endpoint= takes http://host:port or https://host:port, without credentials or query"
         )

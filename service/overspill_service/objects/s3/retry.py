@@ -60,7 +60,7 @@ class Retry:
             except Transient as failure:
                 failures.append(failure)
                 if len(failures) >= self._attempts or not self._take():
-                    raise StoreUnavailable(f"{failure}, after {len(failures)} attempts") from failure
+                    raise StoreUnavailable(f"{failure} (attempts: {len(failures)})") from failure
             else:
                 self._budget = min(self._full_budget, self._budget + SUCCESS_REFUND)
                 return result
