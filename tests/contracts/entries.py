@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,8 @@ from overspill import wire
 from overspill_service.catalog import Entry, Segment, Tombstone
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from overspill_service.catalog import Catalog, Query
 
 TENANT = "acme"
@@ -60,3 +63,14 @@ async def listed(
         more, cursor = await catalog.find(tenant, query, now=now, limit=limit, cursor=cursor)
         found += more
     return found
+
+
+async def eventually(holds: Callable[[], Awaitable[bool]], within: float = 10) -> None:
+    """Ask until it holds; `TimeoutError` after `within` seconds."""
+    async with asyncio.timeout(within):
+        while not await holds():  # noqa: ASYNC110  (a server's clock sets no event)
+            await asyncio.sleep(0)
+
+
+async def is_gone(catalog: Catalog, capture: str) -> bool:
+    return await catalog.get(TENANT, capture) is None

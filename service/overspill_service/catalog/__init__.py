@@ -154,9 +154,9 @@ class Entries(Protocol):
     ) -> tuple[list[Entry], str | None]:
         """A page of unexpired captures, newest first, and the cursor of the next page.
 
-        Pages neither repeat nor skip a capture that exists throughout. A page may be shorter than `limit`, but
-        one with a cursor is never empty. Raises `InvalidParameter` on a
-        cursor that this method did not return.
+        Pages neither repeat nor skip a capture that exists throughout. One with a cursor is never empty,
+        though it may be shorter than `limit`. Raises `InvalidParameter` on a cursor that this method did
+        not return.
         """
 
     async def amend(self, entry: Entry, *, expires: float, marker: str | None) -> bool:

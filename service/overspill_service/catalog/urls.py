@@ -45,6 +45,8 @@ def open_catalog(url: str, *, data_dir: Path) -> Catalog:
     """
     parts = urlsplit(url)
     if parts.scheme == "memory":
+        if parts.netloc or parts.path or parts.query:
+            raise _wrong(parts, "memory: has nothing after the colon")
         return SqliteCatalog(None)
     if parts.scheme == "sqlite":
         return SqliteCatalog(_sqlite_path(parts, data_dir))

@@ -1,0 +1,303 @@
+"""What the catalog on Redis does when Redis is lost, refuses, hangs, or another server takes over."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from overspill_service.catalog import Query, Quota, Totals, redis_keys
+from overspill_service.catalog.urls import open_catalog
+from overspill_service.errors import CatalogUnavailable
+
+from tests.contracts.entries import NOW, TENANT, capture_id, entry, listed, tombstone
+from tests.servers.redis import RedisServer, running, sentinel_set
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from overspill_service.catalog import Catalog
+
+UNLIMITED = Quota()
+
+
+@asynccontextmanager
+async def opened(url: str, tmp_path: Path, *, deadline: float = 0.3) -> AsyncIterator[Catalog]:
+    catalog = open_catalog(f"{url}?deadline={deadline}", data_dir=tmp_path)
+    try:
+        yield catalog
+    finally:
+        await catalog.close()
+
+
+async def test_a_redis_that_comes_back_empty_is_incomplete_and_takes_up_its_work(
+    own_redis: RedisServer, tmp_path: Path
+) -> None:
+    async with opened(own_redis.url, tmp_path, deadline=10) as catalog:
+        await catalog.commit(entry(1), UNLIMITED)
+        await catalog.mark_complete()
+        own_redis.restart(empty=True)
+
+        assert not await catalog.is_complete()
+        assert await catalog.get(TENANT, entry(1).id) is None
+        assert await catalog.commit(entry(2), UNLIMITED) == entry(2)
+        assert await catalog.tenants() == [TENANT]
+        assert await catalog.totals(TENANT) == Totals(1, 102, 50, NOW + 2)
+
+
+async def test_a_tenant_is_known_again_when_redis_lost_it_unnoticed(
+    own_redis: RedisServer, tmp_path: Path
+) -> None:
+    async with opened(own_redis.url, tmp_path) as catalog:
+        await catalog.commit(entry(1), UNLIMITED)
+        own_redis.command("FLUSHALL")
+        await catalog.commit(entry(1), UNLIMITED)
+
+        assert await catalog.tenants() == [TENANT]
+
+
+async def test_a_restart_that_kept_its_data_is_checked_again_because_the_last_writes_may_be_gone(
+    tmp_path: Path,
+) -> None:
+    with running(RedisServer(tmp_path / "redis", appendonly="yes", appendfsync="always")) as server:
+        async with opened(server.url, tmp_path, deadline=10) as catalog:
+            await catalog.commit(entry(), UNLIMITED)
+            await catalog.mark_complete()
+            server.restart()
+
+            assert await catalog.get(TENANT, entry().id) == entry()
+            assert not await catalog.is_complete()
+            await catalog.mark_complete()
+            assert await catalog.is_complete()
+
+
+async def test_a_rebuild_that_redis_did_not_live_through_does_not_count(
+    own_redis: RedisServer, tmp_path: Path
+) -> None:
+    async with opened(own_redis.url, tmp_path, deadline=10) as catalog:
+        assert not await catalog.is_complete()  # the rebuild begins
+        await catalog.commit(entry(), UNLIMITED)
+        own_redis.restart(empty=True)
+        await catalog.mark_complete()  # and ends, without what it had written
+
+        assert not await catalog.is_complete()
+        await catalog.mark_complete()
+        assert await catalog.is_complete()
+
+
+async def test_a_redis_that_is_gone_is_said_to_be_within_the_deadline(
+    own_redis: RedisServer, tmp_path: Path
+) -> None:
+    async with opened(own_redis.url, tmp_path) as catalog:
+        own_redis.kill()
+
+        with pytest.raises(CatalogUnavailable, match="Redis is not reachable"):
+            await catalog.get(TENANT, entry().id)
+
+
+async def test_a_redis_that_hangs_is_given_up_and_used_again_when_it_wakes(
+    own_redis: RedisServer, tmp_path: Path
+) -> None:
+    async with opened(own_redis.url, tmp_path) as catalog:
+        await catalog.commit(entry(1), UNLIMITED)
+        own_redis.pause()
+        commits = [catalog.commit(entry(number), UNLIMITED) for number in range(2, 30)]
+        results = await asyncio.gather(*commits, return_exceptions=True)
+        own_redis.resume()
+
+        assert {type(result) for result in results} == {CatalogUnavailable}
+    async with opened(own_redis.url, tmp_path, deadline=10) as catalog:
+        assert await catalog.get(TENANT, entry(1).id) == entry(1)
+        assert (await catalog.totals(TENANT)).captures == len(await listed(catalog, Query()))
+
+
+async def test_a_commit_waits_for_a_redis_that_restarts(own_redis: RedisServer, tmp_path: Path) -> None:
+    async with opened(own_redis.url, tmp_path, deadline=20) as catalog:
+        await catalog.ping()
+        own_redis.kill()
+        commit = asyncio.create_task(catalog.commit(entry(), UNLIMITED))
+        await asyncio.to_thread(own_redis.start)
+
+        assert await commit == entry()
+
+
+async def test_a_read_only_redis_is_named_and_still_read(own_redis: RedisServer, tmp_path: Path) -> None:
+    async with opened(own_redis.url, tmp_path) as catalog:
+        await catalog.commit(entry(1), UNLIMITED)
+        own_redis.make_read_only()
+
+        with pytest.raises(CatalogUnavailable, match="read-only"):
+            await catalog.commit(entry(2), UNLIMITED)
+        with pytest.raises(CatalogUnavailable, match="read-only"):
+            await catalog.ping()
+        assert await catalog.get(TENANT, entry(1).id) == entry(1)
+
+        own_redis.make_writable()
+        assert await catalog.commit(entry(2), UNLIMITED) == entry(2)
+
+
+async def test_a_redis_without_memory_is_named_and_changes_nothing(
+    own_redis: RedisServer, tmp_path: Path
+) -> None:
+    async with opened(own_redis.url, tmp_path) as catalog:
+        await catalog.commit(entry(1), UNLIMITED)
+        own_redis.command("CONFIG", "SET", "maxmemory", "1")
+
+        with pytest.raises(CatalogUnavailable, match="out of memory"):
+            await catalog.commit(entry(2), UNLIMITED)
+
+        own_redis.command("CONFIG", "SET", "maxmemory", "0")
+        assert (await catalog.totals(TENANT)).captures == len(await listed(catalog, Query())) == 1
+
+
+async def test_a_redis_that_may_evict_entries_fails_its_ping(own_redis: RedisServer, tmp_path: Path) -> None:
+    own_redis.command("CONFIG", "SET", "maxmemory", "100mb")
+    own_redis.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+
+    async with opened(own_redis.url, tmp_path) as catalog:
+        with pytest.raises(CatalogUnavailable, match=r"maxmemory-policy allkeys-lru.*noeviction"):
+            await catalog.ping()
+
+
+async def test_wrong_credentials_fail_at_once_and_are_never_told(
+    own_redis: RedisServer, tmp_path: Path
+) -> None:
+    own_redis.command("ACL", "SETUSER", "agent", "on", ">right", "~*", "+@all")
+
+    async with (
+        asyncio.timeout(10),
+        opened(with_login(own_redis, "wr%6Fng"), tmp_path, deadline=60) as catalog,
+    ):
+        with pytest.raises(CatalogUnavailable, match="refuses the credentials") as caught:
+            await catalog.ping()
+    assert "wrong" not in str(caught.value)
+    async with opened(with_login(own_redis, "right"), tmp_path) as catalog:
+        await catalog.ping()
+
+
+async def test_a_user_without_permission_is_told_so_at_once(own_redis: RedisServer, tmp_path: Path) -> None:
+    own_redis.command("ACL", "SETUSER", "agent", "on", ">right", "~*", "+get")
+
+    async with asyncio.timeout(10), opened(with_login(own_redis, "right"), tmp_path, deadline=60) as catalog:
+        with pytest.raises(CatalogUnavailable, match="refuses the credentials"):
+            await catalog.commit(entry(), UNLIMITED)
+
+
+def with_login(server: RedisServer, password: str) -> str:
+    return server.url.replace("//", f"//agent:{password}@")
+
+
+async def test_scripts_that_redis_forgot_are_sent_again(own_redis: RedisServer, tmp_path: Path) -> None:
+    async with opened(own_redis.url, tmp_path) as catalog:
+        await catalog.commit(entry(1), UNLIMITED)
+        own_redis.command("SCRIPT", "FLUSH")
+
+        results = await asyncio.gather(*(catalog.commit(entry(number), UNLIMITED) for number in range(2, 20)))
+        assert results == [entry(number) for number in range(2, 20)]
+
+
+async def test_steps_whose_answer_was_lost_say_the_same_again(redis_url: str, tmp_path: Path) -> None:
+    async with opened(redis_url, tmp_path) as catalog:
+        repeat_every_step(catalog)
+
+        assert await catalog.commit(entry(), UNLIMITED) == entry()
+        assert await catalog.amend(entry(), expires=NOW + 5, marker="m")
+        assert await catalog.remove(entry(), tombstone(entry()), keep=60)
+        assert await catalog.totals(TENANT) == Totals()
+        assert await catalog.lease("sweep", "one", 60)
+        assert await catalog.once("batch", 60)
+        assert not await catalog.once("batch", 60)
+
+
+def repeat_every_step(catalog: object) -> None:
+    """Run each script twice and give the second answer, as a retry after a lost answer does."""
+    link = catalog._link  # type: ignore[attr-defined]
+    once = link._step
+
+    async def twice(*arguments: object) -> object:
+        await once(*arguments)
+        return await once(*arguments)
+
+    link._step = twice
+
+
+async def test_a_damaged_entry_is_reported_and_not_taken_for_absent(
+    redis_url: str, redis_server: RedisServer, tmp_path: Path
+) -> None:
+    async with opened(redis_url, tmp_path) as catalog:
+        await catalog.commit(entry(), UNLIMITED)
+        redis_server.command("SET", redis_keys.capture(TENANT, entry().id), b"E\xc1")
+
+        with pytest.raises(CatalogUnavailable, match="entry of a capture that cannot be decoded"):
+            await catalog.get(TENANT, entry().id)
+
+
+async def test_a_removed_capture_leaves_no_key_but_its_tombstone_which_expires(
+    redis_url: str, redis_server: RedisServer, tmp_path: Path
+) -> None:
+    async with opened(redis_url, tmp_path) as catalog:
+        await catalog.commit(entry(), UNLIMITED)
+        await catalog.remove(entry(), tombstone(entry()), keep=60)
+
+    grave = redis_keys.capture(TENANT, entry().id).encode()
+    assert set(redis_server.command("KEYS", "ov1:{*")) == {grave, redis_keys.totals(TENANT).encode()}
+    assert 59_000 < redis_server.command("PTTL", grave) <= 60_000
+
+
+async def test_a_long_listing_where_nothing_matches_at_first_still_finds_what_does(
+    redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("overspill_service.catalog.redis.SCANNED", 16)
+    monkeypatch.setattr("overspill_service.catalog.redis.BATCH", 8)
+    async with opened(redis_url, tmp_path, deadline=5) as catalog:
+        entries = [entry(number, tool="rare" if number in (1, 2, 40) else "common") for number in range(60)]
+        await asyncio.gather(*(catalog.commit(each, UNLIMITED) for each in entries))
+
+        page, cursor = await catalog.find(TENANT, Query(tool="rare"), now=NOW, limit=10)
+        assert page == [entries[40]]
+        assert cursor is not None
+        assert await listed(catalog, Query(tool="rare"), limit=10) == [entries[40], entries[2], entries[1]]
+        assert await catalog.find(TENANT, Query(tool="none"), now=NOW, limit=10) == ([], None)
+
+
+async def test_after_a_failover_the_new_master_takes_writes_within_the_deadline(tmp_path: Path) -> None:
+    with sentinel_set(tmp_path / "sentinel") as (master, replica, sentinel):
+        url = f"redis+sentinel://127.0.0.1:{sentinel.port}/overspill"
+        async with opened(url, tmp_path, deadline=20) as catalog:
+            await catalog.commit(entry(1), UNLIMITED)
+            await catalog.mark_complete()
+            with master.client() as client:
+                client.wait(1, 5000)  # the replica has it
+            master.kill()
+
+            assert await catalog.commit(entry(2), UNLIMITED) == entry(2)
+            assert await catalog.get(TENANT, entry(1).id) == entry(1)
+            assert not await catalog.is_complete()
+        assert replica.command("EXISTS", redis_keys.capture(TENANT, entry(2).id)) == 1
+
+
+async def test_a_cluster_that_lost_a_node_says_so_and_recovers_with_it(
+    redis_cluster: list[RedisServer], redis_cluster_url: str, tmp_path: Path
+) -> None:
+    tenants = [f"tenant-{number}" for number in range(12)]
+    async with opened(redis_cluster_url, tmp_path, deadline=20) as catalog:
+        for tenant in tenants:
+            await catalog.commit(entry(tenant=tenant), UNLIMITED)
+        await catalog.mark_complete()
+        assert await catalog.is_complete()
+        redis_cluster[2].restart()  # without persistence: its slots are empty now, its place it keeps
+
+        assert not await catalog.is_complete()
+        for tenant in tenants:
+            await catalog.commit(entry(tenant=tenant), UNLIMITED)
+        assert await catalog.tenants() == sorted(tenants)
+        for tenant in tenants:
+            assert (await catalog.totals(tenant)).captures == 1
+
+
+async def test_nothing_is_asked_of_redis_before_it_is_used(tmp_path: Path) -> None:
+    async with opened("redis://127.0.0.1:1", tmp_path) as catalog:
+        with pytest.raises(CatalogUnavailable):
+            await catalog.get(TENANT, capture_id(1))

@@ -1,0 +1,211 @@
+"""What the catalog in a file does beyond the contract: many processes, and a disk that is not what it was."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import sqlite3
+from typing import TYPE_CHECKING
+
+import pytest
+from overspill_service.catalog import Query, Quota, sqlite_schema, sqlite_worker
+from overspill_service.catalog.sqlite import SqliteCatalog
+from overspill_service.errors import CatalogUnavailable
+
+from tests.contracts.entries import NOW, TENANT, entry, listed, tombstone
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+PROCESSES = 3
+SHARED = 30
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "catalog.sqlite"
+
+
+@pytest.fixture
+async def catalog(path: Path) -> AsyncIterator[SqliteCatalog]:
+    made = SqliteCatalog(path)
+    yield made
+    await made.close()
+
+
+async def write(catalog: SqliteCatalog, statement: str) -> None:
+    """Run a statement on the connection that writes."""
+    await catalog._write(statement)
+
+
+def test_the_file_is_for_its_owner_alone(path: Path) -> None:
+    async def commit_one() -> list[int]:
+        catalog = SqliteCatalog(path)
+        await catalog.commit(entry(), Quota())
+        modes = [found.stat().st_mode & 0o777 for found in path.parent.iterdir()]
+        await catalog.close()
+        return modes
+
+    assert set(asyncio.run(commit_one())) == {0o600}
+
+
+async def test_what_was_committed_is_there_after_closing(path: Path) -> None:
+    before = SqliteCatalog(path)
+    await before.commit(entry(), Quota())
+    await before.mark_complete()
+    await before.close()
+
+    after = SqliteCatalog(path)
+    assert await after.get(TENANT, entry().id) == entry()
+    assert await after.is_complete()
+    await after.close()
+
+
+def _store_as(process: int, path: Path) -> None:
+    async def store() -> None:
+        catalog = SqliteCatalog(path)
+        ours = [entry(number, upload=f"process-{process}") for number in range(SHARED)]
+        ours += [entry(1000 * (process + 1) + number) for number in range(SHARED)]
+        await asyncio.gather(*(catalog.commit(each, Quota()) for each in ours))
+        await catalog.close()
+
+    asyncio.run(store())
+
+
+async def test_several_processes_share_one_file_from_its_creation_on(path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=_store_as, args=(number, path)) for number in range(PROCESSES)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        await asyncio.to_thread(process.join, 60)
+
+    assert [process.exitcode for process in processes] == [0] * PROCESSES
+    catalog = SqliteCatalog(path)
+    entries = await listed(catalog, Query(), limit=1000)
+    totals = await catalog.totals(TENANT)
+    await catalog.close()
+    assert len(entries) == totals.captures == SHARED + PROCESSES * SHARED
+    assert totals.stored_size == sum(each.stored_size for each in entries)
+
+
+async def test_a_file_of_a_newer_version_is_refused(path: Path) -> None:
+    await SqliteCatalog(path).close()
+    with sqlite3.connect(path) as file:
+        file.execute("PRAGMA user_version = 99")
+    file.close()
+
+    with pytest.raises(CatalogUnavailable, match="version 99, from a newer Overspill; this one reads 1"):
+        SqliteCatalog(path)
+
+
+def test_a_file_that_is_no_database_is_refused(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_bytes(b"not a database, but long enough to have a header " * 100)
+
+    with pytest.raises(CatalogUnavailable, match="no SQLite database"):
+        SqliteCatalog(path)
+
+
+def test_a_file_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(CatalogUnavailable, match="cannot be used"):
+        SqliteCatalog(tmp_path / "file" / "catalog.sqlite")
+
+
+async def test_a_full_disk_refuses_the_write_says_so_and_keeps_the_rest(
+    catalog: SqliteCatalog, path: Path
+) -> None:
+    await catalog.commit(entry(1), Quota())
+    await write(catalog, "PRAGMA max_page_count = 1")  # SQLite's own limit stands in for the disk's
+
+    with pytest.raises(CatalogUnavailable, match="disk that holds the catalog is full") as caught:
+        await catalog.commit(entry(2, index=b"x" * 500_000), Quota())
+
+    assert str(path) not in str(caught.value)
+    assert await catalog.get(TENANT, entry(1).id) == entry(1)
+    assert (await catalog.totals(TENANT)).captures == 1
+    await catalog.amend(entry(1), expires=NOW, marker=None)
+
+
+async def test_a_file_that_became_read_only_is_reported_by_ping(catalog: SqliteCatalog) -> None:
+    await catalog._writer.run(lambda db: db.execute("PRAGMA query_only = 1"))
+
+    with pytest.raises(CatalogUnavailable, match="read-only"):
+        await catalog.ping()
+
+
+async def test_a_write_that_fails_undoes_itself_and_nothing_else_of_its_batch(catalog: SqliteCatalog) -> None:
+    commits = [catalog.commit(entry(number), Quota(captures=5 if number % 2 else 0)) for number in range(20)]
+    results = await asyncio.gather(*commits, return_exceptions=True)
+
+    committed = [each for each in results if not isinstance(each, BaseException)]
+    assert (await catalog.totals(TENANT)).captures == len(committed) >= 10
+    assert len(await listed(catalog, Query())) == len(committed)
+
+
+async def test_a_damaged_entry_is_reported_and_not_taken_for_absent(catalog: SqliteCatalog) -> None:
+    await catalog.commit(entry(), Quota())
+    await write(catalog, "UPDATE captures SET value = x'45c1'")
+
+    with pytest.raises(CatalogUnavailable, match="entry of a capture that cannot be decoded"):
+        await catalog.get(TENANT, entry().id)
+
+
+async def test_tombstones_are_cleared_away_once_their_time_is_over(path: Path) -> None:
+    clock = iter([NOW, NOW, NOW + 100]).__next__
+    catalog = SqliteCatalog(path, clock)
+    for number in range(2):
+        await catalog.commit(entry(number), Quota())
+    await catalog.remove(entry(0), tombstone(entry(0)), keep=50)
+    assert await catalog.get(TENANT, entry(0).id) == tombstone(entry(0))
+
+    await catalog.remove(entry(1), tombstone(entry(1)), keep=50)
+    rows = await catalog._rows("SELECT id FROM captures")
+    await catalog.close()
+    assert rows == [(entry(1).id,)]
+
+
+@pytest.mark.parametrize(
+    ("query", "index"),
+    [
+        (Query(), "captures_by_created"),
+        (Query(tool="x"), "captures_by_created"),
+        (Query(since=1.0, until=2.0), "captures_by_created"),
+        (Query(session="s"), "captures_by_session"),
+        (Query(call_id="c"), "captures_by_call"),
+    ],
+)
+async def test_every_listing_walks_an_index_in_order(
+    catalog: SqliteCatalog, query: Query, index: str
+) -> None:
+    plans: list[str] = []
+
+    def explain(db: sqlite3.Connection) -> None:
+        db.set_trace_callback(plans.append)
+
+    await catalog.commit(entry(), Quota())
+    await catalog._reader.close()
+    catalog._reader = catalog._writer  # one connection, whose statements can be watched
+    await catalog._writer.run(explain)
+    await catalog.find(TENANT, query, now=NOW, limit=10)
+    await catalog._writer.run(lambda db: db.set_trace_callback(None))
+    statement = next(text for text in plans if text.startswith("SELECT value"))
+    plan = " ".join(row[3] for row in await catalog._rows(f"EXPLAIN QUERY PLAN {statement}"))
+
+    assert index in plan
+    assert "TEMP B-TREE" not in plan
+
+
+async def test_a_closed_catalog_says_so(path: Path) -> None:
+    catalog = SqliteCatalog(path)
+    await catalog.close()
+
+    with pytest.raises(CatalogUnavailable, match="closed"):
+        await catalog.ping()
+
+
+def test_the_busy_time_is_shorter_than_a_callers_patience() -> None:
+    assert sqlite_schema.BUSY_WITHIN < sqlite_worker.DEADLINE
