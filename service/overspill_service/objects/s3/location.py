@@ -82,9 +82,7 @@ def _endpoint(value: str | None) -> str | None:
     if value is None:
         return None
     if not _ENDPOINT.fullmatch(value):
-        raise ValueError(
-            "endpoint= takes http://host:port or https://host:port, without credentials or query"
-        )
+        raise ValueError("endpoint= takes http://host:port or https://host:port, without credentials")
     return value.rstrip("/")
 
 
