@@ -21,7 +21,7 @@ RETRY_COST: Final = 5.0
 SUCCESS_REFUND: Final = 1.0
 
 
-class Transient(Exception):  # noqa: N818  (an outcome of one attempt, not an error of the caller's)
+class Transient(Exception):
     """One attempt failed in a way that another may not. `str()` says how."""
 
 
