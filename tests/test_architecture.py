@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 
-def test_imports_go_downwards_only():
+def test_imports_go_downwards_only() -> None:
     result = subprocess.run(
         [Path(sys.executable).parent / "lint-imports", "--no-cache"],
         cwd=ROOT,
@@ -19,8 +19,10 @@ def test_imports_go_downwards_only():
     assert result.returncode == 0, result.stdout
 
 
-def test_the_client_alone_imports_no_service_code():
-    code = "import sys, overspill; sys.exit(any(name.startswith('overspill_service') for name in sys.modules))"
+def test_the_client_alone_imports_no_service_code() -> None:
+    code = (
+        "import sys, overspill; sys.exit(any(name.startswith('overspill_service') for name in sys.modules))"
+    )
     result = subprocess.run([sys.executable, "-c", code], check=False)
 
     assert result.returncode == 0

@@ -164,7 +164,9 @@ class ByteRange(Struct, frozen=True):
     first: int | None
     last: int | None = None
 
-    _PATTERN: ClassVar[re.Pattern[str]] = re.compile(r"\s*bytes\s*=\s*(\d{0,19})\s*-\s*(\d{0,19})\s*", re.I)
+    _PATTERN: ClassVar[re.Pattern[str]] = re.compile(
+        r"\s*bytes\s*=\s*([0-9]{0,19})\s*-\s*([0-9]{0,19})\s*", re.IGNORECASE
+    )
 
     @classmethod
     def parse(cls, field: str) -> ByteRange | None:
@@ -470,7 +472,7 @@ class Code(StrEnum):
         return _CODES[self][0]
 
     @property
-    def title(self) -> str:
+    def heading(self) -> str:
         return _CODES[self][1]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from aiohttp import web
 
@@ -17,7 +17,7 @@ from overspill_service.metrics import Metered, Metrics
 from overspill_service.objects.urls import open_store
 from overspill_service.settings import SettingError
 from overspill_service.tenants import Directory, Limits, read_tenants
-from overspill_service.web.middleware import around
+from overspill_service.web.middleware import around, stamp
 from overspill_service.web.registry import bind, made_private
 from overspill_service.web.routes import ROUTES
 from overspill_service.web.service import SERVICE, Gate, Service
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from overspill_service.catalog import Catalog
     from overspill_service.objects import ObjectStore
     from overspill_service.settings import Settings
-
-MOST_HEADER_BYTES: Final = 64 * 1024
-"""One header field, at most: metadata may have 4 KiB, percent-encoded three times that."""
 
 T = TypeVar("T")
 
@@ -58,7 +55,7 @@ async def open_archive(settings: Settings, metrics: Metrics | None = None) -> As
 
 
 def named(setting: str, url: str, opener: Callable[[str], T]) -> T:
-    """What the URL of a setting names. Raises `SettingError`; the URL may hold a password, so it is not told."""
+    """What the URL of a setting names. Raises `SettingError`, without the URL: it may hold a password."""
     try:
         return opener(url)
     except ValueError as error:
@@ -81,7 +78,7 @@ def directory_of(settings: Settings) -> Directory:
 
 
 async def is_open(settings: Settings, directory: Directory, catalog: Catalog) -> bool:
-    """Whether to serve without keys. Raises `SettingError` where that would expose the service by accident."""
+    """Whether to serve without keys. Raises `SettingError` where that would expose the service."""
     if directory.has_keys or await catalog.keys():
         return False
     if settings.tenants is None and (settings.is_loopback or settings.anonymous):
@@ -95,6 +92,7 @@ async def is_open(settings: Settings, directory: Directory, catalog: Catalog) ->
 def make_app(settings: Settings) -> web.Application:
     """The application; back ends are opened when it starts and closed when it stops."""
     app = web.Application(middlewares=[around], client_max_size=0)
+    app.on_response_prepare.append(stamp)
     app.cleanup_ctx.append(lambda app: _serve(app, settings))
     bind(app, map(made_private, ROUTES) if settings.private_metrics else ROUTES)
     return app

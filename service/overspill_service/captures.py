@@ -139,7 +139,7 @@ class Captures:
             return entries[0]
         await self._require_complete()
         raise NotFound(
-            f"no capture of the tool call {call_id[:100]!r} is kept; it never was, or it expired or was deleted"
+            f"no capture of the tool call {call_id[:100]!r} is kept: it never was, expired or was deleted"
         )
 
     async def _recover(self, capture: str) -> Entry | None:
@@ -162,6 +162,6 @@ def check_id(capture: str) -> None:
     """Raise `InvalidId` where this cannot be a capture id."""
     if not wire.CAPTURE_ID.fullmatch(capture):
         raise InvalidId(
-            f"{capture[:100]!r} is no capture id: cap_ and 20 characters of a-z and 2-7, as the notice gives it, "
-            f"or {wire.CALL_PREFIX} and a tool-call id"
+            f"{capture[:100]!r} is no capture id: cap_ and 20 characters of a-z and 2-7, "
+            f"as the notice gives it, or {wire.CALL_PREFIX} and a tool-call id"
         )

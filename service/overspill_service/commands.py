@@ -39,7 +39,7 @@ class BucketMaker(Protocol):
     async def create_bucket(self) -> None: ...
 
 
-async def sweep(settings: Settings, options: Mapping[str, Any]) -> int:
+async def sweep(settings: Settings, _options: Mapping[str, Any]) -> int:
     directory = directory_of(settings)
     captures = stored_size = 0
     async with open_archive(settings) as archive:
@@ -51,7 +51,7 @@ async def sweep(settings: Settings, options: Mapping[str, Any]) -> int:
     return 0
 
 
-async def rebuild(settings: Settings, options: Mapping[str, Any]) -> int:
+async def rebuild(settings: Settings, _options: Mapping[str, Any]) -> int:
     async with open_archive(settings) as archive:
         _print({"captures": await rebuild_catalog(archive)})
     return 0
@@ -63,13 +63,15 @@ async def keys_create(settings: Settings, options: Mapping[str, Any]) -> int:
     record = _record(settings, options, key)
     async with open_archive(settings) as archive:
         await archive.catalog.add_key(record)
-    print(key)  # noqa: T201
+    print(key)
     return 0
 
 
-async def keys_list(settings: Settings, options: Mapping[str, Any]) -> int:
+async def keys_list(settings: Settings, _options: Mapping[str, Any]) -> int:
     async with open_archive(settings) as archive:
-        for record in sorted(await archive.catalog.keys(), key=lambda record: (record.tenant, record.created)):
+        for record in sorted(
+            await archive.catalog.keys(), key=lambda record: (record.tenant, record.created)
+        ):
             _print(
                 {
                     "tenant": record.tenant,
@@ -90,7 +92,7 @@ async def keys_revoke(settings: Settings, options: Mapping[str, Any]) -> int:
     raise SettingError(f"no key has the hash {options['hash']}; `overspill-service keys list` shows them")
 
 
-async def keys_hash(settings: Settings, options: Mapping[str, Any]) -> int:
+async def keys_hash(settings: Settings, _options: Mapping[str, Any]) -> int:
     """Make a key that is stored nowhere, and print it with the hash for the tenants' file."""
     key = new_key()
     _print({"key": key, "hash": hash_key(key, settings.key_secret)})
@@ -107,7 +109,9 @@ async def check(settings: Settings, options: Mapping[str, Any]) -> int:
         if isinstance(archive.store, Checkable):
             results += await archive.store.check()
     for result in results:
-        print(f"{'ok  ' if result.ok else 'BAD '} {result.name}{': ' if result.detail else ''}{result.detail}")  # noqa: T201
+        print(
+            f"{'ok  ' if result.ok else 'BAD '} {result.name}{': ' if result.detail else ''}{result.detail}"
+        )
     return 0 if all(result.ok for result in results) else 1
 
 
@@ -117,7 +121,9 @@ async def _catalog_result(catalog: Catalog) -> CheckResult:
     except ServiceError as error:
         return CheckResult("catalog", ok=False, detail=str(error))
     complete = await catalog.is_complete()
-    return CheckResult("catalog", ok=True, detail="" if complete else "it is new, or was lost: it will be rebuilt")
+    return CheckResult(
+        "catalog", ok=True, detail="" if complete else "it is new, or was lost: it will be rebuilt"
+    )
 
 
 def _record(settings: Settings, options: Mapping[str, Any], key: str) -> KeyRecord:
@@ -150,7 +156,9 @@ def add_key_arguments(commands: argparse._SubParsersAction[Any], flags: argparse
     create.add_argument("--scopes", default="write,read,observe", help=f"comma-separated: {', '.join(Scope)}")
     create.add_argument("--name", default="", help="what the key is for")
     create.add_argument("--expires-days", type=float, help="days until it expires (default: never)")
-    keys.add_parser("list", parents=[flags], help="list the keys in the catalog").set_defaults(command="keys list")
+    keys.add_parser("list", parents=[flags], help="list the keys in the catalog").set_defaults(
+        command="keys list"
+    )
     revoke = keys.add_parser("revoke", parents=[flags], help="revoke a key of the catalog")
     revoke.set_defaults(command="keys revoke")
     revoke.add_argument("hash", help="the key's hash, as `keys list` shows it")
@@ -159,7 +167,7 @@ def add_key_arguments(commands: argparse._SubParsersAction[Any], flags: argparse
 
 
 def _print(value: object) -> None:
-    print(json.dumps(value))  # noqa: T201
+    print(json.dumps(value))
 
 
 COMMANDS: Final[dict[str, Callable[[Settings, Mapping[str, Any]], Coroutine[Any, Any, int]]]] = {

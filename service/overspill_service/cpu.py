@@ -33,7 +33,6 @@ class Cpu:
 
 async def ahead(items: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
     """The same items, with the next one already under way while the caller works on the last."""
-
     pending = asyncio.ensure_future(anext(items, None))
     try:
         while (item := await pending) is not None:

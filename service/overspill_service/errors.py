@@ -1,15 +1,15 @@
 """The service's errors: each carries its facts and the code of the problem that it becomes.
 
-    ServiceError
-    ├── BadRequest          InvalidId, InvalidParameter, InvalidHeader, InvalidBody, InvalidPattern,
-    │                       UnsupportedEncoding, DamagedEncoding, IncompleteBody, DigestMismatch
-    ├── Denied              Unauthorized, Forbidden
-    ├── Absent              NotFound, Expired, Deleted
-    ├── Refused             IdConflict, CaptureTooLarge, BodyTooLarge, RangeNotSatisfiable,
-    │                       TooManyRequests, QuotaExceeded
-    ├── CaptureDamaged      what the object store holds is not what was stored
-    └── Unavailable         StoreUnavailable, StoreFull, CatalogUnavailable, CatalogIncomplete,
-                            DeadlineExceeded, ShuttingDown
+ServiceError
+├── BadRequest          InvalidId, InvalidParameter, InvalidHeader, InvalidBody, InvalidPattern,
+│                       UnsupportedEncoding, DamagedEncoding, IncompleteBody, DigestMismatch
+├── Denied              Unauthorized, Forbidden
+├── Absent              NotFound, Expired, Deleted
+├── Refused             IdConflict, CaptureTooLarge, BodyTooLarge, RangeNotSatisfiable,
+│                       TooManyRequests, QuotaExceeded
+├── CaptureDamaged      what the object store holds is not what was stored
+└── Unavailable         StoreUnavailable, StoreFull, CatalogUnavailable, CatalogIncomplete,
+                        DeadlineExceeded, ShuttingDown
 """
 
 from __future__ import annotations
@@ -95,7 +95,9 @@ class Expired(Absent):
     code = Code.EXPIRED
 
     def __init__(self, capture: str, expired: datetime) -> None:
-        super().__init__(f"{capture} expired at {expired:%Y-%m-%dT%H:%M:%SZ}; run the tool again if it is needed")
+        super().__init__(
+            f"{capture} expired at {expired:%Y-%m-%dT%H:%M:%SZ}; run the tool again if it is needed"
+        )
         self.expired = expired
 
 
@@ -147,7 +149,9 @@ class QuotaExceeded(Refused):
     code = Code.QUOTA_EXCEEDED
 
     def __init__(self, what: str, limit: int) -> None:
-        super().__init__(f"the tenant's limit of {limit} {what} is reached; delete captures or wait for expiry")
+        super().__init__(
+            f"the tenant's limit of {limit} {what} is reached; delete captures or wait for expiry"
+        )
         self.limit = limit
 
 

@@ -64,7 +64,7 @@ class Ingest:
     def verify(self, digest: bytes | None) -> None:
         """Hold the content against the digest that the client announced.
 
-        RFC 9530 digests the representation, so for an encoded body that of the encoded bytes is right too.
+        RFC 9530 digests the representation, so that of an encoded body's own bytes is right too.
         Raises `DigestMismatch`.
         """
         if digest is None or digest == self.sha256:

@@ -10,22 +10,26 @@ from overspill_service.chunks import Extent
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from overspill.wire import Text
+
     from overspill_service.archive import Archive
     from overspill_service.catalog import Entry
     from overspill_service.chunks import Chunk, Wanted
     from overspill_service.frame_map import FrameMap
+    from overspill_service.grep import Search
+    from overspill_service.scanning import Prepared
 
-A = TypeVar("A", covariant=True)
+A_co = TypeVar("A_co", covariant=True)
 T = TypeVar("T")
 
 
-class Read(Protocol[A]):
+class Read(Protocol[A_co]):
     """A reader of chunks: `wanted` is None once it can answer."""
 
     wanted: Wanted | None
 
     def feed(self, chunk: Chunk) -> None: ...
-    def answer(self) -> A: ...
+    def answer(self) -> A_co: ...
 
 
 async def inspect(archive: Archive, entry: Entry, begin: Callable[[Extent], Read[T]]) -> T:
@@ -40,6 +44,26 @@ async def inspect(archive: Archive, entry: Entry, begin: Callable[[Extent], Read
                 if read.wanted is None:
                     break
     return await archive.cpu.run(read.answer)
+
+
+async def search(archive: Archive, entry: Entry, begin: Callable[[Extent], Search]) -> Text:
+    """The answer of the search that `begin` makes; several threads decode and search at once."""
+    search = begin(Extent(entry.size, entry.lines))
+    reader = await archive.reader(entry)
+    while (wanted := search.wanted) is not None:
+        first = frames_wanted(reader.frames, wanted).start
+        frames = range(first + 1) if search.backwards else range(first, len(reader.frames))
+        async with aclosing(reader.map(frames, search.prepare, is_reversed=search.backwards)) as batches:
+            async for batch in batches:
+                await archive.cpu.run(_take, search, batch)
+                if search.wanted is None:
+                    break
+    return await archive.cpu.run(search.answer)
+
+
+def _take(search: Search, batch: Sequence[Prepared]) -> None:
+    for prepared in batch:
+        search.take(prepared)
 
 
 def _feed(read: Read[object], batch: Sequence[Chunk]) -> None:

@@ -62,9 +62,15 @@ class Metrics:
             return Histogram(name, text, labels, namespace="overspill", buckets=buckets, registry=registry)
 
         self._outputs = counter("tool_outputs", "Tool outputs seen by clients.", "tenant", "tool", "outcome")
-        self._before = counter("tool_output_bytes", "Bytes of tool outputs, as the tools gave them.", "tenant", "tool", "outcome")
+        self._before = counter(
+            "tool_output_bytes", "Bytes of tool outputs, as the tools gave them.", "tenant", "tool", "outcome"
+        )
         self._after = counter(
-            "tool_output_kept_bytes", "Bytes of tool outputs that entered a conversation.", "tenant", "tool", "outcome"
+            "tool_output_kept_bytes",
+            "Bytes of tool outputs that entered a conversation.",
+            "tenant",
+            "tool",
+            "outcome",
         )
         self._captures = counter("captures", "Captures by result.", "tenant", "tool", "result")
         self._raw = counter("capture_bytes", "Bytes of content of new captures.", "tenant", "tool")
@@ -72,15 +78,26 @@ class Metrics:
         self._sizes = histogram("capture_size_bytes", "Sizes of new captures.", SIZES, "tenant")
         self._reads = counter("reads", "Reads of captures by mode.", "tenant", "mode")
         self._read_bytes = counter("read_bytes", "Bytes of answers to reads.", "tenant", "mode")
-        self._requests = counter("http_requests", "Requests by route and status.", "route", "method", "status")
-        self._request_seconds = histogram("http_request_seconds", "Time to answer.", SECONDS, "route", "method")
-        self._operations = counter("backend_operations", "Operations of the back ends.", "backend", "operation", "result")
-        self._operation_seconds = histogram("backend_operation_seconds", "Time of back-end operations.", SECONDS, "backend", "operation")
+        self._requests = counter(
+            "http_requests", "Requests by route and status.", "route", "method", "status"
+        )
+        self._request_seconds = histogram(
+            "http_request_seconds", "Time to answer.", SECONDS, "route", "method"
+        )
+        self._operations = counter(
+            "backend_operations", "Operations of the back ends.", "backend", "operation", "result"
+        )
+        self._operation_seconds = histogram(
+            "backend_operation_seconds", "Time of back-end operations.", SECONDS, "backend", "operation"
+        )
         self._problems = counter("problems", "Problems answered, by code.", "code")
         self._swept = counter("swept_captures", "Captures removed by sweeps.")
         self._sweeps = counter("sweeps", "Sweeps by result.", "result")
         self.uploads = Gauge(
-            "uploads_in_progress", "Uploads in progress.", namespace="overspill", registry=registry,
+            "uploads_in_progress",
+            "Uploads in progress.",
+            namespace="overspill",
+            registry=registry,
             multiprocess_mode="livesum",
         )
 

@@ -5,9 +5,11 @@ Bytes fetched are proportional to what is asked for: a small read is one request
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
 from contextlib import aclosing
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from overspill_service.chunks import Chunk
 from overspill_service.cpu import ahead
@@ -16,12 +18,14 @@ from overspill_service.frames import decode_frame
 from overspill_service.object_keys import segment_key
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator
+    from collections.abc import AsyncGenerator, Callable, Iterator
 
     from overspill_service.catalog import Entry
     from overspill_service.cpu import Cpu
     from overspill_service.frame_map import FrameMap, Span
     from overspill_service.objects import ObjectStore
+
+T = TypeVar("T")
 
 FIRST_WINDOW: Final = 256 * 1024
 LARGEST_WINDOW: Final = 4 * 2**20
@@ -44,11 +48,35 @@ class Reader:
         for span in self._windows(frames, is_reversed=is_reversed):
             yield span.frames, await self._fetch(span)
 
-    async def chunks(self, frames: range, *, is_reversed: bool = False) -> AsyncGenerator[list[Chunk], None]:
-        """These frames decoded, in batches; from the last to the first where `is_reversed`."""
-        async with aclosing(ahead(self._decoded(frames, is_reversed=is_reversed))) as batches:
+    async def chunks(self, frames: range) -> AsyncGenerator[list[Chunk], None]:
+        """These frames decoded, in batches."""
+        async with aclosing(self.map(frames, _same)) as batches:
             async for batch in batches:
                 yield batch
+
+    async def map(
+        self, frames: range, work: Callable[[Chunk], T], *, is_reversed: bool = False
+    ) -> AsyncGenerator[list[T], None]:
+        """What `work` makes of each decoded frame, in order; from the last to the first if `is_reversed`.
+
+        `work` runs in threads, for several frames at once.
+        """
+        under_way: deque[asyncio.Future[list[T]]] = deque()
+        try:
+            async with aclosing(ahead(self.stored(frames, is_reversed=is_reversed))) as windows:
+                async for numbers, data in windows:
+                    for batch in batches_of(numbers, is_reversed=is_reversed):
+                        if len(under_way) == self._cpu.threads:
+                            yield await under_way.popleft()
+                        decoding = self._cpu.run(self._decode, data, numbers, batch, work)
+                        under_way.append(asyncio.ensure_future(decoding))
+            while under_way:
+                yield await under_way.popleft()
+        finally:
+            for job in under_way:
+                job.cancel()
+            if under_way:
+                await asyncio.wait(under_way)
 
     async def content(self, start: int, stop: int) -> AsyncGenerator[bytes, None]:
         """The bytes of the content from `start` up to `stop`."""
@@ -58,25 +86,16 @@ class Reader:
                     low, high = max(start - chunk.start, 0), min(stop - chunk.start, len(chunk.data))
                     yield chunk.data if (low, high) == (0, len(chunk.data)) else chunk.data[low:high]
 
-    async def _decoded(
-        self, frames: range, *, is_reversed: bool
-    ) -> AsyncGenerator[list[Chunk], None]:
-        async with aclosing(ahead(self.stored(frames, is_reversed=is_reversed))) as windows:
-            async for numbers, data in windows:
-                for batch in batches_of(numbers, is_reversed=is_reversed):
-                    yield await self._cpu.run(self._decode, data, numbers, batch)
-
-    def _decode(self, data: bytes, numbers: range, batch: range) -> list[Chunk]:
+    def _decode(self, data: bytes, numbers: range, batch: range, work: Callable[[Chunk], T]) -> list[T]:
         """The frames of `batch` (in its order) out of a window that holds the frames `numbers`."""
-        view, chunks = memoryview(data), []
+        view, done = memoryview(data), []
         ends = list(accumulate(self.frames[number].stored_size for number in numbers))
         for number in batch:
             frame, stop = self.frames[number], ends[number - numbers.start]
-            data = decode_frame(view[stop - frame.stored_size : stop], frame)
-            chunks.append(
-                Chunk(data, self.frames.raw_start(number), self.frames.first_newline(number), frame.utf8)
-            )
-        return chunks
+            content = decode_frame(view[stop - frame.stored_size : stop], frame)
+            start, newlines = self.frames.raw_start(number), self.frames.first_newline(number)
+            done.append(work(Chunk(content, start, newlines, frame.utf8)))
+        return done
 
     def _windows(self, frames: range, *, is_reversed: bool) -> Iterator[Span]:
         """Requests that cover the frames: whole frames of one segment each, small ones first."""
@@ -98,11 +117,19 @@ class Reader:
         try:
             return await self._store.read(key, span.start, span.length)
         except KeyError as error:
-            raise CaptureDamaged(f"segment {span.segment} of {entry.id} is missing from the object store") from error
+            raise CaptureDamaged(
+                f"segment {span.segment} of {entry.id} is missing from the object store"
+            ) from error
 
 
 def batches_of(frames: range, *, is_reversed: bool) -> Iterator[range]:
-    """The frames in runs of `BATCH`; each run, and the frames in it, backwards where `is_reversed`."""
+    """The frames in runs of up to `BATCH`, the first ones shorter; backwards where `is_reversed`."""
     ordered = frames[::-1] if is_reversed else frames
-    for start in range(0, len(ordered), BATCH):
-        yield ordered[start : start + BATCH]
+    size = 1
+    while ordered:
+        yield ordered[:size]
+        ordered, size = ordered[size:], min(2 * size, BATCH)
+
+
+def _same(chunk: Chunk) -> Chunk:
+    return chunk

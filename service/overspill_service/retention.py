@@ -20,7 +20,8 @@ def expiry(now: float, ttl: int | None, limits: Limits) -> float:
     seconds = limits.default_ttl if ttl is None else ttl
     if not limits.min_ttl <= seconds <= limits.max_ttl:
         raise InvalidParameter(
-            f"a TTL of {seconds} s is not allowed; this tenant's captures live {limits.min_ttl} to {limits.max_ttl} s"
+            f"a TTL of {seconds} s is not allowed; "
+            f"this tenant's captures live {limits.min_ttl} to {limits.max_ttl} s"
         )
     return float(int(now + seconds + 0.999))
 

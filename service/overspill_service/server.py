@@ -9,15 +9,32 @@ from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 
-from overspill_service.app import MOST_HEADER_BYTES, make_app
+from overspill_service.app import make_app
 from overspill_service.web.service import SERVICE
 
 if TYPE_CHECKING:
     from overspill_service.settings import Settings
 
+MOST_HEADER_BYTES: Final = 64 * 1024
+"""One header field, at most: metadata may have 4 KiB, percent-encoded three times that."""
 BACKLOG: Final = 1024
 READ_BUFFER: Final = 256 * 1024
 KEEP_ALIVE_SECONDS: Final = 75.0
+
+
+def runner_of(app: web.Application, settings: Settings) -> web.AppRunner:
+    """How every process serves the application."""
+    return web.AppRunner(
+        app,
+        access_log=None,
+        handler_cancellation=True,  # a client that hangs up ends its work
+        auto_decompress=False,  # bodies are decoded in bounded steps, in threads
+        shutdown_timeout=settings.grace,
+        keepalive_timeout=KEEP_ALIVE_SECONDS,
+        max_line_size=MOST_HEADER_BYTES,
+        max_field_size=MOST_HEADER_BYTES,
+        read_bufsize=READ_BUFFER,
+    )
 
 
 def listening_socket(settings: Settings) -> socket.socket:
@@ -38,23 +55,14 @@ async def serve(settings: Settings, listener: socket.socket) -> None:
     Prints one line with the address once requests are served.
     """
     app = make_app(settings)
-    runner = web.AppRunner(
-        app,
-        access_log=None,
-        handler_cancellation=True,
-        shutdown_timeout=settings.grace,
-        keepalive_timeout=KEEP_ALIVE_SECONDS,
-        max_line_size=MOST_HEADER_BYTES,
-        max_field_size=MOST_HEADER_BYTES,
-        read_bufsize=READ_BUFFER,
-    )
+    runner = runner_of(app, settings)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     await runner.setup()
     try:
         await web.SockSite(runner, listener, backlog=BACKLOG).start()
-        print(f"overspill-service listens on {url_of(listener)}", flush=True)  # noqa: T201
+        print(f"overspill-service listens on {url_of(listener)}", flush=True)
         await stop.wait()
         app[SERVICE].is_stopping = True
     finally:

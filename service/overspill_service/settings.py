@@ -42,39 +42,64 @@ def data_directory() -> Path:
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    listen: Annotated[str, Meta(description="HOST:PORT to listen on; port 0 picks a free one")] = "127.0.0.1:8750"
+    listen: Annotated[str, Meta(description="HOST:PORT to listen on; port 0 picks a free one")] = (
+        "127.0.0.1:8750"
+    )
     store: Annotated[
-        str, Meta(description="object store: s3://bucket/prefix?endpoint=…, file:///dir or memory:; empty for a folder in the data directory")
+        str,
+        Meta(
+            description="objects: s3://bucket/prefix?endpoint=…, file:///dir or memory: (default: in --data)"
+        ),
     ] = ""
-    catalog: Annotated[str, Meta(description="catalog: redis://…, rediss://…, redis+sentinel://…, redis+cluster://…, sqlite:///file or sqlite: in the data directory")] = "sqlite:"
+    catalog: Annotated[
+        str,
+        Meta(
+            description="redis, rediss, redis+sentinel or redis+cluster://…, or sqlite:///file (in --data)"
+        ),
+    ] = "sqlite:"
     data: Annotated[Path, Meta(description="directory of the embedded store and catalog")] = field(
         default_factory=data_directory
     )
     workers: Annotated[int, Meta(ge=1, le=256, description="processes that share the port")] = 1
     tenants: Annotated[Path | None, Meta(description="TOML file of tenants and key hashes")] = None
     anonymous: Annotated[
-        bool, Meta(description="serve without keys on other than loopback, as one tenant (everyone sees everything)")
+        bool,
+        Meta(
+            description="serve without keys on other than loopback, as one tenant (everyone sees everything)"
+        ),
     ] = False
-    key_secret: Annotated[str, Meta(description="secret that keys are hashed with; the same on every replica")] = ""
+    key_secret: Annotated[
+        str, Meta(description="secret that keys are hashed with; the same on every replica")
+    ] = ""
     private_metrics: Annotated[bool, Meta(description="/metrics needs a key with scope admin")] = False
     level: Annotated[int, Meta(ge=1, le=19, description="zstd level of stored frames")] = 3
     max_capture_size: Annotated[int, Meta(ge=1, description="bytes of one capture, at most")] = 10 * 2**30
-    max_stored_size: Annotated[int, Meta(ge=0, description="stored bytes of a tenant, at most (0: no limit)")] = 0
+    max_stored_size: Annotated[
+        int, Meta(ge=0, description="stored bytes of a tenant, at most (0: no limit)")
+    ] = 0
     max_captures: Annotated[int, Meta(ge=0, description="captures of a tenant, at most (0: no limit)")] = 0
-    default_ttl: Annotated[int, Meta(ge=1, description="retention in seconds where the client names none")] = DEFAULT_TTL
+    default_ttl: Annotated[
+        int, Meta(ge=1, description="retention in seconds where the client names none")
+    ] = DEFAULT_TTL
     max_ttl: Annotated[int, Meta(ge=1, description="longest retention in seconds")] = 90 * 24 * 3600
     max_uploads: Annotated[int, Meta(ge=1, description="uploads at once in one process")] = 64
     answer_lines: Annotated[int, Meta(ge=1, description="lines of one bounded read, at most")] = 1000
     answer_bytes: Annotated[int, Meta(ge=256, description="bytes of one bounded read, at most")] = 64 * 1024
     scan_seconds: Annotated[float, Meta(gt=0, description="seconds that one grep or summary may scan")] = 10.0
-    idle_timeout: Annotated[float, Meta(gt=0, description="seconds to wait for the next bytes of an upload")] = 60.0
+    idle_timeout: Annotated[
+        float, Meta(gt=0, description="seconds to wait for the next bytes of an upload")
+    ] = 60.0
     sweep_interval: Annotated[float, Meta(ge=0, description="seconds between sweeps (0: never)")] = 300.0
-    orphan_age: Annotated[float, Meta(ge=0, description="seconds after which an unfinished upload is an orphan")] = 24 * 3600.0
+    orphan_age: Annotated[
+        float, Meta(ge=0, description="seconds after which an unfinished upload is an orphan")
+    ] = 24 * 3600.0
     grace: Annotated[float, Meta(ge=0, description="seconds that a stop waits for requests in flight")] = 30.0
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], Meta(description="least level that is logged")
     ] = "info"
-    log_format: Annotated[Literal["text", "json"], Meta(description="text for people, json for machines")] = "text"
+    log_format: Annotated[Literal["text", "json"], Meta(description="text for people, json for machines")] = (
+        "text"
+    )
 
     @property
     def address(self) -> tuple[str, int]:
@@ -110,7 +135,12 @@ def load(flags: Mapping[str, str], environ: Mapping[str, str]) -> Settings:
             raise SettingError(f"{name} in {config} is no setting; settings are {', '.join(sorted(known))}")
         values[name] = value, f"{name} in {config}"
     for variable, text in environ.items():
-        if variable.startswith(PREFIX) and variable not in CLIENT_NAMES and variable != PREFIX + "CONFIG" and text:
+        if (
+            variable.startswith(PREFIX)
+            and variable not in CLIENT_NAMES
+            and variable != PREFIX + "CONFIG"
+            and text
+        ):
             values[_environment_name(variable, known)] = text, variable
     for name, text in flags.items():
         if name in known:
@@ -122,7 +152,7 @@ def _environment_name(variable: str, known: frozenset[str]) -> str:
     name = variable.removeprefix(PREFIX).lower()
     if name not in known:
         raise SettingError(
-            f"{variable} is no setting; settings are {', '.join(PREFIX + each.upper() for each in sorted(known))}"
+            f"{variable} is no setting; after {PREFIX} comes one of {', '.join(sorted(known)).upper()}"
         )
     return name
 
@@ -146,7 +176,9 @@ def _build(values: Mapping[str, tuple[Any, str]]) -> Settings:
     except ValueError as error:
         raise SettingError(f"{listen_source}: {error}, such as 127.0.0.1:8750") from error
     if settings.default_ttl > settings.max_ttl:
-        raise SettingError(f"default_ttl ({settings.default_ttl}) is longer than max_ttl ({settings.max_ttl})")
+        raise SettingError(
+            f"default_ttl ({settings.default_ttl}) is longer than max_ttl ({settings.max_ttl})"
+        )
     return settings
 
 

@@ -154,7 +154,7 @@ def _draft(captures: Captures, upload: Upload, ingest: Ingest, facts: Facts, exp
         call_id=facts.call_id,
         status=facts.status,
         labels=facts.labels,
-        created=captures.archive.clock(),
+        created=round(captures.archive.clock(), 3),
         expires=expires,
         segments=[],
     )
@@ -163,6 +163,6 @@ def _draft(captures: Captures, upload: Upload, ingest: Ingest, facts: Facts, exp
 def _require_same(held: Entry, sha256: bytes) -> None:
     if held.sha256 != sha256:
         raise IdConflict(
-            f"{held.id} holds another content (SHA-256 {held.sha256.hex()}); the id is derived from the content, "
-            "so this one was computed wrongly"
+            f"{held.id} holds another content (SHA-256 {held.sha256.hex()}); "
+            "an id is derived from its content, so this one was computed wrongly"
         )

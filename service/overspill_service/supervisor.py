@@ -47,7 +47,7 @@ class Supervisor:
                 for future in started:
                     group.create_task(self._keep(figures, future))
                 if all(await asyncio.gather(*started)):
-                    print(f"overspill-service listens on {url_of(self._listener)}", flush=True)  # noqa: T201
+                    print(f"overspill-service listens on {url_of(self._listener)}", flush=True)
         return self._exit_code
 
     async def _keep(self, figures: str, started: asyncio.Future[bool]) -> None:

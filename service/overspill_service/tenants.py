@@ -75,7 +75,9 @@ class FileTenant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def limits(self, defaults: Limits) -> Limits:
         given = {name: getattr(self, name) for name in Limits.__struct_fields__}
-        return msgspec.structs.replace(defaults, **{name: value for name, value in given.items() if value is not None})
+        return msgspec.structs.replace(
+            defaults, **{name: value for name, value in given.items() if value is not None}
+        )
 
 
 class TenantsFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -112,11 +114,13 @@ def new_key() -> str:
 def hash_key(key: str, secret: str = "") -> str:
     """The stored form of a key: BLAKE2b-256 keyed with the service's secret, in hex."""
     pepper = hashlib.sha256(secret.encode()).digest() if secret else b""
-    return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=32, key=pepper, person=b"overspill-key").hexdigest()
+    return hashlib.blake2b(
+        key.encode("utf-8", "surrogatepass"), digest_size=32, key=pepper, person=b"overspill-key"
+    ).hexdigest()
 
 
 class Directory:
-    """Every tenant's limits, and the keys of the tenants' file. Tenants that it does not name get the defaults."""
+    """Every tenant's limits, and the keys of the tenants' file; other tenants have the default limits."""
 
     def __init__(self, defaults: Limits, tenants: Iterable[FileTenant] = ()) -> None:
         self._defaults = defaults

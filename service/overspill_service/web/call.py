@@ -7,30 +7,31 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 from aiohttp import hdrs, web
-from overspill.wire import Text
 
 from overspill_service.captures import Captures
 from overspill_service.errors import BodyTooLarge, InvalidBody
 
 if TYPE_CHECKING:
+    from overspill.wire import Text
+
     from overspill_service.catalog import Entry
     from overspill_service.tenants import Principal
     from overspill_service.web.service import Service
 
-Q = TypeVar("Q", covariant=True)
+Q_co = TypeVar("Q_co", covariant=True)
 B = TypeVar("B")
 MAX_BODY = 1024 * 1024
 """Bytes of a JSON body, at most."""
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Generic[Q]):
+class Call(Generic[Q_co]):
     """One authorised request; `query` is what the route's query struct made of the parameters."""
 
     request: web.Request
     service: Service
     principal: Principal
-    query: Q
+    query: Q_co
 
     @property
     def captures(self) -> Captures:
@@ -57,7 +58,9 @@ class Call(Generic[Q]):
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise InvalidBody(f"the body is not the JSON that this path takes: {error}") from error
 
-    def json(self, answer: object, *, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    def json(
+        self, answer: object, *, status: int = 200, headers: dict[str, str] | None = None
+    ) -> web.Response:
         return web.Response(
             body=msgspec.json.encode(answer), status=status, content_type="application/json", headers=headers
         )

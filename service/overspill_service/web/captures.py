@@ -114,7 +114,9 @@ async def _chunks(request: web.Request, idle: float) -> AsyncIterator[bytes]:
                 return
             yield chunk
     except TimeoutError as error:
-        raise IncompleteBody(f"no byte of the body came for {idle:g} s; nothing was stored: send it again") from error
+        raise IncompleteBody(
+            f"no byte of the body came for {idle:g} s; nothing was stored: send it again"
+        ) from error
     except (ClientError, ConnectionError, web.RequestPayloadError, HttpProcessingError) as error:
         raise IncompleteBody(f"the body broke off ({error}); nothing was stored: send it again") from error
 

@@ -68,7 +68,9 @@ def _range(request: web.Request, entry: Entry) -> ContentRange | None:
     return resolved
 
 
-async def _send_stored(call: Call[wire.RefQuery], reader: Reader, headers: dict[str, str]) -> web.StreamResponse:
+async def _send_stored(
+    call: Call[wire.RefQuery], reader: Reader, headers: dict[str, str]
+) -> web.StreamResponse:
     """The stored frames as they are: the client decodes, this service does not."""
     frames = range(len(reader.frames))
     length = sum(span.length for span in reader.frames.spans(frames))
@@ -95,7 +97,11 @@ async def _send_decoded(
 
 
 async def _send(
-    call: Call[wire.RefQuery], status: int, headers: dict[str, str], length: int, pieces: AsyncGenerator[bytes, None]
+    call: Call[wire.RefQuery],
+    status: int,
+    headers: dict[str, str],
+    length: int,
+    pieces: AsyncGenerator[bytes, None],
 ) -> web.StreamResponse:
     """Stream an answer of known length. After its first byte a failure can only break the connection off."""
     response = web.StreamResponse(status=status, headers=headers)
@@ -129,7 +135,7 @@ ROUTES: Final = (
         path=Path.CONTENT,
         scope=Scope.READ,
         handler=content,
-        summary="The bytes of a capture; one range is honoured, and a client that accepts zstd gets stored frames.",
+        summary="The bytes of a capture, or one range; a client that accepts zstd gets stored frames.",
         query=wire.RefQuery,
         answers={200: "application/octet-stream", 206: "application/octet-stream"},
     ),

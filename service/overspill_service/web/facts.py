@@ -61,7 +61,9 @@ def _value(headers: CIMultiDictProxy[str], name: str) -> str:
 def _media_type(headers: CIMultiDictProxy[str]) -> str:
     field = headers.get(hdrs.CONTENT_TYPE, "")
     if field and not _MEDIA_TYPE.fullmatch(field):
-        raise InvalidHeader(f"Content-Type {field[:100]!r} is no media type, such as text/plain; charset=utf-8")
+        raise InvalidHeader(
+            f"Content-Type {field[:100]!r} is no media type, such as text/plain; charset=utf-8"
+        )
     return field
 
 
@@ -71,7 +73,9 @@ def _labels(headers: CIMultiDictProxy[str]) -> dict[str, str]:
         if name.lower().startswith(Header.LABEL.lower()):
             label = name[len(Header.LABEL) :].lower()
             if not _LABEL.fullmatch(label):
-                raise InvalidHeader(f"the label {label[:100]!r} must be 1 to 63 of a-z, 0-9, '_', '.' and '-'")
+                raise InvalidHeader(
+                    f"the label {label[:100]!r} must be 1 to 63 of a-z, 0-9, '_', '.' and '-'"
+                )
             labels[label] = _value(headers, name)
     if len(labels) > MOST_LABELS:
         raise InvalidHeader(f"{len(labels)} labels are more than the {MOST_LABELS} that are allowed")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 from aiohttp import web
-from overspill import wire
 from overspill.wire import Path
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
@@ -17,6 +16,8 @@ from overspill_service.errors import ShuttingDown, Unavailable
 from overspill_service.web.registry import PUBLIC, Route
 
 if TYPE_CHECKING:
+    from overspill import wire
+
     from overspill_service.web.call import Call
 
 PROBE_SECONDS: Final = 5.0
@@ -48,7 +49,7 @@ async def metrics(call: Call[wire.NoQuery]) -> web.Response:
     return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
 
 
-async def front_page(call: Call[wire.NoQuery]) -> web.Response:
+async def front_page(_call: Call[wire.NoQuery]) -> web.Response:
     return web.Response(
         body=_page(),
         content_type="text/html",
@@ -63,8 +64,22 @@ def _page() -> bytes:
 
 
 ROUTES: Final = (
-    Route(method="GET", path=Path.HEALTHZ, scope=PUBLIC, handler=live, summary="Whether the process runs.", answers={200: Health}),
-    Route(method="GET", path=Path.READYZ, scope=PUBLIC, handler=ready, summary="Whether requests can be served.", answers={200: Health}),
+    Route(
+        method="GET",
+        path=Path.HEALTHZ,
+        scope=PUBLIC,
+        handler=live,
+        summary="Whether the process runs.",
+        answers={200: Health},
+    ),
+    Route(
+        method="GET",
+        path=Path.READYZ,
+        scope=PUBLIC,
+        handler=ready,
+        summary="Whether requests can be served.",
+        answers={200: Health},
+    ),
     Route(
         method="GET",
         path=Path.METRICS,
@@ -73,5 +88,12 @@ ROUTES: Final = (
         summary="Figures for Prometheus.",
         answers={200: "text/plain"},
     ),
-    Route(method="GET", path=Path.INDEX, scope=PUBLIC, handler=front_page, summary="The front page.", answers={200: "text/html"}),
+    Route(
+        method="GET",
+        path=Path.INDEX,
+        scope=PUBLIC,
+        handler=front_page,
+        summary="The front page.",
+        answers={200: "text/html"},
+    ),
 )

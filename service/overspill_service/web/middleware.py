@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 import secrets
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import web
 from overspill.wire import Header
 
-from overspill_service.errors import ServiceError
 from overspill_service.web.problems import allow_header, problem_of, response_of
 from overspill_service.web.service import SERVICE
 
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
 
 request_id: ContextVar[str] = ContextVar("request_id", default="-")
 _GIVEN: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+IDENTITY: Final = web.RequestKey("identity", str)
 UNKNOWN_ROUTE: Final = "unknown"
 
 log = logging.getLogger("overspill_service.access")
@@ -33,7 +32,7 @@ async def around(
 ) -> web.StreamResponse:
     """The outermost middleware: no failure leaves it but a cancellation."""
     start = time.perf_counter()
-    identity = _identity(request)
+    request[IDENTITY] = identity = _identity(request)
     token = request_id.set(identity)
     status = 499
     try:
@@ -53,17 +52,15 @@ async def _answered(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]], identity: str
 ) -> web.StreamResponse:
     try:
-        response = await handler(request)
-    except asyncio.CancelledError:
-        raise
-    except (ServiceError, web.HTTPException) as error:
-        response = _refused(request, error, identity)
+        return await handler(request)
     except Exception as error:  # noqa: BLE001  (the boundary: every failure becomes a problem)
-        response = _refused(request, error, identity)
-    if not response.prepared:
-        response.headers[Header.REQUEST_ID] = identity
-        response.headers["X-Content-Type-Options"] = "nosniff"
-    return response
+        return _refused(request, error, identity)
+
+
+async def stamp(request: web.Request, response: web.StreamResponse) -> None:
+    """The headers of every answer, put on just before it is sent."""
+    response.headers[Header.REQUEST_ID] = request[IDENTITY]
+    response.headers["X-Content-Type-Options"] = "nosniff"
 
 
 def _refused(request: web.Request, error: Exception, identity: str) -> web.StreamResponse:

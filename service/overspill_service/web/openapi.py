@@ -99,7 +99,13 @@ def _reference(kind: type[Struct]) -> dict[str, str]:
 def _path_parameters(route: Route) -> list[dict[str, Any]]:
     names = re.findall(r"\{(\w+)\}", route.path)
     return [
-        {"name": name, "in": "path", "required": True, "description": PARAMETERS[name], "schema": {"type": "string"}}
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": PARAMETERS[name],
+            "schema": {"type": "string"},
+        }
         for name in names
     ]
 

@@ -23,12 +23,19 @@ def problem_of(error: BaseException, request_id: str) -> Problem:
     """The problem that a failure becomes; an unexpected one is logged and tells nothing of itself."""
     if isinstance(error, ServiceError):
         return _problem(
-            error.code, str(error), request_id, expired=error.expired, limit=error.limit, retry_after=error.retry_after
+            error.code,
+            str(error),
+            request_id,
+            expired=error.expired,
+            limit=error.limit,
+            retry_after=error.retry_after,
         )
     if isinstance(error, web.HTTPException):
         return _from_http(error, request_id)
     log.error("unexpected failure", exc_info=error)
-    return _problem(Code.INTERNAL, "an unexpected failure; the operator finds it in the log by this id", request_id)
+    return _problem(
+        Code.INTERNAL, "an unexpected failure; the operator finds it in the log by this id", request_id
+    )
 
 
 def response_of(problem: Problem) -> web.Response:
@@ -50,7 +57,7 @@ def _problem(code: Code, detail: str, request_id: str, **facts: object) -> Probl
     return msgspec.convert(
         {
             "type": TYPE_PREFIX + code.value,
-            "title": code.title,
+            "title": code.heading,
             "status": code.status,
             "code": code.value,
             "detail": detail,

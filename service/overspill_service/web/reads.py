@@ -1,14 +1,16 @@
-"""Bounded reads of text: head, tail and lines."""
+"""Bounded reads of text: head, tail, lines, grep and summary."""
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Final
 
 from overspill import wire
 from overspill.wire import Path, Scope
 
 from overspill_service import lines
-from overspill_service.inspection import inspect
+from overspill_service.grep import Search
+from overspill_service.inspection import inspect, search
 from overspill_service.web.registry import Route
 
 if TYPE_CHECKING:
@@ -44,6 +46,15 @@ async def between(call: Call[wire.LinesQuery]) -> web.Response:
     return call.text(await inspect(call.service.archive, await call.entry(), begin))
 
 
+async def grep(call: Call[wire.GrepQuery]) -> web.Response:
+    until = time.monotonic() + call.service.settings.scan_seconds
+
+    def begin(extent: Extent) -> Search:
+        return Search(call.query, extent, caps=call.service.caps, expired=lambda: time.monotonic() > until)
+
+    return call.text(await search(call.service.archive, await call.entry(), begin))
+
+
 def _text_route(path: str, handler: object, query: type[Struct], summary: str) -> Route:
     return Route(
         method="GET",
@@ -61,4 +72,7 @@ ROUTES: Final = (
     _text_route(Path.HEAD, head, wire.HeadQuery, "The first lines."),
     _text_route(Path.TAIL, tail, wire.TailQuery, "The last lines."),
     _text_route(Path.LINES, between, wire.LinesQuery, "Lines from start to end, both inclusive, from 1."),
+    _text_route(
+        Path.GREP, grep, wire.GrepQuery, "Lines that match an RE2 pattern, with the lines around them."
+    ),
 )

@@ -7,18 +7,19 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from aiohttp import web
 from overspill.wire import NoQuery, Path, Scope
 
 from overspill_service.errors import InvalidParameter
-from overspill_service.tenants import Principal
 from overspill_service.web.call import Call
 from overspill_service.web.service import SERVICE, Service
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
+    from aiohttp import web
     from msgspec import Struct
+
+    from overspill_service.tenants import Principal
 
 
 class Access(Enum):

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import hdrs, web
-from overspill.wire import Scope
 
 from overspill_service.chunks import Caps
 from overspill_service.errors import Forbidden, Unauthorized
@@ -15,6 +14,8 @@ from overspill_service.tenants import KEY_PATTERN, Principal, hash_key
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
+
+    from overspill.wire import Scope
 
     from overspill_service.archive import Archive
     from overspill_service.catalog import KeyStore
@@ -46,7 +47,9 @@ class Gate:
             raise Unauthorized("send a key: `Authorization: Bearer ovs_…`")
         principal = await self._lookup(hash_key(key.strip(), self._secret))
         if scope not in principal.scopes:
-            raise Forbidden(f"this needs the scope {scope.value}; the key has {', '.join(sorted(principal.scopes))}")
+            raise Forbidden(
+                f"this needs the scope {scope.value}; the key has {', '.join(sorted(principal.scopes))}"
+            )
         return principal
 
     async def _lookup(self, key_hash: str) -> Principal:

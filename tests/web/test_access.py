@@ -1,0 +1,178 @@
+"""Who may do what: the matrix of every route and every credential, made from the route registry."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from overspill.wire import Code, Scope
+from overspill_service.catalog import KeyRecord
+from overspill_service.settings import SettingError
+from overspill_service.tenants import hash_key, new_key
+from overspill_service.web.registry import PUBLIC, Route
+from overspill_service.web.routes import ROUTES
+
+from tests.web.conftest import Api, id_of, problem
+
+CONTENT = b"the other tenant's secret\n"
+KEYS = {(tenant, scope): new_key() for tenant in ("acme", "globex") for scope in Scope}
+
+
+@pytest.fixture
+async def guarded(start_api: Callable[..., Any], tmp_path: Path) -> Api:
+    """A service with a key for each scope of two tenants; `acme` has stored one capture."""
+    blocks = []
+    for tenant in ("acme", "globex"):
+        blocks.append(f'[[tenants]]\nname = "{tenant}"\n')
+        for scope in Scope:
+            key = KEYS[tenant, scope]
+            blocks.append(f'[[tenants.keys]]\nhash = "{hash_key(key)}"\nscopes = ["{scope.value}"]\n')
+    file = tmp_path / "tenants.toml"
+    file.write_text("".join(blocks))
+    api: Api = await start_api(tenants=file)
+    response = await api.send(
+        "PUT", f"/v1/captures/{id_of(CONTENT)}", data=CONTENT, headers=bearer(KEYS["acme", Scope.WRITE])
+    )
+    assert response.status == 201
+    return api
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+def concrete(route: Route) -> str:
+    return re.sub(r"\{session\}", "s", route.path.replace("{ref}", id_of(CONTENT)))
+
+
+@pytest.mark.parametrize("scope", list(Scope))
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
+async def test_a_key_opens_the_routes_of_its_scope_and_no_others(
+    guarded: Api, route: Route, scope: Scope
+) -> None:
+    response = await guarded.send(route.method, concrete(route), headers=bearer(KEYS["globex", scope]))
+
+    if route.scope is PUBLIC or route.scope is scope:
+        assert response.status not in (401, 403)
+    else:
+        assert (response.status, (await problem(response)).code) == (403, Code.FORBIDDEN)
+
+
+@pytest.mark.parametrize(
+    "route", [route for route in ROUTES if route.scope is not PUBLIC], ids=lambda route: route.name
+)
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        bearer(new_key()),
+        bearer("ovs_short"),
+        bearer(""),
+        {"Authorization": "Basic YTpi"},
+        {"Authorization": "Bearer \xff\xfe"},
+        {"Authorization": KEYS["acme", Scope.READ]},
+        {"X-Tenant": "acme"},
+    ],
+    ids=str,
+)
+async def test_without_a_known_key_nothing_opens(guarded: Api, route: Route, headers: Any) -> None:
+    response = await guarded.send(route.method, concrete(route), headers=headers)
+
+    assert (response.status, (await problem(response)).code) == (401, Code.UNAUTHORIZED)
+    assert "Bearer" in response.headers["WWW-Authenticate"]
+
+
+@pytest.mark.parametrize(
+    "route",
+    [route for route in ROUTES if "{ref}" in route.path and route.method != "PUT"],
+    ids=lambda r: r.name,
+)
+async def test_another_tenants_capture_answers_exactly_as_one_that_never_was(
+    guarded: Api, route: Route
+) -> None:
+    assert isinstance(route.scope, Scope)
+    headers = bearer(KEYS["globex", route.scope])
+    query = "?pattern=x" if route.path.endswith("grep") else ""
+    body: dict[str, Any] = {"json": {"ttl": 60}} if route.method == "PATCH" else {}
+    never = id_of(b"never stored")
+    path = concrete(route) + query
+    foreign = await guarded.send(route.method, path, headers=headers, **body)
+    absent = await guarded.send(route.method, path.replace(id_of(CONTENT), never), headers=headers, **body)
+
+    assert foreign.status == absent.status == 404
+    first, second = await problem(foreign), await problem(absent)
+    assert first.detail == second.detail.replace(never, id_of(CONTENT))
+
+
+async def test_two_tenants_hold_the_same_id_apart(guarded: Api) -> None:
+    path = f"/v1/captures/{id_of(CONTENT)}"
+    await guarded.send("PUT", path, data=b"globex's own", headers=bearer(KEYS["globex", Scope.WRITE]))
+    mine = await guarded.get(path + "/content", headers=bearer(KEYS["globex", Scope.READ]))
+    theirs = await guarded.get(path + "/content", headers=bearer(KEYS["acme", Scope.READ]))
+
+    assert (await mine.read(), await theirs.read()) == (b"globex's own", CONTENT)
+
+
+async def test_listing_and_usage_show_the_own_tenant_alone(guarded: Api) -> None:
+    headers = bearer(KEYS["globex", Scope.READ])
+
+    assert (await (await guarded.get("/v1/captures", headers=headers)).json())["captures"] == []
+    assert (await (await guarded.get("/v1/usage", headers=headers)).json())["captures"] == 0
+
+
+async def test_a_key_of_the_catalog_works_until_it_expires_or_is_revoked(guarded: Api) -> None:
+    catalog = guarded.service.archive.catalog
+    key, old = new_key(), new_key()
+    await catalog.add_key(KeyRecord(hash=hash_key(key), tenant="acme", scopes=[Scope.READ]))
+    await catalog.add_key(KeyRecord(hash=hash_key(old), tenant="acme", scopes=[Scope.READ], expires=1.0))
+
+    assert (await guarded.get("/v1/usage", headers=bearer(key))).status == 200
+    assert (await guarded.get("/v1/usage", headers=bearer(old))).status == 401
+
+
+async def test_without_keys_a_service_beyond_loopback_refuses_to_start(start_api: Callable[..., Any]) -> None:
+    with pytest.raises(SettingError, match="keys create"):
+        await start_api(listen="0.0.0.0:0")
+
+
+async def test_a_route_without_a_scope_stops_the_service() -> None:
+    with pytest.raises(TypeError, match="needs a scope"):
+        Route(method="GET", path="/x", scope=None, handler=None, summary="", answers={})  # type: ignore[arg-type]
+
+
+async def test_private_metrics_need_an_admin_key(start_api: Callable[..., Any], tmp_path: Path) -> None:
+    key = new_key()
+    file = tmp_path / "tenants.toml"
+    file.write_text(
+        f'[[tenants]]\nname = "a"\n[[tenants.keys]]\nhash = "{hash_key(key)}"\nscopes = ["admin"]\n'
+    )
+    api: Api = await start_api(tenants=file, private_metrics=True)
+
+    assert (await api.get("/metrics")).status == 401
+    assert (await api.get("/metrics", headers=bearer(key))).status == 200
+
+
+async def test_limits_of_a_tenant_answer_413_and_507(start_api: Callable[..., Any], tmp_path: Path) -> None:
+    key = new_key()
+    file = tmp_path / "tenants.toml"
+    file.write_text(
+        '[[tenants]]\nname = "small"\nmax_capture_size = 1000\nmax_captures = 2\n'
+        f'[[tenants.keys]]\nhash = "{hash_key(key)}"\nscopes = ["write", "read"]\n'
+    )
+    api: Api = await start_api(tenants=file)
+
+    async def put(content: bytes, **kwargs: Any) -> Any:
+        return await api.send(
+            "PUT", f"/v1/captures/{id_of(content)}", data=content, headers=bearer(key), **kwargs
+        )
+
+    assert (await put(b"x" * 1000)).status == 201
+    too_large = await put(b"x" * 1001)
+    assert (too_large.status, (await problem(too_large)).limit) == (413, 1000)
+    assert (await put(b"y")).status == 201
+    full = await put(b"z")
+    assert (full.status, (await problem(full)).code) == (507, Code.QUOTA_EXCEEDED)
+    assert len([each async for each in api.service.archive.store.list("v1/")]) == 2

@@ -1,0 +1,76 @@
+"""Liveness, readiness, figures, and what surrounds every answer."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+from overspill.wire import Code
+
+from tests.web.conftest import Api, problem
+
+
+async def test_live_and_ready_answer_ok(api: Api) -> None:
+    assert (await api.get("/healthz")).status == 200
+    assert (await api.get("/readyz")).status == 200
+
+
+async def test_a_stopping_service_is_alive_but_not_ready(api: Api) -> None:
+    api.service.is_stopping = True
+
+    assert (await api.get("/healthz")).status == 200
+    assert (await problem(await api.get("/readyz"))).code == Code.SHUTTING_DOWN
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not on the PATH")
+async def test_the_figures_are_clean_for_promtool(api: Api) -> None:
+    await api.put(b"x" * 1000)
+    await api.get("/nowhere")
+    figures = await (await api.get("/metrics")).read()
+    checked = subprocess.run(
+        ["promtool", "check", "metrics"], input=figures, capture_output=True, check=False
+    )
+
+    assert (checked.returncode, checked.stderr.decode()) == (0, "")
+
+
+async def test_figures_never_carry_ids(api: Api) -> None:
+    entry = await api.put(b"x" * 1000, "call_secret", Overspill_Session="session-secret")
+    await api.get(f"/v1/captures/{entry.id}/content")
+    figures = await (await api.get("/metrics")).text()
+
+    assert not any(word in figures for word in (entry.id, "call_secret", "session-secret"))
+    assert 'overspill_captures_total{result="created",tenant="default",tool=""} 1.0' in figures
+    assert 'overspill_reads_total{mode="content",tenant="default"} 1.0' in figures
+
+
+async def test_tool_labels_are_bounded(api: Api) -> None:
+    for number in range(210):
+        await api.put(b"%d" % number, f"c{number}", Overspill_Tool=f"tool{number}")
+    figures = await (await api.get("/metrics")).text()
+
+    assert figures.count("overspill_captures_total{") <= 201
+    assert 'tool="other"' in figures
+
+
+async def test_a_request_id_is_passed_through_where_it_is_harmless(api: Api) -> None:
+    kept = await api.get("/healthz", headers={"X-Request-Id": "abc-123"})
+    replaced = await api.get("/healthz", headers={"X-Request-Id": "a b" + "x" * 100})
+
+    assert kept.headers["X-Request-Id"] == "abc-123"
+    assert len(replaced.headers["X-Request-Id"]) == 16
+
+
+async def test_a_problem_carries_the_request_id(api: Api) -> None:
+    response = await api.get("/v1/captures/cap_x", headers={"X-Request-Id": "abc-123"})
+
+    assert (await problem(response)).instance == "abc-123"
+
+
+async def test_the_front_page_is_html_without_scripts(api: Api) -> None:
+    response = await api.get("/")
+
+    assert response.content_type == "text/html"
+    assert "script" not in (await response.text()).lower()
+    assert "default-src 'none'" in response.headers["Content-Security-Policy"]
