@@ -6,8 +6,10 @@ For what a sound service never does: resets, silence, lying lengths, damaged byt
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
@@ -147,3 +149,23 @@ def then_close(step: Step) -> Step:
         writer.close()
 
     return closing
+
+
+@contextmanager
+def scripted_in_thread(*steps: Step) -> Iterator[Scripted]:
+    """The same, in a thread of its own, for synchronous code."""
+    ready: Future[Scripted] = Future()
+    done = threading.Event()
+
+    async def serve() -> None:
+        async with scripted(*steps) as service:
+            ready.set_result(service)
+            await asyncio.to_thread(done.wait)
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    try:
+        yield ready.result()
+    finally:
+        done.set()
+        thread.join()
