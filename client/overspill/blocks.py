@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from overspill import measure
-from overspill.notice import as_dict, is_notice, placeholder
+from overspill.notice import MAX_NOTICE, as_dict, is_notice, placeholder
 from overspill.rendering import TEXT, as_text
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ _MOST_PLACEHOLDERS: Final = 16
 class Blocks:
     """A list of content blocks: its text blocks share one budget and one capture.
 
-    The notice takes the place of the first text block and a placeholder that of each later one, up to
-    a number, behind which they go; blocks of other types stay where they are.
+    The notice takes the place of the first text block and a placeholder that of each later one that is
+    longer, up to a number, behind which they go; blocks of other types stay where they are.
     """
 
     content_type = TEXT
@@ -73,10 +73,10 @@ class Blocks:
         return bool(self._texts)
 
     def is_guarded(self) -> bool:
-        return bool(self._texts) and all(is_notice(text) for text in self._texts.values())
+        return len(self.body) <= MAX_NOTICE and any(is_notice(text) for text in self._texts.values())
 
     def replaced(self, notice: Notice) -> Any:
-        instead = {at: placeholder(notice, measure.size(text)) for at, text in self._first_texts()}
+        instead = {at: _shorter(text, notice) for at, text in self._first_texts()}
         for at in list(instead)[:1]:
             instead[at] = str(notice)
         kept = [
@@ -170,6 +170,12 @@ def text_of(block: Any) -> str | None:
 def with_text(block: Any, text: str) -> Any:
     """A text block like `block` with another text."""
     return text if isinstance(block, str) else _changed(block, {"text": text})
+
+
+def _shorter(text: str, notice: Notice) -> str:
+    """A placeholder for `text`, or `text` where that is no longer: an exit status stays readable."""
+    short = placeholder(notice, measure.size(text))
+    return short if len(short) < len(text) else text
 
 
 def _is_block(item: Any) -> bool:

@@ -60,9 +60,12 @@ class Policy:
     reader: str = READER
 
     def __post_init__(self) -> None:
-        for name in ("max_bytes", "max_lines", "preview_bytes", "preview_lines", "lost_preview_bytes"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must be 0 or more, not {getattr(self, name)}")
+        names = ("max_bytes", "max_lines", "preview_bytes", "preview_lines", "lost_preview_bytes", "wait")
+        numbers = {name: getattr(self, name) for name in names}
+        numbers |= {tool: min(_numbers(limit)) for tool, limit in self.tools.items()}
+        for name, number in numbers.items():
+            if number < 0:
+                raise ValueError(f"{name} must be 0 or more, not {number}")
         object.__setattr__(self, "tools", MappingProxyType({**TOOL_BYTES, **self.tools}))
         object.__setattr__(self, "exempt", frozenset(self.exempt))
 
@@ -88,3 +91,7 @@ class Policy:
     def deadline(self, size: int) -> float:
         """Seconds within which `size` bytes must be stored: `wait`, and time for a slow link."""
         return self.wait + size / SLOWEST_UPLOAD
+
+
+def _numbers(limit: int | Limits) -> list[int]:
+    return [limit] if isinstance(limit, int) else [number for number in limit if number is not None]

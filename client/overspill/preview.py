@@ -23,11 +23,9 @@ _MIN_FOR_HIGHLIGHTS: Final = 512
 _HEAD_LINES: Final = 0.5
 _WINDOW: Final = 2
 """Characters looked at for each byte of budget: text in colour has more of them than it shows."""
-_MIN_ROOM: Final = 16
 _MIN_ROWS: Final = 2
-_FRAME_LINES: Final = 2
-_FRAME_BYTES: Final = len("\n") + len("\n") + len("…\n".encode())
-"""What stands around head, highlights and tail besides the gap itself: two lines, and the ends of lines."""
+_BUT: Final = " but for what looks like an error:"
+_END: Final = "…\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,8 @@ def preview(text: str, max_bytes: int, max_lines: int = 100) -> Preview:
     if plan is None:
         return Preview("", measure.lines(text), measure.size(text))
     stop, start = _ends(text, plan.room - plan.highlight_room, plan.rows - plan.highlight_rows)
-    found = highlights(text, stop, start, max_bytes=plan.highlight_room, max_lines=plan.highlight_rows)
+    room, rows = plan.highlight_room - len((_BUT + _END).encode()), plan.highlight_rows - 1
+    found = highlights(text, stop, start, max_bytes=room, max_lines=rows) if room > 0 and rows > 0 else []
     if not found:
         stop, start = _ends(text, plan.room, plan.rows)
     return _assemble(text, stop, start, found)
@@ -73,7 +72,7 @@ def preview_bytes(data: bytes, media_type: str, max_bytes: int, max_lines: int =
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Bytes and lines for all that is shown of the text, and the share in them that highlights may take."""
+    """Bytes and lines for all that is shown of the text, and the part of them that highlights may take."""
 
     room: int
     rows: int
@@ -83,11 +82,9 @@ class _Plan:
 
 def _plan(text: str, max_bytes: int, max_lines: int) -> _Plan | None:
     lines, size = measure.lines(text), measure.size(text)
-    frame = max(
-        measure.size(_gap(lines, size, within_line=inside, highlighted=True)) for inside in (True, False)
-    )
-    room, rows = max_bytes - frame - _FRAME_BYTES, max_lines - _FRAME_LINES
-    if room < _MIN_ROOM or rows < _MIN_ROWS:
+    gap = max(measure.size(_gap(lines, size, within_line=inside)) for inside in (True, False))
+    room, rows = max_bytes - gap - len("\n") - len("\n"), max_lines - 1
+    if room <= 0 or rows < _MIN_ROWS:
         return None
     if room < _MIN_FOR_HIGHLIGHTS:
         return _Plan(room, rows, 0, 0)
@@ -116,7 +113,7 @@ def _assemble(text: str, stop: int, start: int, found: list[Highlight]) -> Previ
     head = clean(text[:stop])
     parts = [head, "\n" if head and not head.endswith("\n") else "", gap, "\n"]
     parts += [f"{item.text}\n" for item in found]
-    parts += ["…\n" if found else "", clean(text[start:])]
+    parts += [_END if found else "", clean(text[start:])]
     return Preview("".join(parts), omitted_lines, omitted_bytes)
 
 
@@ -124,7 +121,7 @@ def _gap(lines: int, size: int, *, within_line: bool, highlighted: bool = False)
     what = (
         f"{size:,} bytes of this line" if within_line else f"{measure.counted(lines, 'line')}, {size:,} bytes"
     )
-    but = " but for what looks like an error:" if highlighted else ""
+    but = _BUT if highlighted else ""
     return f"… [{what} not shown{but}] …"
 
 

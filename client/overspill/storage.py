@@ -26,7 +26,7 @@ NO_CLIENT: Final = "no Overspill service is configured"
 
 
 class Storage:
-    """Takes either client. what that cannot do is done in a thread, which nobody waits for too long."""
+    """Takes either client. What that cannot do is done in a thread, which nobody waits for too long."""
 
     def __init__(self, client: Client | SyncClient | None) -> None:
         self._client = client
@@ -88,7 +88,7 @@ def reason(error: Exception) -> str:
 
 
 def _too_slow(spill: Spill) -> str:
-    return f"the service did not store it within {spill.deadline:.0f} s"
+    return f"the service did not store it within {round(spill.deadline, 1):g} s"
 
 
 def _metadata(spill: Spill) -> dict[str, Any]:

@@ -1,0 +1,320 @@
+import json
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pydantic
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from overspill import content, notice
+from overspill.content import Content
+from overspill.notice import Facts
+from overspill.rendering import as_text
+
+ID = "cap_abcdefghij234567abcd"
+NOTICE = notice.captured(
+    Facts(id=ID, tool="t", size=9_999, lines=99, sha256=bytes(32), preview="shown", reader="read {id}"),
+    datetime(2026, 11, 22, tzinfo=UTC),
+)
+IMAGE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(exclude_categories=())),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+    max_leaves=10,
+)
+
+
+class Block(pydantic.BaseModel):
+    type: str
+    text: str | None = None
+    data: str | None = None
+
+
+class Result(pydantic.BaseModel):
+    content: list[Block]
+    structuredContent: dict[str, Any] | None = None  # noqa: N815
+    isError: bool = False  # noqa: N815
+
+
+class Plain:
+    def __init__(self, **fields: Any) -> None:
+        self.__dict__.update(fields)
+
+
+@dataclass
+class Record:
+    name: str
+    tags: set[str]
+
+
+def examine(result: Any) -> Content:
+    found = content.examine(result)
+    assert found is not None
+    return found
+
+
+def text_block(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+# --- what passes through --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        None,
+        True,
+        7,
+        1.5,
+        object(),
+        Plain(x=1),
+        {"role": "user", "content": "hi"},
+        Plain(type="ai", content="hi"),
+        Record,
+    ],
+)
+def test_what_has_no_text_of_a_tool_passes_through(result: Any) -> None:
+    assert content.examine(result) is None
+
+
+# --- strings and bytes ----------------------------------------------------------------------------
+
+
+def test_a_string_is_captured_as_it_is_and_becomes_the_notice() -> None:
+    found = examine("abc")
+
+    assert (found.body, found.content_type) == ("abc", "text/plain; charset=utf-8")
+    assert found.replaced(NOTICE) == str(NOTICE)
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_bytes_are_captured_as_they_are(kind: Any) -> None:
+    found = examine(kind(b"\x89PNG\r\n\x1a\n\xff"))
+
+    assert (found.body, found.content_type) == (b"\x89PNG\r\n\x1a\n\xff", "image/png")
+
+
+@pytest.mark.parametrize(
+    ("data", "content_type"),
+    [
+        ("é".encode(), "text/plain; charset=utf-8"),
+        (b"\xff\x00", "application/octet-stream"),
+        (b"RIFF....WEBP", "image/webp"),
+    ],
+)
+def test_bytes_are_text_where_they_are_utf8(data: bytes, content_type: str) -> None:
+    assert examine(data).content_type == content_type
+
+
+# --- containers -----------------------------------------------------------------------------------
+
+
+@given(JSON.filter(lambda value: isinstance(value, (dict, list))))
+def test_containers_are_captured_as_the_indented_json_of_the_standard_library(value: Any) -> None:
+    assert as_text(value) == (json.dumps(value, ensure_ascii=False, indent=2), True)
+
+
+def test_a_dict_becomes_a_dict() -> None:
+    found = examine({"rows": [1, "é", math.inf]})
+
+    assert found.body == '{\n  "rows": [\n    1,\n    "é",\n    Infinity\n  ]\n}'
+    assert found.content_type == "application/json"
+    assert found.replaced(NOTICE) == notice.as_dict(NOTICE)
+
+
+def test_values_that_json_lacks_are_shown_as_they_can() -> None:
+    value = {
+        "record": Record("a", {"y", "x"}),
+        "raw": b"\xff\xfe",
+        "text": b"ok",
+        "model": Block(type="t"),
+        "type": int,
+    }
+
+    assert json.loads(examine(value).body) == {
+        "record": {"name": "a", "tags": ["x", "y"]},
+        "raw": "<2 bytes of application/octet-stream>",
+        "text": "ok",
+        "model": {"type": "t", "text": None, "data": None},
+        "type": "<class 'int'>",
+    }
+
+
+def test_a_container_that_holds_itself_is_captured_as_its_repr() -> None:
+    value: dict[str, Any] = {}
+    value["me"] = value
+    found = examine(value)
+
+    assert (found.body, found.content_type) == ("{'me': {...}}", "text/plain; charset=utf-8")
+
+
+def test_keys_that_json_lacks_make_a_repr() -> None:
+    assert examine({(1, 2): 3}).body == "{(1, 2): 3}"
+
+
+@pytest.mark.parametrize("value", [Record("a", set()), Block(type="x"), (1, 2), {1}, ["a", "b"], []])
+def test_records_and_collections_are_structured(value: Any) -> None:
+    assert isinstance(examine(value), content.Structured)
+
+
+def test_search_hits_with_a_type_are_no_content_blocks() -> None:
+    assert isinstance(examine([{"type": "repo", "name": "x"}]), content.Structured)
+
+
+# --- content blocks -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["text", "input_text", "output_text"])
+def test_text_blocks_of_every_protocol_share_one_capture(kind: Any) -> None:
+    found = examine([{"type": kind, "text": "a\n"}, {"type": kind, "text": "b", "cache_control": 1}])
+
+    assert found.body == "a\nb"
+
+
+def test_the_first_text_becomes_the_notice_and_later_ones_placeholders() -> None:
+    blocks = [IMAGE, text_block("a" * 500), IMAGE, text_block("b" * 500)]
+
+    assert examine(blocks).replaced(NOTICE) == [
+        IMAGE,
+        text_block(str(NOTICE)),
+        IMAGE,
+        text_block(f"[overspill {ID}: 500 bytes of text, in the capture]"),
+    ]
+
+
+def test_blocks_of_other_types_are_the_same_objects() -> None:
+    image = Block(type="image", data="x")
+    kept = examine([image, Block(type="text", text="a")]).replaced(NOTICE)
+
+    assert kept[0] is image
+
+
+def test_a_text_shorter_than_its_placeholder_stays() -> None:
+    kept = examine([text_block("a" * 500), text_block("exit status 1")]).replaced(NOTICE)
+
+    assert kept == [text_block(str(NOTICE)), text_block("exit status 1")]
+
+
+def test_the_original_blocks_are_not_changed() -> None:
+    blocks = [text_block("a"), text_block("b")]
+    examine(blocks).replaced(NOTICE)
+
+    assert blocks == [text_block("a"), text_block("b")]
+
+
+def test_a_thousand_text_blocks_do_not_become_a_thousand_placeholders() -> None:
+    kept = examine([text_block("x" * 100)] * 1_000).replaced(NOTICE)
+
+    assert len(kept) == 17
+
+
+def test_other_fields_of_a_text_block_stay() -> None:
+    kept = examine([{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}]).replaced(NOTICE)
+
+    assert kept == [{"type": "text", "text": str(NOTICE), "cache_control": {"type": "ephemeral"}}]
+
+
+def test_bare_strings_among_blocks_are_text() -> None:
+    found = examine(["a", IMAGE])
+
+    assert found.body == "a"
+    assert found.replaced(NOTICE) == [str(NOTICE), IMAGE]
+
+
+def test_a_tuple_of_blocks_stays_a_tuple() -> None:
+    assert examine((text_block("a"),)).replaced(NOTICE) == (text_block(str(NOTICE)),)
+
+
+@pytest.mark.parametrize("make", [Plain, Block])
+def test_blocks_may_be_objects(make: Any) -> None:
+    (kept,) = examine([make(type="text", text="a")]).replaced(NOTICE)
+
+    assert (kept.type, kept.text) == ("text", str(NOTICE))
+
+
+def test_blocks_may_be_frozen_records() -> None:
+    struct = msgspec.defstruct("TextBlock", [("type", str), ("text", str)], frozen=True)
+
+    assert examine([struct("text", "a")]).replaced(NOTICE) == [struct("text", str(NOTICE))]
+
+
+# --- results that carry blocks --------------------------------------------------------------------
+
+
+def test_an_mcp_result_keeps_its_error_flag() -> None:
+    result = {"content": [text_block("boom")], "isError": True, "_meta": {"k": 1}}
+
+    assert examine(result).replaced(NOTICE) == {
+        "content": [text_block(str(NOTICE))],
+        "isError": True,
+        "_meta": {"k": 1},
+    }
+
+
+def test_structured_content_that_repeats_the_text_is_captured_once() -> None:
+    found = examine({"content": [text_block('{"a":[1,2]}')], "structuredContent": {"a": [1, 2]}})
+
+    assert found.body == '{"a":[1,2]}'
+    assert "structuredContent" not in found.replaced(NOTICE)
+
+
+def test_a_wrapped_result_that_repeats_the_text_is_captured_once() -> None:
+    assert examine({"content": [text_block("[1]")], "structuredContent": {"result": [1]}}).body == "[1]"
+
+
+def test_structured_content_of_its_own_is_captured_behind_the_text() -> None:
+    found = examine({"content": [text_block("two rows")], "structuredContent": {"a": 1}})
+
+    assert found.body == 'two rows\n{\n  "a": 1\n}'
+
+
+def test_structured_content_alone_becomes_a_dict() -> None:
+    found = examine({"content": [], "structuredContent": {"a": 1}, "isError": False})
+
+    assert found.replaced(NOTICE) == {
+        "content": [],
+        "structuredContent": notice.as_dict(NOTICE),
+        "isError": False,
+    }
+
+
+def test_a_result_object_stays_one_of_its_class() -> None:
+    result = Result(
+        content=[Block(type="text", text="a"), Block(type="image")], structuredContent={"b": 1}, isError=True
+    )
+    kept = examine(result).replaced(NOTICE)
+
+    assert kept == Result(content=[Block(type="text", text=str(NOTICE)), Block(type="image")], isError=True)
+    assert result.structuredContent == {"b": 1}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [{"role": "tool", "content": "out", "tool_call_id": "c"}, {"type": "tool_result", "content": "out"}],
+)
+def test_a_tool_message_around_text_keeps_its_other_fields(message: Any) -> None:
+    assert examine(message).replaced(NOTICE) == {**message, "content": str(NOTICE)}
+
+
+# --- notices are not spilled again ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        "x",
+        [text_block("x"), text_block("y" * 200)],
+        {"a": 1},
+        {"content": [text_block("x")]},
+        {"role": "tool", "content": "x"},
+    ],
+)
+def test_what_was_replaced_is_recognised(result: Any) -> None:
+    replaced = examine(result).replaced(NOTICE)
+
+    assert examine(replaced).is_guarded()
+    assert not examine(result).is_guarded()

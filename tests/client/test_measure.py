@@ -1,0 +1,99 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from overspill import measure
+from overspill.measure import Limits
+
+ANY_TEXT = st.text(st.characters(exclude_categories=()))
+
+
+@given(ANY_TEXT)
+def test_any_text_encodes_even_with_lone_surrogates(text: str) -> None:
+    assert len(measure.encode(text)) == measure.size(text)
+
+
+@given(st.binary())
+def test_bytes_that_python_smuggled_through_a_string_come_back_as_they_were(data: bytes) -> None:
+    assert measure.encode(data.decode("utf-8", "surrogateescape")) == data
+
+
+def test_a_surrogate_that_stands_for_no_byte_becomes_its_own_three() -> None:
+    assert measure.encode("a\ud83d") == b"a\xed\xa0\xbd"
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [("", 0), ("a", 1), ("a\n", 1), ("a\nb", 2), ("\n", 1), ("\n\n", 2), ("a\r\nb\r\n", 2), ("a\rb", 1)],
+)
+def test_a_last_line_without_newline_counts(text: str, lines: int) -> None:
+    assert (measure.lines(text), measure.lines_of_bytes(text.encode())) == (lines, lines)
+
+
+@given(st.lists(st.sampled_from(["", "x", "é", "\r"])).map("\n".join))
+def test_lines_are_those_of_wc_and_an_open_last_one(text: str) -> None:
+    expected = len(text.encode().split(b"\n")) - (text == "" or text.endswith("\n"))
+
+    assert measure.lines(text) == expected
+
+
+def test_newlines_of_a_text_longer_than_one_step_are_all_counted() -> None:
+    text = "ab\n" * 1_000_000
+
+    assert measure.newlines(text) == 1_000_000
+    assert measure.newlines(text, 3, len(text) - 3) == 999_998
+
+
+@given(ANY_TEXT, st.integers(0, 40), st.integers(0, 5), st.none() | st.integers(0, 20))
+def test_lazy_and_exact_measure_agree(
+    text: str, max_bytes: int, max_lines: int, max_chars: int | None
+) -> None:
+    limits = Limits(max_bytes, max_lines, max_chars)
+    exact = (
+        len(measure.encode(text)) > max_bytes
+        or measure.lines(text) > max_lines
+        or (max_chars is not None and len(text) > max_chars)
+    )
+
+    assert measure.exceeds(text, limits) == exact
+
+
+@given(ANY_TEXT, st.integers(0, 200), st.integers(0, 50))
+def test_what_surely_fits_never_exceeds(text: str, max_bytes: int, max_lines: int) -> None:
+    limits = Limits(max_bytes, max_lines)
+
+    assert len(text) > measure.surely_fits(limits) or not measure.exceeds(text, limits)
+
+
+@pytest.mark.parametrize(("size", "more"), [(50_000, False), (50_001, True)])
+def test_only_strictly_more_bytes_exceed(size: int, more: bool) -> None:
+    assert measure.exceeds("x" * size, Limits(50_000, 2_000)) is more
+    assert measure.exceeds_bytes(b"x" * size, Limits(50_000, 2_000)) is more
+
+
+@pytest.mark.parametrize(("lines", "more"), [(2_000, False), (2_001, True)])
+def test_only_strictly_more_lines_exceed(lines: int, more: bool) -> None:
+    assert measure.exceeds("x\n" * lines, Limits(50_000, 2_000)) is more
+    assert measure.exceeds_bytes(b"x\n" * lines, Limits(50_000, 2_000)) is more
+
+
+def test_characters_beyond_ascii_count_with_all_their_bytes() -> None:
+    assert not measure.exceeds("漢" * 100, Limits(300, 10))
+    assert measure.exceeds("漢" * 101, Limits(300, 10))
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 bytes"),
+        (1, "1 byte"),
+        (999, "999 bytes"),
+        (1_000, "1.0 KB"),
+        (50_100, "50.1 KB"),
+        (999_949, "999.9 KB"),
+        (999_950, "1.0 MB"),
+        (4_194_304, "4.2 MB"),
+        (12_345_678_901, "12.3 GB"),
+    ],
+)
+def test_sizes_read_as_people_write_them(size: int, text: str) -> None:
+    assert measure.readable(size) == text
