@@ -117,7 +117,7 @@ def json(value: object, status: int = 200) -> Step:
 def problem(code: Code, headers: dict[str, str] | None = None, **facts: object) -> Step:
     body = {
         "type": "x",
-        "title": code.title,
+        "title": code.heading,
         "status": code.status,
         "code": code,
         "detail": f"about {code}",

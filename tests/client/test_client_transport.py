@@ -54,7 +54,7 @@ async def test_every_code_raises_its_own_class(code: Code) -> None:
             await overspill.get(CAPTURE)
 
     assert type(raised.value).code_of_class is code
-    assert (raised.value.status, raised.value.title) == (code.status, code.title)
+    assert (raised.value.status, raised.value.title) == (code.status, code.heading)
 
 
 async def test_a_code_of_a_later_version_raises_the_base_class() -> None:
