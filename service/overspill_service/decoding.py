@@ -84,6 +84,8 @@ class _GzipMember:
         piece = self._stream.decompress(data, PIECE_SIZE)
         while piece:
             yield piece
+            if self._stream.eof:  # what is left over is in `unconsumed_tail` too, but is not this member's
+                return
             piece = self._stream.decompress(self._stream.unconsumed_tail, PIECE_SIZE)
 
     @property

@@ -7,6 +7,7 @@ import subprocess
 import tracemalloc
 import zlib
 from contextlib import suppress
+from unittest.mock import patch
 
 import pytest
 import zstandard
@@ -36,7 +37,7 @@ def decode(encoding: str | None, body: bytes, step: int = 64 * 1024) -> bytes:
         piece for start in range(0, len(body), step) for piece in decoder.feed(body[start : start + step])
     ]
     decoder.finish()
-    assert all(0 < len(piece) <= max(step, PIECE_SIZE) for piece in pieces)
+    assert all(0 < len(piece) <= max(step, decoding.PIECE_SIZE) for piece in pieces)
     return b"".join(pieces)
 
 
@@ -99,11 +100,16 @@ def test_what_the_zstd_program_writes_decodes(options: list[str]) -> None:
     assert decode("zstd", body) == content
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.binary(max_size=3000), min_size=1, max_size=5), st.integers(1, 5000))
-def test_any_row_of_members_decodes(parts: list[bytes], step: int) -> None:
-    assert decode("gzip", b"".join(map(gzip.compress, parts)), step) == b"".join(parts)
-    assert decode("zstd", b"".join(map(zstandard.compress, parts)), step) == b"".join(parts)
+@settings(deadline=None)
+@given(
+    st.lists(st.binary(max_size=50).map(lambda data: data * 9), min_size=1, max_size=5),
+    st.integers(1, 500),
+    st.integers(1, 500),
+)
+def test_any_row_of_members_decodes_in_pieces_of_any_size(parts: list[bytes], step: int, piece: int) -> None:
+    with patch.object(decoding, "PIECE_SIZE", piece):
+        assert decode("gzip", b"".join(map(gzip.compress, parts)), step) == b"".join(parts)
+        assert decode("zstd", b"".join(map(zstandard.compress, parts)), step) == b"".join(parts)
 
 
 # --- what is not -----------------------------------------------------------------------------------
