@@ -289,11 +289,15 @@ class Client:
         after: int | None = None,
         max_matches: int = 50,
         from_end: bool = False,
+        count: bool = False,
         cursor: str | None = None,
         ansi: bool = False,
         session: str | None = None,
     ) -> wire.Text:
-        """The lines that match an RE2 `pattern` (`fixed`: a plain string), with lines around them."""
+        """The lines that match an RE2 `pattern` (`fixed`: a plain string), with lines around them.
+
+        `count` only counts them, all of them.
+        """
         query = wire.GrepQuery(
             pattern=pattern,
             fixed=fixed,
@@ -304,6 +308,7 @@ class Client:
             after=after,
             max_matches=max_matches,
             from_end=from_end,
+            count=count,
             cursor=cursor,
             ansi=ansi,
             session=self._narrow(ref, session),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _BATCH: Final = 1024 * 1024
 """Bytes that are decoded before they are handed on; one frame more at most."""
 _WORTH_A_THREAD: Final = 64 * 1024
-_CONTENT_RANGE: Final = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})")
+_CONTENT_RANGE: Final = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19})")
 
 
 class Stream:

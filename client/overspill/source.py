@@ -182,7 +182,7 @@ async def _drain(source: object, spool: _Spool, threads: Threads) -> None:
         async for batch in _batches(source):
             await threads.run(spool.write, batch)
     else:
-        await threads.run(spool.write, _checked(_blocks(source)))
+        await threads.run_alone(spool.write, _checked(_blocks(source)))
 
 
 async def _batches(source: AsyncIterable[Any]) -> AsyncIterator[list[bytes]]:

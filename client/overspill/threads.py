@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from concurrent.futures import ThreadPoolExecutor
 
 T = TypeVar("T")
 WORKERS = 4
@@ -27,6 +28,23 @@ class Threads:
         """`work(*args)` in a thread. A cancelled caller leaves at once; the work itself runs to its end."""
         return await asyncio.get_running_loop().run_in_executor(self._executor(), work, *args)
 
+    async def run_alone(self, work: Callable[..., T], *args: object) -> T:
+        """As `run`, in a thread of its own, for work that may wait for long: on a pipe, on a tool.
+
+        The process can end without it.
+        """
+        result: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                result.set_result(work(*args))
+            except BaseException as error:  # noqa: BLE001  (it is raised where the result is awaited)
+                result.set_exception(error)
+
+        result.set_running_or_notify_cancel()
+        threading.Thread(target=run, name="overspill-reader", daemon=True).start()
+        return await asyncio.wrap_future(result)
+
     def close(self) -> None:
         """Let the threads end; what they are at is not waited for."""
         if self._pool is not None and self._pid == os.getpid():
@@ -35,7 +53,5 @@ class Threads:
 
     def _executor(self) -> ThreadPoolExecutor:
         if self._pool is None or self._pid != os.getpid():  # a forked child has none of its parent's threads
-            from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  (keeps `import overspill` quick)
-
             self._pool, self._pid = ThreadPoolExecutor(WORKERS, "overspill"), os.getpid()
         return self._pool

@@ -20,6 +20,7 @@ from tests.client.scripted import Step, answer, json, problem, reset, scripted, 
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 KEY = "osk_abcdefghijklmnop"
 CAPTURE = "cap_" + "a" * 20
@@ -299,6 +300,29 @@ async def test_a_closed_client_can_be_used_again() -> None:
             await overspill.get(CAPTURE)
         async with overspill:
             assert await overspill.get(CAPTURE) == ENTRY
+
+
+async def test_the_environments_proxy_is_used_but_not_its_netrc(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine captures.example login somebody password else\n")
+    async with scripted(json(ENTRY)) as proxy:
+        monkeypatch.setenv("NETRC", str(netrc))
+        monkeypatch.setenv("http_proxy", proxy.url)
+        monkeypatch.setenv("no_proxy", "internal.example")
+        async with client("http://captures.example") as overspill:
+            await overspill.get(CAPTURE)
+
+    assert proxy.received[0].target == f"http://captures.example/v1/captures/{CAPTURE}"
+    assert proxy.received[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+async def test_a_service_on_this_machine_needs_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    monkeypatch.delenv("no_proxy", raising=False)
+    async with scripted(json(ENTRY)) as service, client(service.url) as overspill:
+        assert await overspill.get(CAPTURE) == ENTRY
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import io
 import random
+import threading
 import tracemalloc
 from typing import TYPE_CHECKING, Any
 
@@ -262,6 +263,26 @@ async def test_a_label_that_no_header_can_name_is_refused(name: str) -> None:
 
 async def test_an_id_that_is_given_is_used() -> None:
     assert (await put(b"bytes", id=ENTRY.id)).target == f"/v1/captures/{ENTRY.id}"
+
+
+async def test_iterators_that_wait_do_not_hold_up_other_captures() -> None:
+    released = threading.Event()
+
+    def waiting() -> Iterator[bytes]:
+        released.wait()
+        yield b"late"
+
+    async with (
+        scripted(json(ENTRY)) as service,
+        Client(service.url) as overspill,
+        asyncio.TaskGroup() as group,
+    ):
+        for _ in range(20):
+            group.create_task(overspill.put(waiting()))
+        await overspill.put(LONG)
+        released.set()
+
+    assert len(service.received) == 21
 
 
 async def test_memory_stays_flat_for_a_long_iterator() -> None:
