@@ -1,7 +1,7 @@
-# ruff: noqa: N818  (an error is named for what happened, as in the service)
 """What the client raises. Each problem code of the service has a class of its own, named as there.
 
 OverspillError
+├── ContentChanged          a file was written to while it was being captured
 ├── Unreachable             no connection, or no answer in time
 ├── ProtocolError           an answer that makes no sense: wrong digest, wrong length, not this service
 └── ProblemError            the service refused or failed, and said so (RFC 9457)
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 class OverspillError(Exception):
     """Everything that this package raises on purpose, but for wrong arguments."""
+
+
+class ContentChanged(OverspillError):
+    """A file had another length when it was sent than when it was hashed. Nothing was stored."""
 
 
 class Unreachable(OverspillError):

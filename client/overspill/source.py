@@ -15,7 +15,7 @@ from tempfile import SpooledTemporaryFile
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, Protocol, Self, TypeAlias, cast
 
 from overspill import measure
-from overspill.errors import OverspillError
+from overspill.errors import ContentChanged
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -40,10 +40,6 @@ _BLOCK: Final = 1024 * 1024
 _IN_MEMORY: Final = 1024 * 1024
 """Content from files and iterators up to here is held in memory; nothing longer is."""
 _WORTH_A_THREAD: Final = 64 * 1024
-
-
-class ContentChanged(OverspillError):  # noqa: N818  (named for what happened)
-    """A file had another length when it was sent than when it was hashed. Nothing was stored."""
 
 
 class Content(Protocol):

@@ -15,7 +15,7 @@ import zstandard
 from overspill import errors, wire
 from overspill.client import Client
 from overspill.compression import SINGLE_FRAME, WORTHWHILE
-from overspill.source import ContentChanged, InFile
+from overspill.source import InFile
 
 from tests.client.scripted import Received, json, scripted
 from tests.client.test_client_transport import ENTRY
@@ -144,7 +144,7 @@ def test_a_file_that_changes_after_it_was_hashed_is_noticed(now: bytes) -> None:
     file.truncate()
     file.write(now)
 
-    with pytest.raises(ContentChanged):
+    with pytest.raises(errors.ContentChanged):
         list(content.pieces())
 
 
@@ -165,7 +165,7 @@ async def test_a_file_that_changes_while_it_is_sent_stores_nothing(tmp_path: Pat
 
     with (
         Growing(path) as file,
-        pytest.raises(errors.OverspillError, match="changed while it was being captured"),
+        pytest.raises(errors.ContentChanged, match="changed while it was being captured"),
     ):
         await put(file)
 
