@@ -1,0 +1,23 @@
+"""The command `overspill`, also where its extra is not installed: then it says what to install."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+
+_USAGE = 2
+
+
+def main() -> int:
+    """Run the command line; the exit code."""
+    if find_spec("typer") is None:
+        message = "overspill: the command line needs its extra; install it: pip install 'overspill[cli]'"
+        print(message, file=sys.stderr)
+        return _USAGE
+    from overspill.cli.app import main as run  # noqa: PLC0415  (there only with the extra)
+
+    return run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""Arguments that several commands share, and what their texts mean."""
+
+import re
+from typing import Annotated, Final
+
+import typer
+
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+_DURATION: Final = re.compile(r"(\d{1,12})\s*([smhdw]?)", re.ASCII)
+_LINES: Final = re.compile(r"(\d{0,15})(:?)(\d{0,15})", re.ASCII)
+
+
+def seconds(text: str) -> int:
+    """`90`, `90s`, `30m`, `2h`, `7d` or `1w` in seconds."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None or int(match[1]) == 0:
+        raise typer.BadParameter(f"{text!r} is no duration: say seconds, or 30m, 2h, 7d, 1w")
+    return int(match[1]) * _UNITS[match[2] or "s"]
+
+
+def line_range(text: str) -> tuple[int, int | None]:
+    """`A:B`, `A:`, `:B` or `A`: first and last line, from 1 and inclusive; None goes to the end."""
+    match = _LINES.fullmatch(text)
+    if match is None or text in ("", ":"):
+        raise typer.BadParameter(f"{text!r} is no range of lines: say 10:20, 10:, :20 or 10")
+    first = int(match[1] or 1)
+    last = int(match[3]) if match[3] else None if match[2] else first
+    if first < 1 or (last is not None and last < first):
+        raise typer.BadParameter(f"{text!r}: lines count from 1, and the last is not before the first")
+    return first, last
+
+
+def labels_of(pairs: list[str]) -> dict[str, str]:
+    """`NAME=VALUE` pairs as a dict."""
+    labels: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not (name and equals):
+            raise typer.BadParameter(f"{pair!r} is no label: say NAME=VALUE", param_hint="--label")
+        labels[name] = value
+    return labels
+
+
+Ref = Annotated[
+    str, typer.Argument(metavar="REF", help="A capture id, or call:TOOL_CALL_ID.", show_default=False)
+]
+Session = Annotated[
+    str | None,
+    typer.Option("--session", metavar="SESSION", help="Of this session (else OVERSPILL_SESSION)."),
+]
+Within = Annotated[
+    str | None,
+    typer.Option("--session", metavar="SESSION", help="Look for a call: reference in this session only."),
+]
+Ttl = Annotated[
+    int | None,
+    typer.Option(
+        "--ttl", metavar="DURATION", parser=seconds, help="How long it is kept: seconds, 30m, 2h, 7d."
+    ),
+]

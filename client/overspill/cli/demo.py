@@ -1,0 +1,4 @@
+from pathlib import Path
+
+
+def run(data: Path | None, *, keep: bool) -> None: ...

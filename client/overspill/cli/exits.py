@@ -1,0 +1,104 @@
+"""Exit codes, and how each failure is told: one line on standard error with what to do next."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+import typer
+
+from overspill import errors
+from overspill.cli import output
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Code(IntEnum):
+    """What the exit code says; the README documents them."""
+
+    OK = 0
+    NO = 1
+    """grep found nothing; rm was not confirmed; or a failure that nobody expected."""
+    USAGE = 2
+    """Wrong arguments, also those that the service finds wrong."""
+    ABSENT = 3
+    """Not found, expired or deleted."""
+    REFUSED = 4
+    """The key, a limit or a conflict forbids it."""
+    UNAVAILABLE = 5
+    """The service cannot be reached, or cannot work now; trying again later may help."""
+    FAILED = 6
+    """A file cannot be read or written, bytes are damaged, or the service failed."""
+    INTERRUPTED = 130
+    BROKEN_PIPE = 141
+    """Nobody reads standard output any more; as a shell reports SIGPIPE."""
+
+
+class Failure(Exception):
+    """Ends the command with a message and an exit code."""
+
+    def __init__(self, message: str, code: Code) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+_CODES: tuple[tuple[type[errors.OverspillError], Code], ...] = (
+    (errors.RangeNotSatisfiable, Code.USAGE),
+    (errors.BadRequest, Code.USAGE),
+    (errors.Absent, Code.ABSENT),
+    (errors.Denied, Code.REFUSED),
+    (errors.Refused, Code.REFUSED),
+    (errors.Unavailable, Code.UNAVAILABLE),
+    (errors.Unreachable, Code.UNAVAILABLE),
+)
+
+_NEXT: tuple[tuple[type[errors.OverspillError], str], ...] = (
+    (errors.Unreachable, "start one with `overspill-service serve`, or say where it is with OVERSPILL_URL"),
+    (errors.Unauthorized, "give a key with OVERSPILL_KEY"),
+)
+
+
+@contextmanager
+def reported() -> Iterator[None]:
+    """Within the block, a failure that can be expected becomes a line on standard error and an exit code."""
+    try:
+        try:
+            yield
+            output.flush()
+        except typer.Exit:
+            output.flush()
+            raise
+    except Failure as failure:
+        _stop(failure.code, str(failure))
+    except errors.OverspillError as error:
+        _stop(code_of(error), message_of(error))
+    except KeyboardInterrupt:
+        _stop(Code.INTERRUPTED, "interrupted")
+    except BrokenPipeError:
+        output.abandon()
+        raise typer.Exit(Code.BROKEN_PIPE) from None
+    except OSError as error:
+        output.abandon()
+        _stop(Code.FAILED, _told(error))
+
+
+def code_of(error: errors.OverspillError) -> Code:
+    return next((code for kind, code in _CODES if isinstance(error, kind)), Code.FAILED)
+
+
+def message_of(error: errors.OverspillError) -> str:
+    """The error and what to do next."""
+    hint = next((hint for kind, hint in _NEXT if isinstance(error, kind)), "")
+    return f"{error}; {hint}" if hint else str(error)
+
+
+def _told(error: OSError) -> str:
+    reason = error.strerror or str(error)
+    return f"{error.filename}: {reason}" if error.filename else reason
+
+
+def _stop(code: Code, message: str) -> None:
+    output.say(message)
+    raise typer.Exit(code) from None

@@ -1,0 +1,102 @@
+"""What every command has in common: the options, and how it is declared.
+
+No command module imports the client when it is loaded: `overspill --help` would wait for it.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
+
+import typer
+
+from overspill.cli import output
+from overspill.cli.visible import harmless_json
+
+if TYPE_CHECKING:
+    from overspill.sync import SyncClient
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """The options that every command takes, before the command's name or behind it."""
+
+    url: str | None = None
+    key: str | None = None
+    json: bool = False
+    raw: bool = False
+
+    def merged(self, given: Mapping[str, Any]) -> Self:
+        return replace(self, **{name: value for name, value in given.items() if value})
+
+    def client(self) -> "SyncClient":
+        """A client of the service that the options or the environment name. Raises `Failure`."""
+        from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (slow to import)
+        from overspill.sync import SyncClient  # noqa: PLC0415  (slow to import)
+
+        try:
+            return SyncClient(self.url, self.key)
+        except ValueError as error:
+            raise Failure(str(error), Code.USAGE) from error
+
+    def answer(self, value: object) -> None:
+        """`value` as the JSON of the wire. Raises `OSError`."""
+        import msgspec  # noqa: PLC0415  (slow to import)
+
+        text = msgspec.json.encode(value).decode()
+        output.line(text if self.raw else harmless_json(text))
+
+    def command(self, *words: str) -> str:
+        """A command line that asks the same service; the key is never shown."""
+        import shlex  # noqa: PLC0415  (slow to import)
+
+        url = [] if self.url is None else ["--url", self.url]
+        return shlex.join(["overspill", *words[:1], *url, *words[1:]])
+
+
+Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="The service (else OVERSPILL_URL).")]
+Key = Annotated[
+    str | None,
+    typer.Option(
+        "--key", metavar="KEY", help="The key (better: OVERSPILL_KEY, which no process list shows)."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the service's JSON.")]
+Raw = Annotated[bool, typer.Option("--raw", help="Let escapes and control characters through.")]
+
+_COMMON: Final = {"url": (Url, None), "key": (Key, None), "json": (Json, False), "raw": (Raw, False)}
+
+
+def command(
+    app: typer.Typer, name: str | None = None, **settings: Any
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Declare a command: a function of an `Invocation` and of its own parameters, as Typer reads them."""
+
+    def declare(function: Callable[..., None]) -> Callable[..., None]:
+        def run(typer_context: typer.Context, **given: Any) -> None:
+            from overspill.cli.exits import reported  # noqa: PLC0415  (slow to import)
+
+            common = {option: given.pop(option) for option in _COMMON}
+            with reported():
+                function((typer_context.obj or Invocation()).merged(common), **given)
+
+        _disguise(run, function)
+        app.command(name or function.__name__, **settings)(run)
+        return function
+
+    return declare
+
+
+def _disguise(run: Callable[..., None], function: Callable[..., None]) -> None:
+    """Give `run` the parameters and the help of `function`, and the common options."""
+    context = inspect.Parameter("typer_context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    common = [
+        inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for option, (annotation, default) in _COMMON.items()
+    ]
+    parameters = [context, *(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own), *common]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # read by inspect.signature
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__doc__ = function.__doc__
+    run.__name__ = function.__name__

@@ -1,0 +1,199 @@
+"""Commands that tell what is stored without its content: stat, ls, usage, summary."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from overspill.cli import output
+from overspill.cli.arguments import Ref, Within
+from overspill.cli.invocation import Invocation, command
+from overspill.cli.visible import visible, visible_line
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from overspill.wire import Entry, Listing, Summary
+
+_PAGE = 1000
+_COLUMNS = ("CAPTURE", "SIZE", "LINES", "STATE", "EXPIRES", "TOOL", "SESSION", "CALL ID")
+_WIDEST = 32
+
+
+def stat(at: Invocation, ref: Ref, *, session: Within = None) -> None:
+    """Tell what is known of a capture."""
+    with at.client() as client:
+        entry = client.get(ref, session=session)
+    if at.json:
+        at.answer(entry)
+    else:
+        _show(_facts(entry))
+
+
+def ls(
+    at: Invocation,
+    *,
+    session: Annotated[
+        str | None, typer.Option("--session", metavar="SESSION", help="Of this session.")
+    ] = None,
+    call_id: Annotated[str | None, typer.Option("--call-id", metavar="ID", help="Of this tool call.")] = None,
+    tool: Annotated[str | None, typer.Option("--tool", metavar="TOOL", help="Of this tool.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 20,
+    everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+) -> None:
+    """List captures, newest first."""
+    filters = {"session": session, "call_id": call_id, "tool": tool}
+    left: int | None = None
+    with at.client() as client:
+        for number, page in enumerate(_pages(client, filters, None if everything else limit)):
+            if at.json:
+                at.answer(page)
+            else:
+                _tabulate(page.captures, header=number == 0)
+            left = page.cursor and 1
+            if page.incomplete:
+                output.say("the catalog is being rebuilt: captures may be missing")
+    if left and not everything:
+        output.say("there are more: --limit shows more, --all all of them")
+
+
+def _pages(client: Any, filters: dict[str, str | None], limit: int | None) -> Iterator["Listing"]:
+    cursor: str | None = None
+    while True:
+        page = client.list(**filters, cursor=cursor, limit=min(_PAGE, _PAGE if limit is None else limit))
+        yield page
+        cursor = page.cursor
+        limit = None if limit is None else limit - len(page.captures)
+        if cursor is None or limit == 0:
+            return
+
+
+def usage(at: Invocation) -> None:
+    """Tell what the tenant has stored, and its limits."""
+    with at.client() as client:
+        used = client.usage()
+    if at.json:
+        at.answer(used)
+        return
+    _show(
+        {
+            "tenant": used.tenant,
+            "captures": _of(used.captures, used.max_captures),
+            "content": f"{used.size:,} bytes",
+            "stored": f"{_of(used.stored_size, used.max_stored_size)} bytes",
+            "oldest": _instant(used.oldest) if used.oldest else "-",
+            "largest capture": f"{used.max_capture_size:,} bytes",
+            "kept": f"{used.default_ttl:,} s, at most {used.max_ttl:,} s",
+        }
+    )
+
+
+def summary(at: Invocation, ref: Ref, *, session: Within = None) -> None:
+    """Tell what a capture looks like: totals, repeated lines, errors, the shape of its JSON."""
+    with at.client() as client:
+        found = client.summary(ref, session=session)
+    if at.json:
+        at.answer(found)
+    else:
+        _summarise(found, raw=at.raw)
+
+
+def _summarise(found: "Summary", *, raw: bool) -> None:
+    _show(
+        {
+            "lines": f"{found.total_lines:,} (longest {found.longest_line:,} bytes, empty {found.empty_lines:,})",
+            "bytes": f"{found.total_bytes:,}",
+            "type": f"{found.content_type} ({found.kind})",
+            "errors": _severity(found.errors),
+            "warnings": _severity(found.warnings),
+        }
+    )
+    shown = (lambda text: text) if raw else visible
+    sections = {
+        "first lines": found.first_lines,
+        "last lines": found.last_lines,
+        "repeated": [
+            f"{each.count:,} times from line {each.first_line:,}: {each.line}" for each in found.repeated
+        ],
+        "JSON": (found.json_shape or "").splitlines(),
+    }
+    for title, lines in sections.items():
+        if lines:
+            output.line(f"{title}:")
+            for each in lines:
+                output.line(f"  {shown(each)}")
+    if found.truncated:
+        output.say(f"only the first {found.scanned_bytes:,} bytes were looked at")
+
+
+def _severity(found: Any) -> str:
+    numbers = ", ".join(f"{number:,}" for number in found.line_numbers)
+    return f"{found.count:,}{f' (lines {numbers})' if numbers else ''}"
+
+
+def _facts(entry: "Entry") -> dict[str, str]:
+    facts = {
+        "capture": entry.id,
+        "state": entry.state,
+        "size": f"{entry.size:,} bytes, {entry.lines:,} lines",
+        "stored": f"{entry.stored_size:,} bytes",
+        "type": f"{entry.content_type} ({entry.kind})",
+        "sha256": entry.sha256,
+        "tool": entry.tool,
+        "session": entry.session,
+        "call id": entry.call_id,
+        "status": entry.status,
+        "created": _instant(entry.created),
+        "expires": _instant(entry.expires),
+    }
+    return {**facts, **{f"label {name}": value for name, value in sorted(entry.labels.items())}}
+
+
+def _show(facts: dict[str, str]) -> None:
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        if value:
+            output.line(f"{visible_line(name):<{width}}  {visible_line(value)}")
+
+
+def _tabulate(entries: list["Entry"], *, header: bool) -> None:
+    rows = [_COLUMNS] if header and output.is_terminal() else []
+    rows += [_row(entry) for entry in entries]
+    if not rows:
+        return
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
+    for row in rows:
+        cells = [
+            cell.rjust(width) if column in (1, 2) else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        output.line("  ".join(cells).rstrip())
+
+
+def _row(entry: "Entry") -> tuple[str, ...]:
+    texts = (
+        entry.id,
+        f"{entry.size:,}",
+        f"{entry.lines:,}",
+        entry.state,
+        _instant(entry.expires),
+        *(_short(text) or "-" for text in (entry.tool, entry.session, entry.call_id)),
+    )
+    return tuple(visible_line(text) for text in texts)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"
+
+
+def _instant(when: "datetime") -> str:
+    return f"{when:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _of(number: int, limit: int) -> str:
+    return f"{number:,} of {limit:,}" if limit else f"{number:,}"
+
+
+def add_to(app: typer.Typer) -> None:
+    for each in (stat, ls, usage, summary):
+        command(app)(each)

@@ -1,0 +1,65 @@
+"""Standard output and standard error. Output is UTF-8 whatever the locale, and a failure to write is an error.
+
+Python's own streams would turn a full disk or a closed pipe into a traceback at exit.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from overspill.cli.visible import visible, visible_line
+
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+
+def stream() -> BinaryIO:
+    """Standard output. Raises `OSError` where it is closed."""
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, "standard output is closed")
+    return sys.stdout.buffer
+
+
+def write(data: bytes) -> None:
+    """Bytes to standard output. Raises `OSError`."""
+    stream().write(data)
+
+
+def text(value: str, *, raw: bool = False) -> None:
+    """Captured text to standard output, harmless unless `raw`. Raises `OSError`."""
+    write((value if raw else visible(value)).encode("utf-8", "backslashreplace"))
+
+
+def line(value: str) -> None:
+    """One line of text that this program has made. Raises `OSError`."""
+    write(f"{value}\n".encode("utf-8", "backslashreplace"))
+
+
+def flush() -> None:
+    """Raises `OSError` where what was written cannot be delivered."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def say(message: str) -> None:
+    """One line on standard error; nobody listening there is no error."""
+    with suppress(OSError, ValueError):
+        print(f"overspill: {visible_line(message)}", file=sys.stderr, flush=True)
+
+
+def is_terminal() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+def abandon() -> None:
+    """Let what is still buffered for standard output go nowhere: its reader has gone, or it cannot be written."""
+    if sys.stdout is None:
+        return
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

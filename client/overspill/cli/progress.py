@@ -1,0 +1,72 @@
+"""A progress bar for long transfers, where standard error is a terminal."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import sys
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any, Final
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+LONG: Final = 8 * 1024 * 1024
+"""Bytes from which a transfer is worth a bar."""
+
+
+@contextmanager
+def watched(file: IO[bytes]) -> Iterator[IO[bytes]]:
+    """`file`, with a bar that follows how much of it has been read; it is read twice, to hash and to send."""
+    size = _remaining(file)
+    if size < LONG or not _is_terminal():
+        yield file
+        return
+    with typer.progressbar(length=2 * size, label="storing", file=sys.stderr) as bar:
+        yield _Watched(file, bar.update)
+
+
+def counted(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
+    """`pieces`, with a bar that follows how much of `size` bytes has come; no bar where it is short or 0."""
+    if size < LONG or not _is_terminal():
+        yield from pieces
+        return
+    with typer.progressbar(length=size, label="reading", file=sys.stderr) as bar:
+        for piece in pieces:
+            yield piece
+            bar.update(len(piece))
+
+
+class _Watched(io.BufferedIOBase):
+    def __init__(self, file: IO[bytes], update: Callable[[int], Any]) -> None:
+        self._file, self._update = file, update
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = self._file.read(-1 if size is None else size)
+        self._update(len(data))
+        return data
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def seekable(self) -> bool:
+        return self._file.seekable()
+
+    def readable(self) -> bool:
+        return True
+
+
+def _remaining(file: IO[bytes]) -> int:
+    """Bytes of a plain file; 0 for a pipe."""
+    status = os.fstat(file.fileno())
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0
+
+
+def _is_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()

@@ -1,0 +1,52 @@
+"""The command run."""
+
+from pathlib import PurePath
+from typing import Annotated
+
+import typer
+
+from overspill.cli import output
+from overspill.cli.arguments import Session, Ttl
+from overspill.cli.invocation import Invocation, command
+
+
+def run(  # noqa: PLR0913  (one option for each decision)
+    at: Invocation,
+    words: Annotated[
+        list[str], typer.Argument(metavar="COMMAND [ARGUMENT]...", help="What to run; put -- before it.")
+    ],
+    *,
+    tool: Annotated[str | None, typer.Option(help="The tool's name (else the command's).")] = None,
+    call_id: Annotated[str | None, typer.Option("--call-id", metavar="ID", help="The tool-call id.")] = None,
+    session: Session = None,
+    ttl: Ttl = None,
+    max_bytes: Annotated[
+        int | None, typer.Option("--max-bytes", min=0, help="Print no more than this (else by tool).")
+    ] = None,
+    max_lines: Annotated[int | None, typer.Option("--max-lines", min=0, help="Nor more lines.")] = None,
+) -> None:
+    """Run a command; print what it prints, or store that and print a notice where it is long.
+
+    Standard output and standard error are taken together, in their order, and the exit code is the
+    command's own: 127 where it is not found, 126 where it cannot be run, 128 + n where signal n ended it.
+    """
+    from overspill.cli import spilling  # noqa: PLC0415  (slow to import)
+    from overspill.cli.process import Unstartable  # noqa: PLC0415  (as the others)
+
+    name = tool or PurePath(words[0]).name
+    policy = spilling.policy_for(name, max_bytes=max_bytes, max_lines=max_lines, ttl=ttl)
+    call = spilling.minted_call_id() if call_id is None else call_id
+    origin = spilling.Origin(tool=name, call_id=call, session=session)
+    try:
+        code = spilling.run(at, words, origin, policy)
+    except Unstartable as error:
+        output.say(str(error))
+        code = error.code
+    raise typer.Exit(code)
+
+
+def add_to(app: typer.Typer) -> None:
+    command(
+        app,
+        context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    )(run)

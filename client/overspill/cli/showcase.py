@@ -1,0 +1,27 @@
+"""The command demo."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from overspill.cli.invocation import Invocation, command
+
+
+def demo(
+    at: Invocation,  # noqa: ARG001  (it brings a service of its own)
+    *,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the service running until Ctrl-C.")] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", metavar="DIR", help="Where the service keeps its data, also afterwards."),
+    ] = None,
+) -> None:
+    """Show it all on this machine: three real tools, their notices, and reading back by handle."""
+    from overspill.cli.demo import run  # noqa: PLC0415  (slow to import)
+
+    run(data, keep=keep)
+
+
+def add_to(app: typer.Typer) -> None:
+    command(app)(demo)

@@ -1,0 +1,153 @@
+"""Commands that change what is stored: put, rm, ttl."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from overspill.cli import output
+from overspill.cli.arguments import Ref, Session, Ttl, Within, labels_of, seconds
+from overspill.cli.invocation import Invocation, command
+
+
+def put(  # noqa: PLR0913  (one option for each thing that is kept with a capture)
+    at: Invocation,
+    file: Annotated[str, typer.Argument(metavar="[FILE]", help="What to store; - is standard input.")] = "-",
+    *,
+    tool: Annotated[str, typer.Option(help="The tool whose output this is.")] = "",
+    call_id: Annotated[str, typer.Option("--call-id", metavar="ID", help="The tool-call id.")] = "",
+    session: Session = None,
+    ttl: Ttl = None,
+    label: Annotated[
+        list[str] | None, typer.Option("--label", metavar="NAME=VALUE", help="May be repeated.")
+    ] = None,
+    content_type: Annotated[
+        str | None, typer.Option("--content-type", metavar="TYPE", help="The media type.")
+    ] = None,
+    status: Annotated[str, typer.Option(help="How the tool ended, in your words.")] = "",
+) -> None:
+    """Store a file or standard input; print its capture id."""
+    from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (slow to import)
+    from overspill.cli.progress import watched  # noqa: PLC0415  (slow to import)
+
+    labels = labels_of(label or [])
+    with at.client() as client, _opened(file) as source, watched(source) as content:
+        try:
+            entry = client.put(
+                content,
+                tool=tool,
+                call_id=call_id,
+                session=session,
+                ttl=ttl,
+                labels=labels,
+                content_type=content_type,
+                status=status,
+            )
+        except ValueError as error:
+            raise Failure(str(error), Code.USAGE) from error
+    if at.json:
+        at.answer(entry)
+    else:
+        output.line(entry.id)
+
+
+def _opened(file: str) -> Any:
+    """A binary file; standard input is left open."""
+    if file != "-":
+        return Path(file).open("rb")
+    if sys.stdin is None:
+        raise OSError("standard input is closed")
+    return open(sys.stdin.fileno(), "rb", closefd=False)
+
+
+def rm(
+    at: Invocation,
+    refs: Annotated[
+        list[str] | None, typer.Argument(metavar="[REF]...", help="Capture ids, or call:TOOL_CALL_ID.")
+    ] = None,
+    *,
+    session: Annotated[
+        str | None,
+        typer.Option(
+            "--session",
+            metavar="SESSION",
+            help="Without REF: everything of this session. With call: references: look in it only.",
+        ),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before a session is removed.")] = False,
+) -> None:
+    """Remove captures, or all of a session."""
+    if refs:
+        _remove(at, refs, session)
+    elif session is not None:
+        _remove_session(at, session, yes=yes)
+    else:
+        raise typer.BadParameter("say which captures, or --session SESSION", param_hint="REF")
+
+
+def _remove(at: Invocation, refs: list[str], session: str | None) -> None:
+    """Remove each; one that cannot be removed does not keep the others."""
+    from overspill.cli.exits import code_of, message_of  # noqa: PLC0415  (slow to import)
+    from overspill.errors import ProblemError  # noqa: PLC0415  (slow to import)
+
+    code = 0
+    with at.client() as client:
+        for ref in refs:
+            try:
+                removed = client.delete(ref, session=session)
+            except ProblemError as error:
+                output.say(message_of(error))
+                code = code or code_of(error)
+            else:
+                if at.json:
+                    at.answer(removed)
+    if code:
+        raise typer.Exit(code)
+
+
+def _remove_session(at: Invocation, session: str, *, yes: bool) -> None:
+    from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (slow to import)
+
+    if not yes and not _confirmed(session):
+        raise Failure("nothing was removed", Code.NO)
+    with at.client() as client:
+        removed = client.delete_session(session)
+    if at.json:
+        at.answer(removed)
+    else:
+        output.say(f"removed {removed.captures:,} captures, {removed.stored_size:,} stored bytes")
+
+
+def _confirmed(session: str) -> bool:
+    from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (slow to import)
+    from overspill.cli.visible import visible_line  # noqa: PLC0415  (as the others)
+
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise Failure("removing a whole session needs --yes where nobody can be asked", Code.USAGE)
+    question = f"Remove every capture of session {visible_line(session)!r}?"
+    return typer.confirm(question, err=True)
+
+
+def ttl(
+    at: Invocation,
+    ref: Ref,
+    duration: Annotated[
+        int, typer.Argument(metavar="DURATION", parser=seconds, help="From now: seconds, 30m, 2h, 7d.")
+    ],
+    *,
+    session: Within = None,
+) -> None:
+    """Let a capture live this long from now; print when it expires."""
+    with at.client() as client:
+        entry = client.set_ttl(ref, duration, session=session)
+    if at.json:
+        at.answer(entry)
+    else:
+        output.line(f"{entry.expires:%Y-%m-%dT%H:%M:%SZ}")
+
+
+def add_to(app: typer.Typer) -> None:
+    command(app)(put)
+    command(app)(rm)
+    command(app)(ttl)
