@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from overspill.notice import Notice
 
 TEXT_BLOCKS: Final = frozenset({"text", "input_text", "output_text"})
+RESOURCE: Final = "resource"
 OTHER_BLOCKS: Final = frozenset(
     {
         *(
@@ -160,16 +161,22 @@ def is_other_message(value: Any) -> bool:
 
 
 def text_of(block: Any) -> str | None:
-    """The text of a text block; None for a block of another type."""
+    """The text of a text block or of an embedded resource; None for a block of another type."""
     if isinstance(block, str):
         return block
-    text = _get(block, "text") if _word(block, "type") in TEXT_BLOCKS else None
+    kind = _word(block, "type")
+    holder = _get(block, "resource") if kind == RESOURCE else block if kind in TEXT_BLOCKS else None
+    text = None if holder is None else _get(holder, "text")
     return text if isinstance(text, str) else None
 
 
 def with_text(block: Any, text: str) -> Any:
-    """A text block like `block` with another text."""
-    return text if isinstance(block, str) else _changed(block, {"text": text})
+    """A block like `block` with another text."""
+    if isinstance(block, str):
+        return text
+    if _word(block, "type") == RESOURCE:
+        return _changed(block, {"resource": _changed(_get(block, "resource"), {"text": text})})
+    return _changed(block, {"text": text})
 
 
 def _shorter(text: str, notice: Notice) -> str:

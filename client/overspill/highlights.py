@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from overspill import measure
@@ -16,6 +17,7 @@ SCANNED: Final = 2 * 1024 * 1024
 """Characters searched at either end of the part left out: it bounds the time that a preview takes."""
 _LEAD: Final = 2
 _MOST: Final = 6
+_MOST_CANDIDATES: Final = 1_000
 _EXCERPT: Final = 80
 _SLICE: Final = 64 * 1024
 _LONGEST_WORD: Final = len("egmentation fault")
@@ -46,15 +48,30 @@ def highlights(text: str, start: int, stop: int, *, max_bytes: int, max_lines: i
 
     `max_bytes` and `max_lines` bound all of them together, the newline after each included.
     """
-    found = list(_error_lines(text, start, min(stop, start + SCANNED)))
-    found += _error_lines(text, max(start + SCANNED, stop - SCANNED), stop)
+    first = list(islice(_error_lines(text, start, min(stop, start + SCANNED)), _MOST))
+    searched = start + SCANNED if len(first) < _MOST else first[-1][1]
+    found = first + _last(text, max(searched, stop - SCANNED), stop)
     chosen = found if len(found) <= _MOST else found[:_LEAD] + found[_LEAD - _MOST :]
     return _within(_numbered(text, chosen), max_bytes, max_lines)
 
 
+def _last(text: str, start: int, stop: int) -> list[tuple[int, int, int]]:
+    """The last few of `_error_lines`, looked for from the end."""
+    found: list[tuple[int, int, int]] = []
+    while stop > start and len(found) < _MOST:
+        floor = max(start, stop - 2 * _SLICE)
+        begin = max(floor, text.rfind("\n", floor, max(floor, stop - _SLICE)) + 1)
+        found = [*_error_lines(text, begin, stop), *found]
+        stop = begin
+    return found[-_MOST:]
+
+
 def _error_lines(text: str, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
     """Begin, end and place of the match of each line; a long line is cut to what surrounds the match."""
-    while (place := _candidate(text, start, stop)) >= 0:
+    for _ in range(_MOST_CANDIDATES):
+        place = _candidate(text, start, stop)
+        if place < 0:
+            return
         floor = max(0, place - _EXCERPT)
         begin = text.rfind("\n", floor, place) + 1 or floor
         end = text.find("\n", place, place + 2 * _EXCERPT)

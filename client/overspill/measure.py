@@ -6,13 +6,27 @@ counts the same way.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MAX_BYTES_PER_CHARACTER: Final = 4
 BYTES_PER_TOKEN: Final = 4
 _READABLE: Final = 999.95
 _STEP: Final = 1024 * 1024
 _ENCODE_ERRORS: Final = ("strict", "surrogateescape", "surrogatepass")
+
+
+class Extent(NamedTuple):
+    """How large a text is: UTF-8 bytes, and lines."""
+
+    size: int
+    lines: int
+
+    @classmethod
+    def of(cls, text: str) -> Extent:
+        return cls(size(text), lines(text))
 
 
 class Limits(NamedTuple):
@@ -29,17 +43,26 @@ def encode(text: str) -> bytes:
     Bytes that Python smuggled through a `str` (`surrogateescape`, as in file names) come back as they
     were; any other lone surrogate becomes its own three bytes, which are not UTF-8 but lose nothing.
     """
+    return text.encode() if text.isascii() else b"".join(map(_encoded, _pieces(text)))
+
+
+def size(text: str) -> int:
+    """Bytes of `encode(text)`, without encoding where the text is ASCII."""
+    return len(text) if text.isascii() else sum(map(len, map(_encoded, _pieces(text))))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """`text` in steps that let other threads run between."""
+    return (text[at : at + _STEP] for at in range(0, len(text), _STEP))
+
+
+def _encoded(text: str) -> bytes:
     for errors in _ENCODE_ERRORS[:-1]:
         try:
             return text.encode("utf-8", errors)
         except UnicodeEncodeError:
             continue
     return text.encode("utf-8", _ENCODE_ERRORS[-1])
-
-
-def size(text: str) -> int:
-    """Bytes of `encode(text)`, without encoding where the text is ASCII."""
-    return len(text) if text.isascii() else len(encode(text))
 
 
 def newlines(text: str, start: int = 0, stop: int | None = None) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from overspill import measure
 from overspill.highlights import Highlight, highlights
+from overspill.measure import Extent
 from overspill.plain import clean, cut_after, cut_before
 
 if TYPE_CHECKING:
@@ -46,28 +47,28 @@ class Clip:
     omitted_bytes: int
 
 
-def preview(text: str, max_bytes: int, max_lines: int = 100) -> Preview:
-    """`text` whole where it fits into both budgets, else its head, highlights and tail."""
+def preview(text: str, max_bytes: int, max_lines: int = 100, extent: Extent | None = None) -> Preview:
+    """`text` whole where it fits into both budgets, else its head, highlights and tail.
+
+    `extent` is that of `text`, where the caller has measured it already.
+    """
     if _fits(text, max_bytes, max_lines):
         return Preview(clean(text), 0, 0)
-    plan = _plan(text, max_bytes, max_lines)
+    whole = Extent.of(text) if extent is None else extent
+    plan = _plan(whole, max_bytes, max_lines)
     if plan is None:
-        return Preview("", measure.lines(text), measure.size(text))
+        return Preview("", whole.lines, whole.size)
     stop, start = _ends(text, plan.room - plan.highlight_room, plan.rows - plan.highlight_rows)
     room, rows = plan.highlight_room - len((_BUT + _END).encode()), plan.highlight_rows - 1
     found = highlights(text, stop, start, max_bytes=room, max_lines=rows) if room > 0 and rows > 0 else []
     if not found:
         stop, start = _ends(text, plan.room, plan.rows)
-    return _assemble(text, stop, start, found)
+    return _assemble(text, whole.size, stop, start, found)
 
 
-def preview_bytes(data: bytes, media_type: str, max_bytes: int, max_lines: int = 100) -> str:
-    """A preview of bytes: as of text where they are UTF-8, else what they are."""
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        return f"({measure.counted(len(data), 'byte')} of {media_type}, not text)"
-    return preview(text, max_bytes, max_lines).text
+def describe(data: bytes, media_type: str) -> str:
+    """What stands for a preview where there is no text."""
+    return f"({measure.counted(len(data), 'byte')} of {media_type}, not text)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +81,8 @@ class _Plan:
     highlight_rows: int
 
 
-def _plan(text: str, max_bytes: int, max_lines: int) -> _Plan | None:
-    lines, size = measure.lines(text), measure.size(text)
-    gap = max(measure.size(_gap(lines, size, within_line=inside)) for inside in (True, False))
+def _plan(whole: Extent, max_bytes: int, max_lines: int) -> _Plan | None:
+    gap = max(measure.size(_gap(whole, within_line=inside)) for inside in (True, False))
     room, rows = max_bytes - gap - len("\n") - len("\n"), max_lines - 1
     if room <= 0 or rows < _MIN_ROWS:
         return None
@@ -106,23 +106,21 @@ def _ends(text: str, room: int, rows: int) -> tuple[int, int]:
     return stop, start
 
 
-def _assemble(text: str, stop: int, start: int, found: list[Highlight]) -> Preview:
-    middle = text[stop:start]
-    omitted_lines, omitted_bytes = measure.lines(middle), measure.size(middle)
-    gap = _gap(omitted_lines, omitted_bytes, within_line="\n" not in middle, highlighted=bool(found))
-    head = clean(text[:stop])
-    parts = [head, "\n" if head and not head.endswith("\n") else "", gap, "\n"]
+def _assemble(text: str, size: int, stop: int, start: int, found: list[Highlight]) -> Preview:
+    head, tail = text[:stop], text[start:]
+    newlines = measure.newlines(text, stop, start)
+    omitted = Extent(size - measure.size(head) - measure.size(tail), newlines + (text[start - 1] != "\n"))
+    parts = [clean(head), "\n" if head and not head.endswith("\n") else ""]
+    parts += [_gap(omitted, within_line=not newlines, highlighted=bool(found)), "\n"]
     parts += [f"{item.text}\n" for item in found]
-    parts += [_END if found else "", clean(text[start:])]
-    return Preview("".join(parts), omitted_lines, omitted_bytes)
+    parts += [_END if found else "", clean(tail)]
+    return Preview("".join(parts), omitted.lines, omitted.size)
 
 
-def _gap(lines: int, size: int, *, within_line: bool, highlighted: bool = False) -> str:
-    what = (
-        f"{size:,} bytes of this line" if within_line else f"{measure.counted(lines, 'line')}, {size:,} bytes"
-    )
-    but = _BUT if highlighted else ""
-    return f"… [{what} not shown{but}] …"
+def _gap(omitted: Extent, *, within_line: bool, highlighted: bool = False) -> str:
+    size = f"{omitted.size:,} bytes"
+    what = f"{size} of this line" if within_line else f"{measure.counted(omitted.lines, 'line')}, {size}"
+    return f"… [{what} not shown{_BUT if highlighted else ''}] …"
 
 
 def _cost(text: str) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from overspill import content, measure, notice, preview, wire
+from overspill.measure import Extent
 from overspill.notice import Facts
 
 if TYPE_CHECKING:
@@ -98,7 +99,15 @@ class Spill:
         )
 
     def _preview(self, max_bytes: int, max_lines: int) -> str:
+        text = self._text()
+        if text is None:
+            return preview.describe(self.data, self.content.content_type)
+        return preview.preview(text, max_bytes, max_lines, Extent(self.size, self.lines)).text
+
+    def _text(self) -> str | None:
+        """The content as text; None where it is none."""
         body = self.content.body
-        if isinstance(body, str):
-            return preview.preview(body, max_bytes, max_lines).text
-        return preview.preview_bytes(body, self.content.content_type, max_bytes, max_lines)
+        try:
+            return body if isinstance(body, str) else body.decode()
+        except UnicodeDecodeError:
+            return None

@@ -218,6 +218,18 @@ def test_other_fields_of_a_text_block_stay() -> None:
     assert kept == [{"type": "text", "text": str(NOTICE), "cache_control": {"type": "ephemeral"}}]
 
 
+def test_the_text_of_an_embedded_resource_counts_and_its_address_stays() -> None:
+    resource = {"type": "resource", "resource": {"uri": "file:///log", "mimeType": "text/plain", "text": "a"}}
+    found = examine([resource, {"type": "resource", "resource": {"uri": "file:///x", "blob": "aGk="}}])
+
+    assert found.body == "a"
+    assert found.replaced(NOTICE)[0]["resource"] == {
+        "uri": "file:///log",
+        "mimeType": "text/plain",
+        "text": str(NOTICE),
+    }
+
+
 def test_bare_strings_among_blocks_are_text() -> None:
     found = examine(["a", IMAGE])
 

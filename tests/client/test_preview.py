@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from overspill import measure
 from overspill.plain import clean
-from overspill.preview import clip, preview, preview_bytes
+from overspill.preview import clip, describe, preview
 
 ANY_TEXT = st.text(
     st.characters(exclude_categories=()) | st.sampled_from("\n\r\x1b[m👩\u200d\u0301"), max_size=200
@@ -132,6 +132,27 @@ def test_of_many_errors_the_first_and_the_last_are_shown() -> None:
     assert numbers == ["0", "1", "996", "997", "998", "999"]
 
 
+def test_an_error_far_from_both_ends_of_a_large_part_is_looked_for_within_bounds() -> None:
+    text = "fine\n" * 2_000_000 + "ERROR at last\n" + "fine\n" * 2_000
+
+    assert "\nline 2,000,001: ERROR at last\n" in preview(text, 2_048).text
+
+
+@given(
+    st.lists(
+        st.sampled_from(["fine\n", "an error here\n", "x" * 300 + " error " + "y" * 300 + "\n"]), max_size=60
+    )
+)
+def test_each_error_line_is_shown_once_and_with_its_own_number(lines: list[str]) -> None:
+    text = "start\n" * 200 + "".join(lines) + "end\n" * 200
+    shown = [
+        int(number) for number in re.findall(r"^line ([\d,]+):", preview(text, 2_048).text, re.MULTILINE)
+    ]
+
+    assert shown == sorted(set(shown))
+    assert all("error" in text.split("\n")[number - 1] for number in shown)
+
+
 def test_an_error_inside_one_huge_line_is_shown_with_what_surrounds_it() -> None:
     text = "a " * 100_000 + "code=ERROR_DISK_FULL " + "b " * 100_000
     shown = preview(text, 2_048).text
@@ -163,12 +184,8 @@ def test_an_emoji_family_at_the_cut_stays_whole() -> None:
         assert tail.replace(family, "") == ""
 
 
-def test_bytes_that_are_text_are_shown_as_text() -> None:
-    assert preview_bytes("é\n".encode(), "text/plain", 100) == "é\n"
-
-
 def test_bytes_that_are_no_text_are_described() -> None:
-    assert preview_bytes(b"\x89PNG\xff" * 300, "image/png", 100) == "(1,500 bytes of image/png, not text)"
+    assert describe(b"\x89PNG\xff" * 300, "image/png") == "(1,500 bytes of image/png, not text)"
 
 
 def test_a_text_of_fifty_megabytes_is_previewed_within_the_budget() -> None:
