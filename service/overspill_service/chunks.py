@@ -82,3 +82,8 @@ def newline_position(data: bytes, number: int) -> int:
     if number > len(positions):
         raise ValueError(f"the chunk has {len(positions)} newlines, not {number}")
     return int(positions[number - 1])
+
+
+def count_newlines(data: bytes, start: int, stop: int) -> int:
+    """How many newlines `data[start:stop]` has."""
+    return int(np.count_nonzero(np.frombuffer(data, np.uint8, stop - start, start) == _NEWLINE))

@@ -61,6 +61,7 @@ class Findings:
         self._room, self._lines_left = caps.size, caps.lines
         self._hits: list[_Hit] = []
         self._edge: list[str] = []
+        self._is_spent = False
         self.is_full = False
         self.replaced = False
 
@@ -74,7 +75,7 @@ class Findings:
 
     @property
     def is_settled(self) -> bool:
-        return self.is_full and not any(hit.lacking for hit in self._hits)
+        return self._is_spent or (self.is_full and not any(hit.lacking for hit in self._hits))
 
     @property
     def last_number(self) -> int:
@@ -86,13 +87,13 @@ class Findings:
         self._complete(region)
         position, number = region.start, region.number
         for line in lines:
+            if self.is_full:
+                break
             low, high = sorted((position, line.start))
             newlines = region.data.count(b"\n", low, high)
             number += newlines if position <= line.start else -newlines
             position = line.start
             self._add(region, line, number)
-            if self.is_full:
-                break
         self._remember(region)
 
     def _add(self, region: Region, line: Found, number: int) -> None:
@@ -148,7 +149,7 @@ class Findings:
         taken = []
         for text in texts:
             if not self._fits(text):
-                self.is_full = True
+                self.is_full = self._is_spent = True
                 break
             self._spend(text)
             taken.append(text)

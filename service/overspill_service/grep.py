@@ -137,7 +137,7 @@ class Search:
         chunk, end = prepared.chunk, prepared.chunk.start + len(prepared.chunk.data)
         begins_capture = chunk.start == 0
         if end == self._extent.size and not chunk.data.endswith(b"\n") and not self._open:
-            self._open = OpenLine(self._matcher, end, backwards=True)
+            self._open, self._number = OpenLine(self._matcher, end, backwards=True), self._extent.lines
         if self._open:
             self._extend(prepared.tail, chunk, is_whole=prepared.has_newline or begins_capture)
         self._take_region(prepared)

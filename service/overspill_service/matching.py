@@ -14,6 +14,8 @@ from itertools import islice
 from time import thread_time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from overspill_service.chunks import count_newlines
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
@@ -52,7 +54,9 @@ class Tally(NamedTuple):
     reached: int | None
 
 
-class OutOfTime(Exception):  # noqa: N818  (not an error: the search is to go on at `position`)
+class OutOfTime(Exception):
+    """Not an error: the search is to go on at `position`."""
+
     def __init__(self, position: int) -> None:
         super().__init__(position)
         self.position = position
@@ -90,10 +94,7 @@ class Matcher:
         count = 0
         for low, high in self._slices(data, start, stop):
             try:
-                if utf8 and not self.invert and high - low <= SLICE:
-                    count += _count(self._pattern, data, low, high)
-                else:
-                    count += sum(1 for _ in self._slice(data, low, high, utf8=utf8))
+                count += self._count(data, low, high, utf8=utf8)
             except OutOfTime as error:
                 return Tally(count, error.position)
             if self.expired():
@@ -105,9 +106,9 @@ class Matcher:
 
         Raises `OutOfTime` with the position to go on at.
         """
-        at = self._search(self._pattern, data, start, stop)
-        if at is None and not utf8 and not _is_utf8(data):
-            at = self._search(self._pattern.latin1, data, start, stop)
+        at = self._search(self._pattern.alone, data, start, stop)
+        if at is None and not utf8 and self._pattern.latin1 and not _is_utf8(data):
+            at = self._search(self._pattern.latin1.alone, data, start, stop)
         return at
 
     def _slice(self, data: bytes, start: int, stop: int, *, utf8: bool) -> Iterator[Found]:
@@ -115,12 +116,19 @@ class Matcher:
             found = self._long(data, start, stop, utf8=utf8)
         else:
             found = _matching(self._pattern, data, start, stop)
-            if not utf8:
+            if not utf8 and self._pattern.latin1:
                 hidden = _matching(self._pattern.latin1, data, start, stop)
                 found = _merged(
                     found, (line for line in hidden if not _is_utf8(data[line.start : line.stop]))
                 )
         return _others(data, start, stop, found) if self.invert else found
+
+    def _count(self, data: bytes, start: int, stop: int, *, utf8: bool) -> int:
+        """How many lines `_slice` would give."""
+        if not utf8 or stop - start > SLICE or data.find(b"\r", start, stop) >= 0:
+            return sum(1 for _ in self._slice(data, start, stop, utf8=utf8))
+        count = self._pattern.count(data, start, stop)
+        return count_newlines(data, start, stop) + 1 - count if self.invert else count
 
     def _long(self, data: bytes, start: int, stop: int, *, utf8: bool) -> Iterator[Found]:
         """The one line of `data[start:stop]`, if it matches."""
@@ -190,32 +198,11 @@ def _matching(pattern: Pattern, data: bytes, start: int, stop: int) -> Iterator[
         if high < 0:
             high = stop
         if end == high > low and data[high - 1] == _RETURN:
-            span = pattern.search(data[low : high - 1], 0, high - 1 - low)
+            span = pattern.alone.search(data[low : high - 1], 0, high - 1 - low)
             at = low + span[0] if span else -1
         if at >= 0:
             yield Found(low, high, at)
         start = high + 1
-
-
-def _count(pattern: Pattern, data: bytes, start: int, stop: int) -> int:
-    """How many lines of `data[start:stop]` match."""
-    count, search, find = 0, pattern.search, data.find
-    while start <= stop:
-        span = search(data, start, stop)
-        if span is None:
-            break
-        end = span[1]
-        high = find(b"\n", end, stop)
-        if high < 0:
-            high = stop
-        if end == high > start and data[high - 1] == _RETURN:
-            count += sum(
-                1 for _ in _matching(pattern, data, data.rfind(b"\n", start, end) + 1 or start, high)
-            )
-        else:
-            count += 1
-        start = high + 1
-    return count
 
 
 def _merged(*lists: Iterable[Found]) -> Iterator[Found]:

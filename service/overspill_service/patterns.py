@@ -21,7 +21,6 @@ MAX_PROGRAM: Final = 5_000
 _MEMORY: Final = 8 * 2**20
 """Bytes for RE2's programs and automata together: with fewer it falls back to a slow engine too soon."""
 _ANYWHERE: Final = re2.RE2.Anchor.UNANCHORED
-_NOWHERE: Final = -1
 
 Span = tuple[int, int]
 
@@ -29,13 +28,14 @@ Span = tuple[int, int]
 class Pattern:
     """A compiled pattern. Safe to use from several threads at once."""
 
-    def __init__(self, source: bytes, *, ignore_case: bool) -> None:
-        """`source` is in RE2's syntax. Raises `InvalidPattern`."""
-        self._source, self._ignore_case = source, ignore_case
-        bare = _compile(source, ignore_case=ignore_case)
-        if not bare.ok():
-            raise InvalidPattern(_explain(bare.error().decode(errors="replace")))
-        self._engine = self._whole_lines()
+    def __init__(self, source: bytes, alone: bytes, *, ignore_case: bool, latin1: bool = False) -> None:
+        """`source` is for buffers of lines, `alone` for one line. Raises `InvalidPattern`."""
+        self._source, self._alone, self._ignore_case, self._is_latin1 = source, alone, ignore_case, latin1
+        self._engine = _compile(b"(?m)" + source, ignore_case=ignore_case, latin1=latin1)
+        if not self._engine.ok():
+            raise InvalidPattern(_explain(self._engine.error().decode(errors="replace")))
+        if max(self._engine.ProgramSize(), self._engine.ReverseProgramSize()) > MAX_PROGRAM:
+            raise InvalidPattern(_explain("pattern too large"))
 
     @classmethod
     def compile(cls, pattern: str, *, fixed: bool = False, ignore_case: bool = False) -> Pattern:
@@ -44,22 +44,32 @@ class Pattern:
         Raises `InvalidPattern`, which names what is not supported and what to write instead.
         """
         source = _encode(pattern)
-        source = re2.RE2.QuoteMeta(source) if fixed else _translate(pattern).encode()
-        return cls(source, ignore_case=ignore_case)
-
-    def _whole_lines(self, *, latin1: bool = False) -> re2.RE2:
-        engine = _compile(b"(?m)" + self._source, ignore_case=self._ignore_case, latin1=latin1)
-        if not engine.ok() or max(engine.ProgramSize(), engine.ReverseProgramSize()) > MAX_PROGRAM:
-            raise InvalidPattern(_explain("pattern too large"))
-        return engine
+        if fixed:
+            quoted = re2.RE2.QuoteMeta(source)
+            return cls(quoted, quoted, ignore_case=ignore_case)
+        buffers = _translate(pattern).encode()
+        bare = _compile(source, ignore_case=ignore_case)
+        if not bare.ok():
+            raise InvalidPattern(_explain(bare.error().decode(errors="replace")))
+        return cls(buffers, source, ignore_case=ignore_case)
 
     @cached_property
-    def latin1(self) -> Pattern:
-        """The same pattern over bytes: each is one character. Finds what bytes that are not UTF-8 hide."""
-        twin = object.__new__(Pattern)
-        twin._source, twin._ignore_case = self._source, self._ignore_case
-        twin._engine = self._whole_lines(latin1=True)
-        return twin
+    def alone(self) -> Pattern:
+        """The same pattern for one line by itself, without its line end."""
+        if self._source == self._alone:
+            return self
+        return Pattern(self._alone, self._alone, ignore_case=self._ignore_case, latin1=self._is_latin1)
+
+    @cached_property
+    def latin1(self) -> Pattern | None:
+        """The same pattern over bytes, each one character: it finds what bytes that are not UTF-8 hide.
+
+        None where the pattern cannot be read that way, as one with code points above 255.
+        """
+        try:
+            return Pattern(self._source, self._alone, ignore_case=self._ignore_case, latin1=True)
+        except InvalidPattern:
+            return None
 
     def search(self, data: bytes, start: int, stop: int) -> Span | None:
         r"""Where the leftmost match between `start` and `stop` begins and ends.
@@ -67,7 +77,20 @@ class Pattern:
         The bytes around them count as context: `^`, `$` and `\b` hold only where they do in all of `data`.
         """
         span: Span = self._engine.Match(_ANYWHERE, data, start, stop)[0]
-        return None if span[0] == _NOWHERE else span
+        return span if span[0] >= 0 else None
+
+    def count(self, data: bytes, start: int, stop: int) -> int:
+        r"""How many of the whole lines of `data[start:stop]` match; a `\r` at their end counts as content."""
+        count, match, find = 0, self._engine.Match, data.find
+        while start <= stop:
+            end = match(_ANYWHERE, data, start, stop)[0][1]
+            if end < 0:
+                break
+            count += 1
+            start = find(b"\n", end, stop) + 1
+            if not start:
+                break
+        return count
 
 
 def _compile(source: bytes, *, ignore_case: bool, latin1: bool = False) -> re2.RE2:

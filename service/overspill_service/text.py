@@ -15,8 +15,8 @@ _LONGEST_CHARACTER: Final = 4
 # never takes the text behind it along: then only its introducer goes. None of them reaches over a line end.
 _ESCAPES: Final = re.compile(
     rb"""
-    (?: \x1b\[ | \xc2\x9b ) [0-?]{0,64}+ [\ -/]{0,8}+ [@-~]        # control sequences: colours, cursor
-  | \x1b [\]PX^_] [^\x00-\x06\x07\n\x1b]{0,4096}+ (?: \x07 | \x1b\\ )  # strings: titles, hyperlinks
+    \x1b\[ [0-?]{0,64}+ [\ -/]{0,8}+ [@-~]        # control sequences: colours, cursor
+  | \x1b [\]PX^_] [^\x00-\x07\n\x1b]{0,4096}+ (?: \x07 | \x1b\\ )  # strings: titles, hyperlinks
   | \x1b [\ -/]{1,4}+ [0-~]                                       # character sets
   | \x1b [0-OQ-WYZ\\`-~]                                          # two-character sequences
   | \x1b [\[\]PX^_]?                                              # the introducer of a broken one
@@ -46,9 +46,7 @@ def decode(data: bytes, *, ansi: bool = False) -> Decoded:
 
 def strip_escapes(data: bytes) -> bytes:
     """`data` without ANSI escape sequences; newlines and their number stay."""
-    if b"\x1b" not in data and b"\xc2\x9b" not in data:
-        return data
-    return _ESCAPES.sub(b"", data)
+    return _ESCAPES.sub(b"", data) if b"\x1b" in data else data
 
 
 def cut_before(data: bytes, limit: int) -> int:
