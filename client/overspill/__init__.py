@@ -11,29 +11,39 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from overspill.client import Client, call
     from overspill.errors import OverspillError, ProblemError, ProtocolError, Unreachable
+    from overspill.guard import Guard, Guarded, calling
+    from overspill.policy import Policy
     from overspill.sync import SyncClient
     from overspill.wire import ByteRange
 
 __all__ = [
     "ByteRange",
     "Client",
+    "Guard",
+    "Guarded",
     "OverspillError",
+    "Policy",
     "ProblemError",
     "ProtocolError",
     "SyncClient",
     "Unreachable",
     "call",
+    "calling",
 ]
 
 _MODULES = {
     "ByteRange": "wire",
     "Client": "client",
+    "Guard": "guard",
+    "Guarded": "guard",
     "OverspillError": "errors",
+    "Policy": "policy",
     "ProblemError": "errors",
     "ProtocolError": "errors",
     "SyncClient": "sync",
     "Unreachable": "errors",
     "call": "client",
+    "calling": "guard",
 }
 
 
