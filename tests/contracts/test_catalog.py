@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 from overspill import wire
-from overspill_service.catalog import KeyRecord, Query, Quota, Totals
-from overspill_service.catalog.urls import open_catalog
+from overspill_service.catalog import Query, Quota, Totals
 from overspill_service.errors import InvalidParameter, QuotaExceeded
 
 from tests.contracts.entries import (
@@ -24,21 +23,10 @@ from tests.contracts.entries import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
     from overspill_service.catalog import Catalog
 
 UNLIMITED = Quota()
 KEEP = 60.0
-
-
-@pytest.fixture(params=["memory:", "sqlite:", "redis_url", "redis_sentinel_url", "redis_cluster_url"])
-async def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Catalog]:
-    url: str = request.param
-    made = open_catalog(url if url.endswith(":") else request.getfixturevalue(url), data_dir=tmp_path)
-    yield made
-    await made.close()
 
 
 # --- entries --------------------------------------------------------------------------------------
@@ -349,75 +337,6 @@ async def test_expired_entries_come_longest_expired_first_and_no_more_than_asked
     assert await catalog.expired(TENANT, now=NOW + 95, limit=3) == entries[9:6:-1]
     assert await catalog.expired(TENANT, now=NOW + 92, limit=10) == entries[9:7:-1]
     assert await catalog.expired(TENANT, now=NOW + 90, limit=10) == []
-
-
-# --- coordination ---------------------------------------------------------------------------------
-
-
-async def test_a_lease_has_one_holder_who_may_renew_it(catalog: Catalog) -> None:
-    assert await catalog.lease("sweep", "one", KEEP)
-    assert not await catalog.lease("sweep", "two", KEEP)
-    assert await catalog.lease("sweep", "one", KEEP)
-    assert await catalog.lease("other", "two", KEEP)
-
-
-async def test_a_lease_given_back_is_free_but_only_its_holder_can_give_it(catalog: Catalog) -> None:
-    await catalog.lease("sweep", "one", KEEP)
-    await catalog.release("sweep", "two")
-    assert not await catalog.lease("sweep", "two", KEEP)
-
-    await catalog.release("sweep", "one")
-    assert await catalog.lease("sweep", "two", KEEP)
-
-
-async def test_a_lease_ends_by_itself(catalog: Catalog) -> None:
-    await catalog.lease("sweep", "one", 0.001)
-
-    await eventually(lambda: catalog.lease("sweep", "two", KEEP))
-
-
-async def test_of_many_that_ask_at_once_one_is_first(catalog: Catalog) -> None:
-    answers = await asyncio.gather(*(catalog.once("batch", KEEP) for _ in range(20)))
-
-    assert sum(answers) == 1
-    assert await catalog.once("another", KEEP)
-
-
-async def test_a_name_is_first_again_when_its_time_is_over(catalog: Catalog) -> None:
-    assert await catalog.once("batch", 0.001)
-
-    await eventually(lambda: catalog.once("batch", 0.001))
-
-
-async def test_a_new_catalog_is_not_complete_until_it_is_said(catalog: Catalog) -> None:
-    assert not await catalog.is_complete()
-
-    await catalog.mark_complete()
-    assert await catalog.is_complete()
-
-
-# --- keys -----------------------------------------------------------------------------------------
-
-
-async def test_a_key_is_found_by_its_hash_until_it_is_revoked(catalog: Catalog) -> None:
-    key = KeyRecord(
-        hash="aa", tenant=TENANT, scopes=[wire.Scope.READ, wire.Scope.WRITE], name="ci", expires=NOW
-    )
-    await catalog.add_key(key)
-
-    assert await catalog.find_key("aa") == key
-    assert await catalog.find_key("bb") is None
-    assert await catalog.revoke_key("aa")
-    assert not await catalog.revoke_key("aa")
-    assert await catalog.find_key("aa") is None
-
-
-async def test_keys_are_listed_oldest_first(catalog: Catalog) -> None:
-    records = [KeyRecord(hash=f"{9 - n}", tenant=TENANT, scopes=[], created=NOW + n) for n in range(3)]
-    for record in reversed(records):
-        await catalog.add_key(record)
-
-    assert await catalog.keys() == records
 
 
 # --- service --------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from tests.contracts.entries import NOW, TENANT, entry, listed, tombstone
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from multiprocessing.synchronize import Barrier
     from pathlib import Path
 
 PROCESSES = 3
@@ -62,8 +63,9 @@ async def test_what_was_committed_is_there_after_closing(path: Path) -> None:
     await after.close()
 
 
-def _store_as(process: int, path: Path) -> None:
+def _store_as(process: int, path: Path, together: Barrier) -> None:
     async def store() -> None:
+        together.wait(60)
         catalog = SqliteCatalog(path)
         ours = [entry(number, upload=f"process-{process}") for number in range(SHARED)]
         ours += [entry(1000 * (process + 1) + number) for number in range(SHARED)]
@@ -75,7 +77,8 @@ def _store_as(process: int, path: Path) -> None:
 
 async def test_several_processes_share_one_file_from_its_creation_on(path: Path) -> None:
     context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=_store_as, args=(number, path)) for number in range(PROCESSES)]
+    together = context.Barrier(PROCESSES)
+    processes = [context.Process(target=_store_as, args=(n, path, together)) for n in range(PROCESSES)]
     for process in processes:
         process.start()
     for process in processes:

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("url", "complaint"),
     [
-        ("", "no catalog is called ''"),
-        ("postgres://db", "no catalog is called 'postgres'"),
-        ("/var/lib/catalog", "no catalog is called '/var/lib/catalog'"),
+        ("", "no catalog of the kind ''"),
+        ("postgres://db", "no catalog of the kind 'postgres'"),
+        ("/var/lib/catalog", "sqlite:///file"),
+        ("redis://[::1", "this is no URL"),
+        ("sqlite:file", "three slashes"),
         ("sqlite://host/file", "three slashes"),
         ("sqlite:///file?mode=ro", "three slashes"),
         ("memory:x", "nothing after the colon"),
@@ -27,11 +29,13 @@ if TYPE_CHECKING:
         ("redis://a,b", "takes one address"),
         ("redis://host/x", "'x' is no database number"),
         ("redis://host/1/2", "'1/2' is no database number"),
-        ("redis://host?timeout=3", "option 'timeout' is not known"),
+        ("redis://host?timeout=3", "option 'timeout' is not known here"),
         ("redis://host?deadline=soon", "deadline=soon is no number"),
         ("redis://host?deadline=-1", "deadline=-1 is no number"),
         ("redis://host?deadline=nan", "deadline=nan is no number"),
-        ("redis://host?ssl_ca_certs=/ca.pem", "ssl_ca_certs needs rediss:// or tls=yes"),
+        ("redis://host?ssl_check_hostname=no", "ssl_check_hostname needs rediss:// or tls=yes"),
+        ("rediss://host?ssl_ca_certs=/none.pem", "ssl_ca_certs=/none.pem: there is no such file"),
+        ("redis://host?sentinel_password=x", "option 'sentinel_password' is not known here"),
         ("redis+sentinel://host/service?tls=maybe", "tls=maybe is neither yes nor no"),
         ("redis+sentinel://host:1", "service that the sentinels watch is missing"),
         ("redis+sentinel://host:1/service/x", "'x' is no database number"),
@@ -46,12 +50,15 @@ def test_a_wrong_url_is_refused_with_what_is_wrong(url: str, complaint: str, tmp
     assert complaint in str(caught.value)
 
 
-def test_a_password_is_never_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "url",
+    ["redis://user:s3cret@host/x", "user:s3cret@host:6379", "redis://user:s3cret@[host", "//:s3cret@host/1"],
+)
+def test_a_password_is_never_told(url: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError) as caught:
-        open_catalog("redis://user:s3cret@host/x", data_dir=tmp_path)
+        open_catalog(url, data_dir=tmp_path)
 
     assert "s3cret" not in str(caught.value)
-    assert "redis://host/x" in str(caught.value)
 
 
 @pytest.mark.parametrize("scheme", ["redis", "redis+cluster", "redis+sentinel"])

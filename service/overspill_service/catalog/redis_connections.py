@@ -40,10 +40,17 @@ def server(address: Address, *, db: int = 0, tls: bool = False, **login: Any) ->
 
 
 def sentinel(
-    addresses: Sequence[Address], service: str, *, db: int = 0, tls: bool = False, **login: Any
+    addresses: Sequence[Address],
+    service: str,
+    *,
+    db: int = 0,
+    tls: bool = False,
+    sentinel_password: str | None = None,
+    **login: Any,
 ) -> Connection:
     """The master that any of the sentinels names; after a failover, the new one."""
-    asking = _options(socket_timeout=CONNECT_WITHIN)
+    files = {name: value for name, value in login.items() if name.startswith("ssl_")}
+    asking = _options(socket_timeout=CONNECT_WITHIN, ssl=tls, password=sentinel_password, **files)
     sentinels = Sentinel(addresses, sentinel_kwargs=asking)  # type: ignore[no-untyped-call]
     options = _options(db=db, socket_timeout=None, max_connections=LANES, ssl=tls, **login)
     return _Single(sentinels.master_for(service, **options), sentinels)

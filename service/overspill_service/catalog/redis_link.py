@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from redis import exceptions as redis_errors
 
+from overspill_service.catalog import redis_failures
 from overspill_service.errors import CatalogUnavailable
 
 if TYPE_CHECKING:
@@ -23,35 +24,6 @@ DEADLINE: Final = 3.0
 """Seconds that one operation may take with all its retries, a failover included."""
 FIRST_PAUSE: Final = 0.01
 LONGEST_PAUSE: Final = 0.25
-
-_TEMPORARY: Final = (
-    redis_errors.ConnectionError,
-    redis_errors.TimeoutError,
-    redis_errors.ClusterError,
-    redis_errors.RedisClusterException,
-    redis_errors.TryAgainError,
-    redis_errors.MasterDownError,
-    redis_errors.ReadOnlyError,
-)
-_DENIED: Final = (
-    redis_errors.AuthenticationError,
-    redis_errors.AuthorizationError,
-    redis_errors.NoPermissionError,
-    redis_errors.AuthenticationWrongNumberOfArgsError,
-)
-_REASONS: Final = {
-    "READONLY": "Redis is read-only (a replica?)",
-    "OOM": "Redis is out of memory",
-    "MISCONF": "Redis cannot persist and refuses writes",
-    "NOREPLICAS": "Redis has too few replicas to take writes",
-    "CLUSTERDOWN": "the Redis cluster is down",
-    "MASTERDOWN": "the Redis replica has lost its master",
-    "LOADING": "Redis is loading its data",
-    "BUSY": "Redis is busy with a script",
-    "NOAUTH": "Redis refuses the credentials",
-    "NOPERM": "Redis refuses the credentials' permissions",
-}
-_TEMPORARY_REASONS: Final = ("READONLY", "CLUSTERDOWN", "MASTERDOWN", "LOADING", "BUSY", "NOREPLICAS")
 
 
 class Connection(Protocol):
@@ -104,10 +76,10 @@ class Link:
                     try:
                         return await attempt()
                     except (redis_errors.RedisError, redis_errors.RedisClusterException, OSError) as error:
-                        reason = _reason(error)
-                        if not _is_temporary(error):
+                        reason = redis_failures.reason(error)
+                        if not redis_failures.is_temporary(error):
                             raise CatalogUnavailable(reason) from error
-                    if reason == _REASONS["READONLY"]:
+                    if reason == redis_failures.READ_ONLY:
                         await self._connection.reconnect()
                     await asyncio.sleep(pause)
         except TimeoutError as error:
@@ -119,36 +91,3 @@ def _pauses() -> Iterator[float]:
     while True:
         yield pause * random.uniform(0.5, 1)  # noqa: S311  (jitter)
         pause = min(pause * 2, LONGEST_PAUSE)
-
-
-def _is_temporary(error: Exception) -> bool:
-    if isinstance(error, _DENIED):
-        return False
-    return isinstance(error, (*_TEMPORARY, OSError)) or _word(error) in _TEMPORARY_REASONS
-
-
-def _reason(error: Exception) -> str:
-    """What happened, in our words: a library's text may quote addresses, keys or values."""
-    if isinstance(error, _DENIED):
-        return "Redis refuses the credentials"
-    if word := _word(error):
-        return _REASONS[word]
-    if isinstance(error, redis_errors.TimeoutError):
-        return "Redis did not answer in time"
-    if isinstance(error, redis_errors.RedisClusterException | redis_errors.ClusterError):
-        return "the Redis cluster is not reachable"
-    if isinstance(error, redis_errors.ConnectionError | OSError):
-        return "Redis is not reachable"
-    return f"Redis refused a command ({type(error).__name__})"
-
-
-def _word(error: Exception) -> str | None:
-    """The error code in a server's answer; inside a script's error it stands somewhere in the text."""
-    if isinstance(error, redis_errors.ReadOnlyError):
-        return "READONLY"
-    if isinstance(error, redis_errors.OutOfMemoryError):
-        return "OOM"
-    if isinstance(error, redis_errors.BusyLoadingError):
-        return "LOADING"
-    words = str(error).replace("-", " ").split()
-    return next((word for word in words if word in _REASONS), None)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from overspill_service.catalog.sqlite_worker import reason
@@ -20,6 +22,7 @@ VERSION: Final = 1
 """Kept in `user_version`."""
 BUSY_WITHIN: Final = 10.0
 """Seconds to wait for another process's write."""
+BUSY_PAUSE: Final = 0.01
 PRIVATE: Final = 0o600
 
 TABLES: Final = """
@@ -64,7 +67,7 @@ def prepare(path: Path | None) -> sqlite3.Connection:
     try:
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE))
+            _make_private(path)
         connection = connect(path)
         try:
             _create(connection)
@@ -78,6 +81,12 @@ def prepare(path: Path | None) -> sqlite3.Connection:
     return connection
 
 
+def _make_private(path: Path) -> None:
+    """An empty file, where there is none. To open and close one that is in use would undo SQLite's locks."""
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE))
+
+
 def connect(path: Path | None) -> sqlite3.Connection:
     connection = sqlite3.connect(
         path or ":memory:", timeout=BUSY_WITHIN, isolation_level=None, check_same_thread=False
@@ -88,7 +97,7 @@ def connect(path: Path | None) -> sqlite3.Connection:
 
 
 def _create(connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA journal_mode = WAL")
+    _use_write_ahead_log(connection)
     connection.execute("BEGIN IMMEDIATE")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version == 0:
@@ -100,3 +109,17 @@ def _create(connection: sqlite3.Connection) -> None:
         raise CatalogUnavailable(
             f"the catalog file is of version {version}, from a newer Overspill; this one reads {VERSION}"
         )
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Switch over, which several processes may do to a new file at once; here SQLite itself does not wait."""
+    late = time.monotonic() + BUSY_WITHIN
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > late:
+                raise
+            time.sleep(BUSY_PAUSE)
+        else:
+            return

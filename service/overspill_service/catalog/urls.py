@@ -10,6 +10,7 @@
 
 The Redis ones take `?deadline=` (seconds for one operation). `?tls=yes` turns TLS on for sentinels and
 clusters; with it go `ssl_ca_certs=`, `ssl_certfile=`, `ssl_keyfile=` (files) and `ssl_check_hostname=no`.
+Sentinels that want a password of their own take `?sentinel_password=`.
 """
 
 from __future__ import annotations
@@ -43,22 +44,25 @@ def open_catalog(url: str, *, data_dir: Path) -> Catalog:
 
     Raises `ValueError` where the URL is wrong, `CatalogUnavailable` where the file cannot be used.
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise ValueError(f"this is no URL; write one of {FORMS}") from None  # the cause may quote a password
     if parts.scheme == "memory":
         if parts.netloc or parts.path or parts.query:
             raise _wrong(parts, "memory: has nothing after the colon")
         return SqliteCatalog(None)
     if parts.scheme == "sqlite":
-        return SqliteCatalog(_sqlite_path(parts, data_dir))
+        return SqliteCatalog(_path(parts, data_dir))
     if connect := _CONNECTIONS.get(parts.scheme):
         return RedisCatalog(Link(connect(parts), _deadline(parts)))
-    raise _wrong(parts, f"no catalog is called {parts.scheme or url!r}; there are {FORMS}")
+    raise ValueError(f"there is no catalog of the kind {parts.scheme!r}; write one of {FORMS}")
 
 
-def _sqlite_path(parts: SplitResult, data_dir: Path) -> Path:
-    if parts.netloc or parts.query:
-        raise _wrong(parts, "a SQLite catalog is written sqlite:///dir/file, with three slashes")
+def _path(parts: SplitResult, data_dir: Path) -> Path:
     path = unquote(parts.path)
+    if parts.netloc or parts.query or path[:1] not in ("", "/"):
+        raise _wrong(parts, "a file is written sqlite:///dir/file, with three slashes")
     return Path(path) if path.strip("/") else data_dir / "catalog.sqlite"
 
 
@@ -78,8 +82,9 @@ def _sentinel(parts: SplitResult) -> Connection:
             parts, "the service that the sentinels watch is missing: redis+sentinel://host:port/service"
         )
     addresses = _addresses(parts, SENTINEL_PORT)
-    database = _database(parts, rest)
-    return redis_connections.sentinel(addresses, service, db=database, **_login(parts), **_tls(parts))
+    password = _options(parts).get("sentinel_password")
+    options = {**_login(parts), **_tls(parts), **({"sentinel_password": password} if password else {})}
+    return redis_connections.sentinel(addresses, service, db=_database(parts, rest), **options)
 
 
 def _cluster(parts: SplitResult) -> Connection:
@@ -133,9 +138,10 @@ def _database(parts: SplitResult, names: list[str]) -> int:
 
 def _options(parts: SplitResult) -> dict[str, str]:
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    if unknown := sorted(set(options) - _OPTIONS):
+    known = _OPTIONS | ({"sentinel_password"} if parts.scheme == "redis+sentinel" else set())
+    if unknown := sorted(set(options) - known):
         raise _wrong(
-            parts, f"the option {unknown[0]!r} is not known; there are {', '.join(sorted(_OPTIONS))}"
+            parts, f"the option {unknown[0]!r} is not known here; there are {', '.join(sorted(known))}"
         )
     return options
 
@@ -154,10 +160,12 @@ def _deadline(parts: SplitResult) -> float:
 def _tls(parts: SplitResult) -> dict[str, Any]:
     """redis-py's options; without TLS none of them makes sense."""
     options = _options(parts)
-    tls = _yes_no(parts, "tls", options.get("tls", "yes" if parts.scheme == "rediss" else "no"))
+    tls = _yes_no(parts, "tls", options.get("tls", "no")) or parts.scheme == "rediss"
     given: dict[str, Any] = {name: value for name, value in options.items() if name in _TLS_FILES}
-    if name := "ssl_check_hostname" if "ssl_check_hostname" in options else "":
-        given[name] = _yes_no(parts, name, options[name])
+    if missing := next((name for name, value in given.items() if not Path(value).is_file()), None):
+        raise _wrong(parts, f"{missing}={given[missing]}: there is no such file")
+    if "ssl_check_hostname" in options:
+        given["ssl_check_hostname"] = _yes_no(parts, "ssl_check_hostname", options["ssl_check_hostname"])
     if given and not tls:
         raise _wrong(parts, f"{next(iter(given))} needs rediss:// or tls=yes")
     return {"tls": True, **given} if tls else {}

@@ -1,0 +1,69 @@
+"""What redis-py's errors mean: whether to try again, and what to say.
+
+A library's text may quote addresses, keys or values, so none of it is passed on.
+"""
+
+from __future__ import annotations
+
+import ssl
+from typing import Final
+
+from redis import exceptions as redis_errors
+
+READ_ONLY: Final = "Redis is read-only (a replica?)"
+
+_DENIED: Final = (
+    redis_errors.AuthenticationError,
+    redis_errors.AuthorizationError,
+    redis_errors.NoPermissionError,
+    redis_errors.AuthenticationWrongNumberOfArgsError,
+)
+_LOST: Final = (redis_errors.ConnectionError, redis_errors.TimeoutError, OSError)
+_CLUSTER: Final = (redis_errors.ClusterError, redis_errors.RedisClusterException, redis_errors.TryAgainError)
+
+_REASONS: Final = {
+    "READONLY": READ_ONLY,
+    "OOM": "Redis is out of memory",
+    "MISCONF": "Redis cannot persist and refuses writes",
+    "NOREPLICAS": "Redis has too few replicas to take writes",
+    "CLUSTERDOWN": "the Redis cluster is down",
+    "MASTERDOWN": "the Redis replica has lost its master",
+    "LOADING": "Redis is loading its data",
+    "BUSY": "Redis is busy with a script",
+    "NOAUTH": "Redis refuses the credentials",
+    "NOPERM": "Redis refuses the credentials",
+}
+_TEMPORARY: Final = ("READONLY", "CLUSTERDOWN", "MASTERDOWN", "LOADING", "BUSY", "NOREPLICAS")
+_KINDS: Final = (
+    (_DENIED, "Redis refuses the credentials"),
+    (redis_errors.TimeoutError, "Redis did not answer in time"),
+    (_CLUSTER, "the Redis cluster is not reachable"),
+    (_LOST, "Redis is not reachable"),
+)
+
+
+def is_temporary(error: Exception) -> bool:
+    """Whether the same command may succeed in a moment."""
+    if isinstance(error, _DENIED) or _is_untrusted(error):
+        return False
+    return isinstance(error, (*_LOST, *_CLUSTER)) or _code(error) in _TEMPORARY
+
+
+def reason(error: Exception) -> str:
+    """What happened, fit for a user's eyes."""
+    if code := _code(error):
+        return _REASONS[code]
+    if _is_untrusted(error):
+        return "the TLS certificate of Redis is not trusted"
+    text = next((text for kinds, text in _KINDS if isinstance(error, kinds)), None)
+    return text or f"Redis refused a command ({type(error).__name__})"
+
+
+def _is_untrusted(error: Exception) -> bool:
+    return isinstance(error.__cause__ or error.__context__, ssl.SSLCertVerificationError)
+
+
+def _code(error: Exception) -> str | None:
+    """The code in the server's answer; inside a script's error it stands somewhere in the text."""
+    words = [getattr(error, "status_code", None), *str(error).replace("-", " ").split()]
+    return next((word for word in words if word in _REASONS), None)
