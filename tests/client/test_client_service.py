@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import inspect
 import io
 import random
 import shutil
@@ -19,7 +18,7 @@ from overspill.sync import SyncClient
 from overspill.wire import ByteRange
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from tests.servers.overspill import ServiceProcess
@@ -58,9 +57,10 @@ async def overspill(request: pytest.FixtureRequest, service: ServiceProcess) -> 
     """A client whose session no other test uses."""
     client: Client | SyncClient = request.param(service.url, session=f"{request.node.name} {random.random()}")
     yield Both(client)
-    closing = client.aclose() if isinstance(client, Client) else client.close()
-    if inspect.isawaitable(closing):
-        await closing
+    if isinstance(client, Client):
+        await client.aclose()
+    else:
+        client.close()
 
 
 async def test_what_is_put_comes_back_whole(overspill: Both) -> None:
@@ -349,7 +349,7 @@ async def test_a_service_that_runs_is_healthy_and_ready(overspill: Both) -> None
 
 
 @pytest.fixture
-def limited(own_service: ServiceProcess) -> Iterator[ServiceProcess]:
+def limited(own_service: ServiceProcess) -> ServiceProcess:
     own_service.restart(max_capture_size=100_000)
     return own_service
 
