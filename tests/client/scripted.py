@@ -6,6 +6,7 @@ For what a sound service never does: resets, silence, lying lengths, damaged byt
 from __future__ import annotations
 
 import asyncio
+import ssl
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import Future
@@ -77,7 +78,9 @@ async def _body(reader: asyncio.StreamReader, headers: dict[str, str]) -> bytes:
 
 
 @asynccontextmanager
-async def scripted(*steps: Step, reads_bodies: bool = True) -> AsyncIterator[Scripted]:
+async def scripted(
+    *steps: Step, reads_bodies: bool = True, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Scripted]:
     """A server that takes `steps` in turn; the last one is repeated."""
     script = Scripted(list(steps), reads_bodies=reads_bodies)
     serving: set[asyncio.Task[None]] = set()
@@ -85,8 +88,8 @@ async def scripted(*steps: Step, reads_bodies: bool = True) -> AsyncIterator[Scr
     def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         serving.add(asyncio.ensure_future(script.serve(reader, writer)))
 
-    server = await asyncio.start_server(begin, "127.0.0.1", 0, limit=1 << 20)
-    script.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    server = await asyncio.start_server(begin, "127.0.0.1", 0, limit=1 << 20, ssl=tls)
+    script.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
         yield script
     finally:

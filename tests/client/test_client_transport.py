@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import copy
 import gc
+import os
 import pickle
 import socket
+import ssl
+import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
+import trustme
 from overspill import errors, wire
 from overspill.client import Client, call
 from overspill.wire import Code
@@ -323,6 +327,36 @@ async def test_a_service_on_this_machine_needs_no_proxy(monkeypatch: pytest.Monk
     monkeypatch.delenv("no_proxy", raising=False)
     async with scripted(json(ENTRY)) as service, client(service.url) as overspill:
         assert await overspill.get(CAPTURE) == ENTRY
+
+
+OVER_TLS = """
+import sys
+from overspill import SyncClient, Unreachable
+with SyncClient(sys.argv[1], retries=0) as overspill:
+    try:
+        print(overspill.get(sys.argv[2]).id)
+    except Unreachable as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_a_certificate_is_verified_with_the_authorities_of_the_environment(
+    tmp_path: Path, *, is_known: bool
+) -> None:
+    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    bundle = tmp_path / "ca.pem"
+    (authority if is_known else trustme.CA()).cert_pem.write_to_path(str(bundle))
+    async with scripted(json(ENTRY), tls=context) as service:
+        program = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", OVER_TLS, service.url, CAPTURE),
+            env={**os.environ, "SSL_CERT_FILE": str(bundle)},
+            stdout=asyncio.subprocess.PIPE,
+        )
+        output, _ = await program.communicate()
+
+    assert (CAPTURE if is_known else "CERTIFICATE_VERIFY_FAILED").encode() in output
 
 
 @pytest.mark.parametrize(
