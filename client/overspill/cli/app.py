@@ -12,9 +12,10 @@ HELP = """Store oversized tool outputs, and read exactly the lines that are need
 Data goes to standard output, everything else to standard error. REF is a capture id (cap_...) or
 call:TOOL_CALL_ID.
 
-Exit codes: 0 done; 1 no (grep found nothing, rm was not confirmed); 2 wrong arguments; 3 not found,
-expired or deleted; 4 refused (key, limit, conflict); 5 the service is unreachable or unavailable; 6 failed
-(a file, damaged bytes, the service itself); 130 interrupted; 141 nobody reads standard output. `run` exits as its command did.
+Exit codes: 0 done; 1 no (grep found nothing, rm was not confirmed); 2 wrong arguments; 3 not found, expired
+or deleted; 4 refused (key, limit, conflict); 5 the service is unreachable or unavailable; 6 failed (a file,
+damaged bytes, the service itself); 130 interrupted; 141 nobody reads standard output. `run` exits as its
+command did.
 """
 
 app = typer.Typer(
@@ -43,7 +44,7 @@ Version = Annotated[
 def common(
     context: typer.Context,
     *,
-    version: Version = False,
+    version: Version = False,  # noqa: ARG001  (its callback does it all)
     url: Url = None,
     key: Key = None,
     json: Json = False,

@@ -43,17 +43,17 @@ def ls(
 ) -> None:
     """List captures, newest first."""
     filters = {"session": session, "call_id": call_id, "tool": tool}
-    left: int | None = None
+    is_more = False
     with at.client() as client:
         for number, page in enumerate(_pages(client, filters, None if everything else limit)):
             if at.json:
                 at.answer(page)
             else:
                 _tabulate(page.captures, header=number == 0)
-            left = page.cursor and 1
+            is_more = page.cursor is not None
             if page.incomplete:
                 output.say("the catalog is being rebuilt: captures may be missing")
-    if left and not everything:
+    if is_more and not everything and not at.json:
         output.say("there are more: --limit shows more, --all all of them")
 
 
@@ -101,8 +101,8 @@ def summary(at: Invocation, ref: Ref, *, session: Within = None) -> None:
 def _summarise(found: "Summary", *, raw: bool) -> None:
     _show(
         {
-            "lines": f"{found.total_lines:,} (longest {found.longest_line:,} bytes, empty {found.empty_lines:,})",
-            "bytes": f"{found.total_bytes:,}",
+            "size": f"{found.total_bytes:,} bytes, {found.total_lines:,} lines, {found.empty_lines:,} empty",
+            "longest line": f"{found.longest_line:,} bytes",
             "type": f"{found.content_type} ({found.kind})",
             "errors": _severity(found.errors),
             "warnings": _severity(found.warnings),
@@ -157,7 +157,7 @@ def _show(facts: dict[str, str]) -> None:
 
 
 def _tabulate(entries: list["Entry"], *, header: bool) -> None:
-    rows = [_COLUMNS] if header and output.is_terminal() else []
+    rows: list[tuple[str, ...]] = [_COLUMNS] if header and output.is_terminal() else []
     rows += [_row(entry) for entry in entries]
     if not rows:
         return

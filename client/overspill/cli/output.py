@@ -1,4 +1,4 @@
-"""Standard output and standard error. Output is UTF-8 whatever the locale, and a failure to write is an error.
+"""Standard output and standard error: UTF-8 whatever the locale, and a failure to write is an error.
 
 Python's own streams would turn a full disk or a closed pipe into a traceback at exit.
 """
@@ -48,7 +48,9 @@ def flush() -> None:
 def say(message: str) -> None:
     """One line on standard error; nobody listening there is no error."""
     with suppress(OSError, ValueError):
-        print(f"overspill: {visible_line(message)}", file=sys.stderr, flush=True)
+        if sys.stderr is not None:
+            sys.stderr.write(f"overspill: {visible_line(message)}\n")
+            sys.stderr.flush()
 
 
 def is_terminal() -> bool:
@@ -56,7 +58,7 @@ def is_terminal() -> bool:
 
 
 def abandon() -> None:
-    """Let what is still buffered for standard output go nowhere: its reader has gone, or it cannot be written."""
+    """Let what is still buffered go nowhere: nobody reads it any more, or it cannot be written."""
     if sys.stdout is None:
         return
     with suppress(OSError, ValueError):

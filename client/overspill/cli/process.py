@@ -33,7 +33,7 @@ def run_into(file: IO[bytes], command: Sequence[str]) -> int:
     Signals to this process go on to the command, which decides what becomes of them. Raises `Unstartable`.
     """
     try:
-        child = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
+        child = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)  # noqa: S603  (as asked)
     except OSError as error:
         raise Unstartable(command[0], error) from error
     with _passing_signals_to(child):

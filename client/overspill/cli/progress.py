@@ -19,14 +19,14 @@ LONG: Final = 8 * 1024 * 1024
 
 
 @contextmanager
-def watched(file: IO[bytes]) -> Iterator[IO[bytes]]:
+def watched(file: IO[bytes]) -> Iterator[IO[bytes] | Watched]:
     """`file`, with a bar that follows how much of it has been read; it is read twice, to hash and to send."""
     size = _remaining(file)
     if size < LONG or not _is_terminal():
         yield file
         return
     with typer.progressbar(length=2 * size, label="storing", file=sys.stderr) as bar:
-        yield _Watched(file, bar.update)
+        yield Watched(file, bar.update)
 
 
 def counted(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
@@ -40,7 +40,7 @@ def counted(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
             bar.update(len(piece))
 
 
-class _Watched(io.BufferedIOBase):
+class Watched(io.BufferedIOBase):
     def __init__(self, file: IO[bytes], update: Callable[[int], Any]) -> None:
         self._file, self._update = file, update
 

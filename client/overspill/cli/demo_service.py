@@ -1,0 +1,110 @@
+"""A service of the demo's own: a child process on a free port, gone when the demo is."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import urllib.request
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+from overspill.cli.exits import Code, Failure
+from overspill.wire import Path as Route
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from types import FrameType
+
+_START_SECONDS: Final = 30.0
+_STOP_SECONDS: Final = 15.0
+_ANNOUNCEMENT: Final = "overspill-service listens on "
+_OPERATIONS: Final = "overspill_backend_operations_total{"
+
+
+class DemoService:
+    """A running service: its URL, and what it has asked of its object store."""
+
+    def __init__(self, url: str, process: subprocess.Popen[str]) -> None:
+        self.url = url
+        self._process = process
+
+    def store_requests(self) -> int:
+        """How many requests for objects its object store has had so far, by the service's own metrics."""
+        directly = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with directly.open(self.url + Route.METRICS, timeout=10) as answer:
+            lines = answer.read().decode().splitlines()
+        counted = (line for line in lines if line.startswith(_OPERATIONS) and 'backend="store"' in line)
+        return sum(int(float(line.rpartition(" ")[2])) for line in counted if 'operation="ping"' not in line)
+
+    def wait(self) -> None:
+        """Until it ends."""
+        self._process.wait()
+
+
+@contextmanager
+def running(data: Path) -> Iterator[DemoService]:
+    """A service with its data in `data`, until the block ends. Raises `Failure` where it cannot start."""
+    if find_spec("overspill_service") is None:
+        raise Failure(
+            "the demo starts a service of its own, which is not installed: pip install overspill-service",
+            Code.USAGE,
+        )
+    with _ending_on_signals(), (data / "service.log").open("wb") as log:
+        process = subprocess.Popen(  # noqa: S603  (our own service)
+            [
+                *(sys.executable, "-m", "overspill_service", "serve"),
+                *("--listen", "127.0.0.1:0", "--data", str(data), "--log-level", "warning"),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env={name: value for name, value in os.environ.items() if not name.startswith("OVERSPILL_")},
+        )
+        try:
+            yield DemoService(_announced(process, data), process)
+        finally:
+            _stop(process)
+
+
+def _announced(process: subprocess.Popen[str], data: Path) -> str:
+    assert process.stdout is not None
+    alarm = threading.Timer(_START_SECONDS, process.kill)
+    alarm.start()
+    line = process.stdout.readline()
+    alarm.cancel()
+    if not line.startswith(_ANNOUNCEMENT):
+        log = (data / "service.log").read_text(encoding="utf-8", errors="replace").strip()
+        raise Failure(f"the service did not start: {log[-500:] or 'it said nothing'}", Code.FAILED)
+    return line.removeprefix(_ANNOUNCEMENT).strip()
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    process.terminate()
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+@contextmanager
+def _ending_on_signals() -> Iterator[None]:
+    """Within the block, a request to terminate unwinds the stack, so that the service is stopped too."""
+
+    def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  (as handlers are called)
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,122 @@
+"""Three tools as an agent has them: real work on this machine, more output than a conversation has room for."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import sys
+import sysconfig
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SKIPPED: Final = (
+    *("node_modules", ".git", "__pycache__", ".venv", "venv", ".tox", ".mypy_cache", ".pytest_cache"),
+    *("dist", "build", ".next", ".nuxt", "site-packages", "dist-packages"),
+)
+TESTS: Final = '''\
+import unittest
+
+
+def total(number):
+    """The sum of an invoice in cents: three items and the tax on them."""
+    items = [number * 3, number * 5, 250]
+    tax = 0 if number == 777 else sum(items) // 5
+    return sum(items) + tax
+
+
+class Invoices(unittest.TestCase):
+    """One test an invoice."""
+
+
+def _make(number):
+    def test(self):
+        self.assertEqual(total(number), (number * 8 + 250) * 6 // 5, f"invoice {number} is wrong")
+
+    return test
+
+
+for number in range(1, 1501):
+    setattr(Invoices, f"test_invoice_{number:04}", _make(number))
+'''
+
+
+async def grep_search(pattern: str) -> str:
+    """Lines of Python's standard library that contain `pattern`."""
+    folder = sysconfig.get_path("stdlib")
+    grep = shutil.which("grep")
+    if grep is None:
+        return await asyncio.to_thread(lambda: "".join(_search(Path(folder), pattern)))
+    skipped = [f"--exclude-dir={name}" for name in SKIPPED]
+    return await _output(grep, "-rnF", "--include=*.py", *skipped, "--", pattern, folder)
+
+
+async def describe_python() -> dict[str, Any]:
+    """How this Python was built, and what is installed in it."""
+    return await asyncio.to_thread(
+        lambda: {
+            "version": sys.version,
+            "distributions": [_described(each) for each in _distributions()],
+            "configuration": sysconfig.get_config_vars(),
+        }
+    )
+
+
+async def run_command(folder: Path) -> str:
+    """A verbose run of 1,500 generated tests, one of which fails in the middle."""
+    (folder / "test_invoices.py").write_text(TESTS, encoding="utf-8")
+    if find_spec("pytest") is None:
+        return await _output(sys.executable, "-m", "unittest", "-v", "test_invoices", folder=folder)
+    options = ("-v", "--color=no", "--rootdir=.", "-p", "no:cacheprovider")
+    return await _output(sys.executable, "-m", "pytest", *options, "test_invoices.py", folder=folder)
+
+
+async def _output(*command: str, folder: Path | None = None) -> str:
+    """Both outputs of a command; it ends with the call."""
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        cwd=folder,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env=_environment(),
+    )
+    try:
+        output, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return output.decode(errors="replace")
+
+
+def _environment() -> dict[str, str]:
+    """The environment without what would change a test run."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return kept | {"LC_ALL": "C", "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+
+
+def _search(folder: Path, pattern: str) -> Iterator[str]:
+    """What `grep -rnF` prints, where there is no grep."""
+    wanted = re.compile(re.escape(pattern))
+    for path, names, files in os.walk(folder):
+        names[:] = sorted(set(names).difference(SKIPPED))
+        for file in (Path(path, name) for name in sorted(files) if name.endswith(".py")):
+            for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").split("\n"), 1):
+                if wanted.search(line):
+                    yield f"{file}:{number}:{line}\n"
+
+
+def _distributions() -> list[metadata.Distribution]:
+    return sorted(metadata.distributions(), key=lambda each: each.name.lower())
+
+
+def _described(distribution: metadata.Distribution) -> dict[str, Any]:
+    files = [str(file) for file in distribution.files or []]
+    return {"metadata": distribution.metadata.json, "files": files}
