@@ -92,11 +92,12 @@ class Stream:
         try:
             data = await transport.read(self._response)
         except Unreachable as error:
-            self._interrupted(transport, error)
+            self._ended(transport, progress, error)
         else:
             self._decoding = self._decode(data)
             if not data:
-                self._ended(transport, progress)
+                early = Unreachable(f"{transport.address.url} ended its answer too early")
+                self._ended(transport, progress, early)
 
     async def _opened(self) -> tuple[Transport, _Progress]:
         if self._transport is None:
@@ -127,20 +128,16 @@ class Stream:
         elif (part.start, part.stop, sha256) != (*self._progress.expects, self._progress.sha256):
             raise ProtocolError(f"a resumed transfer went on with another content: {part}")
 
-    def _ended(self, transport: Transport, progress: _Progress) -> None:
+    def _ended(self, transport: Transport, progress: _Progress, error: Unreachable) -> None:
+        """Verify what is complete; let the next step ask for the rest. Raises `error` after enough tries."""
+        self._drop()
         if progress.is_complete:
             progress.verify()
             self._is_done = True
-            self._drop()
-        else:
-            self._interrupted(transport, Unreachable(f"{transport.address.url} ended its answer too early"))
-
-    def _interrupted(self, transport: Transport, error: Unreachable) -> None:
-        """Let go of the broken answer; the next step asks for the rest. Raises `error` after enough tries."""
-        self._drop()
-        if self._resumed >= transport.address.retries:
+        elif self._resumed >= transport.address.retries:
             raise error
-        self._resumed += 1
+        else:
+            self._resumed += 1
 
 
 class _Progress:

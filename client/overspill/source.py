@@ -110,8 +110,9 @@ async def opened(source: Source, threads: Threads) -> AsyncIterator[Content]:
     if isinstance(source, str | bytes | bytearray | memoryview):
         yield await _of_memory(source, threads)
     elif isinstance(source, os.PathLike):
-        with cast("BinaryIO", await threads.run(open, source, "rb")) as opened_file:
-            yield await threads.run(_of_file, opened_file)
+        with cast("BinaryIO", await threads.run_alone(open, source, "rb")) as named:  # a FIFO may wait
+            async with opened(named, threads) as content:
+                yield content
     elif (file := _seekable(source)) is not None:
         yield await threads.run(_of_file, file)
     else:

@@ -131,6 +131,15 @@ async def test_a_transfer_that_always_breaks_is_given_up() -> None:
     assert len(service.received) == 3
 
 
+@pytest.mark.parametrize("content", [b"", b"all of it"])
+async def test_a_break_after_the_last_byte_of_content_loses_nothing(content: bytes) -> None:
+    unended = then_close(answer(content, headers=facts(content), length=len(content) + 1))
+    async with scripted(unended) as service, Client(service.url) as overspill:
+        assert await overspill.content(CAPTURE) == content
+
+    assert len(service.received) == 1
+
+
 async def test_a_transfer_that_stalls_is_resumed() -> None:
     async def stall(writer: asyncio.StreamWriter) -> None:
         await answer(CONTENT[:1000], headers=facts(CONTENT), length=len(CONTENT))(writer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import io
+import os
 import random
 import threading
 import tracemalloc
@@ -99,6 +100,20 @@ async def test_a_path_is_stored_as_its_file(tmp_path: Path, content: bytes) -> N
     path.write_bytes(content)
 
     assert decoded(await put(path)) == content
+
+
+async def test_a_named_pipe_is_stored_as_what_comes_through(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    writing = asyncio.create_task(asyncio.to_thread(fifo.write_bytes, LONG))
+
+    assert decoded(await put(fifo)) == LONG
+    await writing
+
+
+async def test_a_file_that_is_not_there_is_the_callers_to_hear_of(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        await put(tmp_path / "missing")
 
 
 async def test_a_file_is_stored_from_where_it_stands() -> None:
