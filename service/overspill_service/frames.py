@@ -118,6 +118,22 @@ def compress(content: bytes | memoryview, level: int = LEVEL) -> bytes:
     return _contexts.compressors[level].compress(content)
 
 
+def adopt(data: bytes) -> tuple[Frame, bytes] | None:
+    """The frame and its content where `data` is, as it stands, a frame that a `FrameWriter` may store.
+
+    None where it is anything else: several frames, a larger one, one without size or checksum, or none.
+    """
+    if len(data) > STORED_SIZE_LIMIT:
+        return None
+    try:
+        content = decompress(data, FRAME_SIZE)
+    except CaptureDamaged:
+        return None
+    if not content:
+        return None
+    return Frame(len(data), len(content), count_newlines(content), is_utf8(content)), content
+
+
 def decompress(data: bytes | memoryview, limit: int) -> bytes:
     """The content, `limit` bytes at most, of `data`: one zstd frame with content size and checksum.
 

@@ -52,7 +52,10 @@ MAX_OFFSET: Final = 2**63 - 1
 
 
 class NeedMore(Exception):  # noqa: N818  (no error: a request)
-    """The tail is too short to hold the trailer: read the last `length` bytes of the object instead."""
+    """The tail is too short to hold the trailer: read the last `length` bytes of the object instead.
+
+    Where so many were asked for already, the object is shorter than its trailer: it is damaged.
+    """
 
     def __init__(self, length: int) -> None:
         super().__init__(f"the trailer takes the last {length} bytes")

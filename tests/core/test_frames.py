@@ -223,6 +223,13 @@ def test_anything_but_one_frame_with_size_and_checksum_is_damaged(data: bytes) -
         decode_frame(data, lying(stored_size=len(data)))
 
 
+def test_a_frame_of_nothing_is_never_one_of_ours() -> None:
+    data = zstandard.ZstdCompressor(write_checksum=True).compress(b"") + b"garbage"
+
+    with pytest.raises(CaptureDamaged):
+        decode_frame(data, lying(stored_size=len(data), size=0, newlines=0))
+
+
 def test_a_frame_that_claims_a_gigabyte_costs_no_memory() -> None:
     header = zstandard.ZstdCompressor(write_checksum=True).compressobj(size=1 << 30)
     data = header.compress(bytes(1 << 20)) + header.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
