@@ -51,7 +51,7 @@ NOT_UTF8: Final = 1 << 31
 MAX_OFFSET: Final = 2**63 - 1
 
 
-class NeedMore(Exception):  # noqa: N818  (no error: a request)
+class NeedMore(Exception):
     """The tail is too short to hold the trailer: read the last `length` bytes of the object instead.
 
     Where so many were asked for already, the object is shorter than its trailer: it is damaged.
