@@ -59,14 +59,15 @@ class Archive:
 
     async def read_index(self, key: str, stored_size: int) -> index.Index:
         """The index at the end of an object of `stored_size` bytes. Raises `CaptureDamaged`."""
-        length = index.TAIL_SIZE
         try:
-            while True:
-                tail = await self.store.read(key, -length, length)
-                try:
-                    return index.parse(tail, stored_size)
-                except index.NeedMore as more:
-                    length = more.length
+            tail = await self.store.read(key, -index.TAIL_SIZE, index.TAIL_SIZE)
+            try:
+                return index.parse(tail, stored_size)
+            except index.NeedMore as more:
+                tail = await self.store.read(key, -more.length, more.length)
+                return index.parse(tail, stored_size)
+        except index.NeedMore as more:
+            raise CaptureDamaged(f"the object {key} is shorter than its trailer says") from more
         except KeyError as error:
             raise CaptureDamaged(f"the object {key} is missing from the object store") from error
 

@@ -97,12 +97,16 @@ class Captures:
                 return wire.Removed(captures=captures, stored_size=stored_size)
 
     async def bury(self, entry: Entry, reason: str) -> wire.Removed:
-        """Put a tombstone in the entry's place, then delete its objects."""
+        """Put a tombstone in the entry's place, then delete its objects.
+
+        An expired capture whose life was prolonged meanwhile stays, and counts as not removed.
+        """
         at = entry.expires if reason == "expired" else self.archive.clock()
         tombstone = Tombstone(id=entry.id, reason=reason, at=at, keys=entry.keys)
-        was_there = await self._catalog.remove(entry, tombstone, keep=retention.TOMBSTONE_TTL)
+        if not await self._catalog.remove(entry, tombstone, keep=retention.TOMBSTONE_TTL):
+            return wire.Removed(captures=0, stored_size=0)
         await self.archive.store.delete(entry.keys)
-        return wire.Removed(captures=int(was_there), stored_size=entry.stored_size if was_there else 0)
+        return wire.Removed(captures=1, stored_size=entry.stored_size)
 
     async def usage(self) -> wire.Usage:
         totals = await self._catalog.totals(self.tenant.name)

@@ -9,13 +9,12 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Final
 
+from overspill_service.decoding import BodyDecoder
 from overspill_service.errors import CaptureTooLarge, DigestMismatch
-from overspill_service.frames import Frame, FrameWriter
+from overspill_service.frames import Frame, FrameWriter, adopt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from overspill_service.decoding import BodyDecoder
+    from collections.abc import Iterable, Iterator, Sequence
 
 STEP: Final = 4 * 2**20
 """Decoded bytes that one step takes on."""
@@ -28,13 +27,13 @@ Framed = tuple[Frame, bytes]
 class Ingest:
     """Counts and frames what `take` is given; `is_dry` only hashes (the content is stored already)."""
 
-    def __init__(
-        self, decoder: BodyDecoder, *, is_encoded: bool, level: int, limit: int, is_dry: bool = False
-    ) -> None:
-        self._decoder, self._limit, self._is_dry = decoder, limit, is_dry
+    def __init__(self, encoding: str | None, *, level: int, limit: int, is_dry: bool = False) -> None:
+        """`encoding` is the body's `Content-Encoding`. Raises `UnsupportedEncoding`."""
+        self._decoder = BodyDecoder.of(encoding)
+        self._encoding, self._limit, self._is_dry = encoding, limit, is_dry
         self._writer = FrameWriter(level)
         self._content, self._encoded = hashlib.sha256(), hashlib.sha256()
-        self._is_encoded = is_encoded
+        self._is_begun = False
         self.size = 0
         self.head = b""
         self.ends_in_newline = False
@@ -44,11 +43,16 @@ class Ingest:
         """The digest of the content taken so far."""
         return self._content.digest()
 
-    def take(self, chunks: Iterable[bytes], *, is_last: bool) -> Iterator[tuple[list[Framed], bool]]:
+    def take(self, chunks: Sequence[bytes], *, is_last: bool) -> Iterator[tuple[list[Framed], bool]]:
         """Steps of work: the frames that each has finished, and whether another step follows.
 
         Raises `CaptureTooLarge` and `DamagedEncoding`.
         """
+        adopted = None if self._is_begun or self._is_dry or not is_last else self._adopt(chunks)
+        self._is_begun = True
+        if adopted is not None:
+            yield [adopted], False
+            return
         frames: list[Framed] = []
         done = 0
         for piece in self._pieces(chunks, is_last=is_last):
@@ -64,21 +68,34 @@ class Ingest:
     def verify(self, digest: bytes | None) -> None:
         """Hold the content against the digest that the client announced.
 
-        RFC 9530 digests the representation, so that of an encoded body's own bytes is right too.
+        RFC 9530 digests the representation, so that of an encoded body's bytes is right too.
         Raises `DigestMismatch`.
         """
         if digest is None or digest == self.sha256:
             return
-        if self._is_encoded and digest == self._encoded.digest():
+        if self._encoding is not None and digest == self._encoded.digest():
             return
         raise DigestMismatch(
             f"the content of {self.size} bytes has SHA-256 {self.sha256.hex()}, announced was {digest.hex()}; "
             "nothing was stored: send it again"
         )
 
+    def _adopt(self, chunks: Sequence[bytes]) -> Framed | None:
+        """The whole body as one frame, where the client compressed it just as it is to be stored."""
+        if self._encoding != "zstd":
+            return None
+        body = b"".join(chunks)
+        adopted = adopt(body)
+        if adopted is None:
+            return None
+        frame, content = adopted
+        self._encoded.update(body)
+        self._note(content)
+        return frame, body
+
     def _pieces(self, chunks: Iterable[bytes], *, is_last: bool) -> Iterator[bytes]:
         for chunk in chunks:
-            if self._is_encoded:
+            if self._encoding is not None:
                 self._encoded.update(chunk)
             yield from self._decoder.feed(chunk)
         if is_last:
@@ -87,6 +104,11 @@ class Ingest:
     def _take(self, piece: bytes) -> list[Framed]:
         if not piece:
             return []
+        self._note(piece)
+        return [] if self._is_dry else self._writer.write(piece)
+
+    def _note(self, piece: bytes) -> None:
+        """Count, hash and look at a piece of content. Raises `CaptureTooLarge`."""
         self.size += len(piece)
         if self.size > self._limit:
             raise CaptureTooLarge(self._limit)
@@ -94,4 +116,3 @@ class Ingest:
             self.head += piece[: HEAD - len(self.head)]
         self.ends_in_newline = piece.endswith(b"\n")
         self._content.update(piece)
-        return [] if self._is_dry else self._writer.write(piece)

@@ -20,9 +20,10 @@ from overspill_service.errors import CaptureDamaged
 from overspill_service.frame_map import FrameMap
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator, Iterable, Sequence
 
     from overspill_service.archive import Archive
+    from overspill_service.index import Index
     from overspill_service.objects import Stored
 
 AT_ONCE: Final = 16
@@ -118,7 +119,7 @@ async def _read(archive: Archive, found: CaptureFound, upload: UploadFound) -> E
         log.error("an object of %s of tenant %s holds the entry of another", found.capture, found.tenant)
         return None
     frames = FrameMap.of([index.frames for index in indexes])
-    if frames.size != entry.size or any(index.upload != upload.name for index in indexes):
+    if frames.size != entry.size or not _fit_together(indexes, upload.name):
         log.error("the segments of %s of tenant %s do not belong together", found.capture, found.tenant)
         return None
     packed = frames.pack()
@@ -133,6 +134,17 @@ async def _read(archive: Archive, found: CaptureFound, upload: UploadFound) -> E
         expires=entry.expires if expires is None else float(expires),
         marker=None if expires is None else upload.markers[expires].key,
     )
+
+
+def _fit_together(indexes: Sequence[Index], upload: str) -> bool:
+    """Whether each segment is of this upload, in its place, and only the last says that it is."""
+    offset = newlines = 0
+    for number, index in enumerate(indexes):
+        place = upload, number, offset, newlines, number == len(indexes) - 1
+        if place != (index.upload, index.number, index.first_offset, index.first_newline, index.last):
+            return False
+        offset, newlines = offset + index.size, newlines + index.newlines
+    return True
 
 
 async def rebuild(archive: Archive) -> int:

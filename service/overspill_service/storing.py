@@ -17,9 +17,8 @@ from overspill.wire import State
 from overspill_service import object_keys, retention
 from overspill_service.archive import INLINE_INDEX
 from overspill_service.captures import check_id
-from overspill_service.catalog import Entry, Quota
-from overspill_service.decoding import BodyDecoder
-from overspill_service.errors import CatalogUnavailable, IdConflict, QuotaExceeded
+from overspill_service.catalog import Entry, Quota, Tombstone
+from overspill_service.errors import Absent, CatalogUnavailable, IdConflict, QuotaExceeded
 from overspill_service.ingest import Ingest
 from overspill_service.kind import detect
 from overspill_service.rebuild import encode_entry
@@ -98,12 +97,12 @@ async def _repeat(captures: Captures, held: Entry, body: Body, expires: float) -
     await Upload(archive.store, archive.cpu, held.tenant, held.id, held.upload).fill(ingest, body.chunks)
     ingest.verify(body.digest)
     _require_same(held, ingest.sha256)
-    if retention.is_worth_renewing(archive.clock(), held.expires, expires):
-        return await captures.extend(held, expires)
-    found = await archive.catalog.get(held.tenant, held.id)
-    if not isinstance(found, Entry):
-        raise CatalogUnavailable(f"{held.id} was removed while it was being sent again; send it once more")
-    return found
+    try:
+        if retention.is_worth_renewing(archive.clock(), held.expires, expires):
+            return await captures.extend(held, expires)
+        return await captures.get(held.id)
+    except Absent as error:
+        raise _removed(held) from error
 
 
 async def _commit(captures: Captures, upload: Upload, draft: Entry) -> tuple[Entry, bool]:
@@ -119,6 +118,8 @@ async def _commit(captures: Captures, upload: Upload, draft: Entry) -> tuple[Ent
     except QuotaExceeded:
         await upload.discard()
         raise
+    if isinstance(winner, Tombstone):
+        raise _removed(entry)
     if winner.upload == entry.upload:
         return winner, True
     await upload.discard()
@@ -128,8 +129,7 @@ async def _commit(captures: Captures, upload: Upload, draft: Entry) -> tuple[Ent
 
 def _ingest(captures: Captures, body: Body, *, is_dry: bool = False) -> Ingest:
     return Ingest(
-        BodyDecoder.of(body.encoding),
-        is_encoded=body.encoding is not None,
+        body.encoding,
         level=captures.archive.level,
         limit=captures.tenant.limits.max_capture_size,
         is_dry=is_dry,
@@ -158,6 +158,10 @@ def _draft(captures: Captures, upload: Upload, ingest: Ingest, facts: Facts, exp
         expires=expires,
         segments=[],
     )
+
+
+def _removed(entry: Entry) -> CatalogUnavailable:
+    return CatalogUnavailable(f"{entry.id} was removed while it was being sent; send it once more")
 
 
 def _require_same(held: Entry, sha256: bytes) -> None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 SEGMENT_SIZE: Final = 16 * 2**20
 """Stored bytes after which a segment is closed and another begun."""
+SEGMENT_FRAMES: Final = 4096
+"""Frames after which a segment is closed however well they compress: its index stays quick to read."""
 GULP: Final = 512 * 1024
 """Bytes of body that are gathered before a thread is troubled with them."""
 CLEANUP_SECONDS: Final = 10.0
@@ -87,7 +89,7 @@ class Upload:
             log.warning("left %d segments of an abandoned upload to the sweep: %s", len(self.segments), error)
 
     async def _add(self, framed: Framed) -> None:
-        if self._stored >= SEGMENT_SIZE:
+        if self._stored >= SEGMENT_SIZE or len(self._frames) >= SEGMENT_FRAMES:
             await self._put(b"", is_last=False)
         self._frames.append(framed)
         self._stored += framed[0].stored_size
