@@ -146,7 +146,7 @@ class Captures:
             f"no capture of the tool call {call_id[:100]!r} is kept: it never was, expired or was deleted"
         )
 
-    async def _recover(self, capture: str) -> Entry | None:
+    async def _recover(self, capture: str) -> Entry | Tombstone | None:
         """The capture out of the object store, where the catalog was lost and not rebuilt yet."""
         if await self._catalog.is_complete():
             return None

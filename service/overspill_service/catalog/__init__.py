@@ -55,11 +55,14 @@ class Entry(Struct, frozen=True, kw_only=True):
         return sum(segment.stored_size for segment in self.segments)
 
     @property
+    def segment_keys(self) -> list[str]:
+        numbers = range(len(self.segments))
+        return [segment_key(self.tenant, self.id, self.upload, number) for number in numbers]
+
+    @property
     def keys(self) -> list[str]:
         """The keys of every object of this upload."""
-        numbers = range(len(self.segments))
-        keys = [segment_key(self.tenant, self.id, self.upload, number) for number in numbers]
-        return keys if self.marker is None else [*keys, self.marker]
+        return self.segment_keys if self.marker is None else [*self.segment_keys, self.marker]
 
     def is_expired(self, now: float) -> bool:
         return self.expires <= now
@@ -100,6 +103,14 @@ class Tombstone(Struct, frozen=True, kw_only=True):
     keys: list[str] = []
     """The objects that go with it: a removal that was cut short is finished from here."""
 
+    def is_of(self, entry: Entry) -> bool:
+        """Whether it stands for this very upload, so that its objects are gone or about to go."""
+        return not set(entry.segment_keys).isdisjoint(self.keys)
+
+    def may_replace(self, stored: Entry) -> bool:
+        """Whether what is stored is still due: an expiry that was moved meanwhile saves a capture."""
+        return self.reason != "expired" or stored.is_expired(self.at)
+
 
 class Quota(Struct, frozen=True):
     """Limits that `commit` holds a tenant's totals to; 0 is none."""
@@ -139,11 +150,12 @@ class KeyRecord(Struct, frozen=True, kw_only=True):
 
 
 class Entries(Protocol):
-    async def commit(self, entry: Entry, quota: Quota) -> Entry:
+    async def commit(self, entry: Entry, quota: Quota) -> Entry | Tombstone:
         """Record a new capture and add it to the totals; return the entry that now holds the id.
 
         Where the id has an entry already, that one is returned and nothing changes. A tombstone of the id
-        gives way. Raises `QuotaExceeded` where the totals with this entry would pass the quota.
+        gives way, except one of this very upload, which is returned: what was removed never comes back by
+        a step that came late. Raises `QuotaExceeded` where the totals with this entry would pass the quota.
         """
 
     async def get(self, tenant: str, capture: str) -> Entry | Tombstone | None:
@@ -165,7 +177,7 @@ class Entries(Protocol):
     async def remove(self, entry: Entry, tombstone: Tombstone, *, keep: float) -> bool:
         """Put a tombstone, kept for `keep` seconds, in the entry's place and take it off the totals.
 
-        False where this upload of it was gone already.
+        False where this upload of it was gone already, or an expired one was given a later expiry meanwhile.
         """
 
 

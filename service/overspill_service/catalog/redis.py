@@ -36,7 +36,7 @@ class RedisCatalog:
 
     # --- entries ----------------------------------------------------------------------------------
 
-    async def commit(self, entry: Entry, quota: Quota) -> Entry:
+    async def commit(self, entry: Entry, quota: Quota) -> Entry | Tombstone:
         if entry.tenant not in self._registered:
             await self._register(entry.tenant)
         answer = await self._commit(entry, quota)
@@ -51,7 +51,7 @@ class RedisCatalog:
             raise QuotaExceeded("stored bytes", quota.stored_size)
         if answer == scripts.UNREGISTERED:
             raise CatalogUnavailable("Redis loses data while it is being written")
-        return _entry(answer)
+        return records.decode(answer)
 
     async def _commit(self, entry: Entry, quota: Quota) -> Any:
         return await self._link.step(
@@ -65,6 +65,7 @@ class RedisCatalog:
             entry.stored_size,
             quota.stored_size,
             quota.captures,
+            entry.upload,
         )
 
     async def _register(self, tenant: str) -> None:
@@ -138,6 +139,8 @@ class RedisCatalog:
             if value == scripts.DONE:
                 return True
             stored = _same_upload(entry, value)
+            if stored is not None and not tombstone.may_replace(stored):
+                return False
         return False
 
     # --- ledger -----------------------------------------------------------------------------------
@@ -247,13 +250,6 @@ def _position(entry: Entry) -> bytes:
 
 def _milliseconds(seconds: float) -> int:
     return max(1, round(seconds * 1000))
-
-
-def _entry(value: bytes) -> Entry:
-    record = records.decode(value)
-    if not isinstance(record, Entry):
-        raise CatalogUnavailable("the catalog holds a tombstone where an entry belongs")
-    return record
 
 
 def _entry_or_none(value: bytes | None) -> Entry | None:

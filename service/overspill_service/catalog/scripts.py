@@ -24,10 +24,11 @@ TOO_MANY: Final = -1
 TOO_LARGE: Final = -2
 
 COMMIT: Final = Script("""
--- ARGV: value, position, id, expires, size, stored size, most stored, most captures (0: no limit)
--- Returns the value of the entry that was there, or a number.
+-- ARGV: value, position, id, expires, size, stored size, most stored, most captures (0: no limit), upload
+-- Returns the value of the entry that was there, or of the tombstone of this upload, or a number.
 local held = redis.call('GET', KEYS[1])
 if held and string.sub(held, 1, 1) == 'E' then return held end
+if held and string.find(held, '/' .. ARGV[9] .. '-', 1, true) then return held end
 local totals = redis.call('HMGET', KEYS[3], 'captures', 'stored')
 if not totals[1] then return 0 end
 local most_stored, most_captures = tonumber(ARGV[7]), tonumber(ARGV[8])

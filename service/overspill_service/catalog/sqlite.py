@@ -35,17 +35,6 @@ _CONDITIONS: Final = {
 }
 
 
-_INSERT: Final = """
-INSERT INTO captures VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (tenant, id) DO UPDATE SET
-    created = excluded.created, expires = excluded.expires, state = excluded.state, tool = excluded.tool,
-    session = excluded.session, call_id = excluded.call_id, size = excluded.size,
-    stored_size = excluded.stored_size, value = excluded.value
-WHERE captures.created IS NULL
-"""
-"""Only a tombstone gives way."""
-
-
 class SqliteCatalog:
     def __init__(self, path: Path | None, clock: Callable[[], float] = time.time) -> None:
         """Open or create the file; None keeps everything in memory. Raises `CatalogUnavailable`."""
@@ -58,7 +47,7 @@ class SqliteCatalog:
 
     # --- entries ----------------------------------------------------------------------------------
 
-    async def commit(self, entry: Entry, quota: Quota) -> Entry:
+    async def commit(self, entry: Entry, quota: Quota) -> Entry | Tombstone:
         return await self._writer.run(partial(_commit, entry, quota))
 
     async def get(self, tenant: str, capture: str) -> Entry | Tombstone | None:
@@ -157,16 +146,16 @@ class SqliteCatalog:
 # --- steps: each runs in a worker's thread, those that write inside a transaction ----------------------
 
 
-def _commit(entry: Entry, quota: Quota, db: sqlite3.Connection) -> Entry:
+def _commit(entry: Entry, quota: Quota, db: sqlite3.Connection) -> Entry | Tombstone:
+    found = _found(entry.tenant, entry.id, db)
+    if isinstance(found, Entry) or (found is not None and found.is_of(entry)):
+        return found
     row = (
         *(entry.tenant, entry.id, entry.created, entry.expires, entry.state.value, entry.tool),
         *(_digest(entry.session), _digest(entry.call_id), entry.size, entry.stored_size),
         records.encode_entry(entry),
     )
-    if db.execute(_INSERT, row).rowcount == 0:
-        held = _held(entry.tenant, entry.id, db)
-        assert held is not None
-        return held
+    db.execute("INSERT OR REPLACE INTO captures VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
     _count(entry, 1, db)
     _check(entry.tenant, quota, db)
     return entry
@@ -199,9 +188,14 @@ def _get(tenant: str, capture: str, now: float, db: sqlite3.Connection) -> Entry
 
 
 def _held(tenant: str, capture: str, db: sqlite3.Connection) -> Entry | None:
-    select = "SELECT value FROM captures WHERE tenant = ? AND id = ? AND created IS NOT NULL"
+    found = _found(tenant, capture, db)
+    return found if isinstance(found, Entry) else None
+
+
+def _found(tenant: str, capture: str, db: sqlite3.Connection) -> Entry | Tombstone | None:
+    select = "SELECT value FROM captures WHERE tenant = ? AND id = ?"
     row = db.execute(select, (tenant, capture)).fetchone()
-    return _entry(row[0]) if row else None
+    return records.decode(row[0]) if row else None
 
 
 def _find(index: str, where: Sequence[str], values: dict[str, Any], db: sqlite3.Connection) -> list[Entry]:
@@ -244,7 +238,7 @@ def _amend(entry: Entry, expires: float, marker: str | None, db: sqlite3.Connect
 
 def _remove(entry: Entry, tombstone: Tombstone, now: float, until: float, db: sqlite3.Connection) -> bool:
     stored = _held(entry.tenant, entry.id, db)
-    if stored is None or stored.upload != entry.upload:
+    if stored is None or stored.upload != entry.upload or not tombstone.may_replace(stored):
         return False
     value = records.encode_tombstone(tombstone, secrets.token_bytes(records.NONCE))
     db.execute(
