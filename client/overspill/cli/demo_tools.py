@@ -1,4 +1,4 @@
-"""Three tools as an agent has them: real work on this machine, more output than a conversation has room for."""
+"""Three tools as an agent has them: real work on this machine, and more output than a conversation holds."""
 
 from __future__ import annotations
 
