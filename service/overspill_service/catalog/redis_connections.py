@@ -53,7 +53,7 @@ def sentinel(
     asking = _options(socket_timeout=CONNECT_WITHIN, ssl=tls, password=sentinel_password, **files)
     sentinels = Sentinel(addresses, sentinel_kwargs=asking)  # type: ignore[no-untyped-call]
     options = _options(db=db, socket_timeout=None, max_connections=LANES, ssl=tls, **login)
-    return _Single(sentinels.master_for(service, **options), sentinels)
+    return _Single(sentinels.master_for(service, **options), sentinels.sentinels)
 
 
 def cluster(addresses: Sequence[Address], *, tls: bool = False, **login: Any) -> Connection:
@@ -65,7 +65,7 @@ def cluster(addresses: Sequence[Address], *, tls: bool = False, **login: Any) ->
 
 
 class _Single:
-    def __init__(self, client: Redis, sentinels: Sentinel | None = None) -> None:
+    def __init__(self, client: Redis, sentinels: Sequence[Redis] = ()) -> None:
         self._client = client
         self._sentinels = sentinels
         self._lanes = Lanes(client)
@@ -80,8 +80,8 @@ class _Single:
     async def close(self) -> None:
         await self._lanes.close()
         await self._client.aclose()
-        if self._sentinels is not None:
-            await self._sentinels.aclose()
+        for client in self._sentinels:
+            await client.aclose()
 
 
 class _Cluster:

@@ -33,6 +33,14 @@ _REASONS: Final = {
     "NOAUTH": "Redis refuses the credentials",
     "NOPERM": "Redis refuses the credentials",
 }
+_CODES: Final[dict[type, str]] = {
+    redis_errors.ReadOnlyError: "READONLY",
+    redis_errors.OutOfMemoryError: "OOM",
+    redis_errors.BusyLoadingError: "LOADING",
+    redis_errors.ClusterDownError: "CLUSTERDOWN",
+    redis_errors.MasterDownError: "MASTERDOWN",
+}
+"""Errors whose code redis-py has taken off the text."""
 _TEMPORARY: Final = ("READONLY", "CLUSTERDOWN", "MASTERDOWN", "LOADING", "BUSY", "NOREPLICAS")
 _KINDS: Final = (
     (_DENIED, "Redis refuses the credentials"),
@@ -65,5 +73,5 @@ def _is_untrusted(error: Exception) -> bool:
 
 def _code(error: Exception) -> str | None:
     """The code in the server's answer; inside a script's error it stands somewhere in the text."""
-    words = [getattr(error, "status_code", None), *str(error).replace("-", " ").split()]
+    words = [_CODES.get(type(error)), *str(error).replace("-", " ").split()]
     return next((word for word in words if word in _REASONS), None)
