@@ -52,14 +52,17 @@ def strip_escapes(data: bytes) -> bytes:
 def cut_before(data: bytes, limit: int) -> int:
     """The largest position up to `limit` where a cut splits no UTF-8 character and no escape sequence.
 
-    Where the bytes around `limit` are not UTF-8, that is `limit` itself. Never 0 for a `limit` above.
+    Where the bytes around `limit` are not UTF-8, that is `limit` itself. A first character that is longer
+    is kept whole.
     """
     if limit >= len(data):
         return len(data)
     end = limit
     while end > max(limit - _LONGEST_CHARACTER, 0) and data[end] in _CONTINUATION:
         end -= 1
-    if end == 0 or data[end] in _CONTINUATION:
+    if end == 0:
+        return cut_after(data, limit)
+    if data[end] in _CONTINUATION:
         end = limit
     unfinished = _UNFINISHED.search(data, max(0, end - _LONGEST_CONTROL), end)
     return unfinished.start() if unfinished and unfinished.start() else end
@@ -70,9 +73,9 @@ def cut_after(data: bytes, start: int) -> int:
     for position in range(start, min(start + _LONGEST_CHARACTER, len(data))):
         if data[position] not in _CONTINUATION:
             return position
-    return min(start, len(data))
+    return start if start + _LONGEST_CHARACTER <= len(data) else len(data)
 
 
 def approx_tokens(size: int) -> int:
     """About how many tokens `size` bytes of UTF-8 are, rounded up."""
-    return -int(-size // BYTES_PER_TOKEN)
+    return -(-10 * size // round(10 * BYTES_PER_TOKEN))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from overspill_service.chunks import Chunk, Extent, Wanted
 
 if TYPE_CHECKING:
     from overspill.wire import Text
     from overspill_service.grep import Search
-    from overspill_service.lines import LineRead, TailRead
+    from overspill_service.inspection import Read
+
+T = TypeVar("T")
 
 
 class Capture:
@@ -56,7 +58,7 @@ class Capture:
                     break
         return search.answer()
 
-    def read(self, read: LineRead | TailRead) -> Text:
+    def read(self, read: Read[T]) -> T:
         while read.wanted is not None:
             for chunk in self.wanted(read.wanted):
                 read.feed(chunk)

@@ -87,3 +87,56 @@ def test_a_start_beyond_the_last_line_gives_an_empty_answer() -> None:
     text = stored.read(lines.between(7, None, stored.extent))
 
     assert (text.content, text.start_line, text.end_line, text.truncated) == ("", 7, 6, False)
+
+
+def test_the_first_lines_end_where_they_were_asked_to() -> None:
+    stored = capture(b"one\r\ntwo\r\nthree\r\n", 4)
+    text = stored.read(lines.head(2, stored.extent))
+
+    assert (text.content, text.start_line, text.end_line, text.truncated) == ("one\r\ntwo\r\n", 1, 2, False)
+
+
+def test_more_lines_than_the_cap_are_read_on_by_next() -> None:
+    stored = capture(b"x\n" * 12)
+    text = stored.read(lines.head(9, stored.extent, caps=CAPS))
+
+    assert (text.end_line, text.truncated, text.next) == (5, True, {"start": "6", "end": "9"})
+
+
+def test_a_line_longer_than_the_cap_is_cut_at_a_character() -> None:
+    stored = capture("€".encode() * 20)
+    text = stored.read(lines.head(1, stored.extent, caps=CAPS))
+
+    assert (text.content, text.next) == ("€" * 13, {"start": "1", "offset": "39", "end": "1"})
+
+
+def test_a_tail_of_one_long_line_shows_its_end() -> None:
+    stored = capture(b"one\n" + b"x" * 1000 + b"end\n", *range(0, 1000, 10))
+    text = stored.read(lines.tail(2, stored.extent, caps=CAPS))
+
+    assert text.content == "x" * 36 + "end\n"
+    assert (text.start_line, text.end_line, text.next) == (2, 2, {"start": "1", "end": "2"})
+    assert stored.given <= 6
+
+
+def test_bytes_that_are_not_utf8_do_not_make_an_answer_larger_than_the_cap() -> None:
+    stored = capture(b"\xff" * 100)
+    text = stored.read(lines.head(1, stored.extent, caps=CAPS))
+
+    assert text.replaced
+    assert len(text.content.encode()) <= CAPS.size
+    assert text.next == {"start": "1", "offset": "13", "end": "1"}
+
+
+def test_colours_go_unless_they_are_asked_for() -> None:
+    stored = capture(b"\x1b[31mred\x1b[0m\n")
+
+    assert stored.read(lines.head(1, stored.extent)).content == "red\n"
+    assert stored.read(lines.head(1, stored.extent, ansi=True)).content == "\x1b[31mred\x1b[0m\n"
+
+
+def test_an_empty_capture_has_no_lines() -> None:
+    stored = capture(b"")
+
+    assert stored.read(lines.head(5, stored.extent)).end_line == 0
+    assert stored.read(lines.tail(5, stored.extent)).content == ""

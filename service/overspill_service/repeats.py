@@ -1,0 +1,80 @@
+"""Groups of lines that are equal once numbers are masked, in bounded memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from heapq import nlargest
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from overspill.wire import Repeated
+
+from overspill_service.text import cut_before, decode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+KEY: Final = 256
+"""Bytes of a masked line that are compared."""
+EXAMPLE: Final = 240
+"""Bytes of a group's first line that are shown."""
+MOST_GROUPS: Final = 8192
+"""Groups held; beyond that the rarer half is forgotten, so the counts of rare ones are lower bounds."""
+_LETTERS: Final = 6
+"""Hexadecimal letters beside a digit that count as part of its number."""
+_MASK: Final = ord("#")
+_DIGITS: Final = bytes.maketrans(b"0123456789", b"#" * 10)
+_IS_LETTER: Final = bytes(byte in b"abcdefABCDEF" for byte in range(256))
+
+
+class Repeats:
+    def __init__(self) -> None:
+        self._groups: dict[bytes, list[int]] = {}
+        self._examples: dict[bytes, bytes] = {}
+
+    def add(self, masked: Sequence[bytes], number: int, line: Callable[[int], bytes]) -> None:
+        """Take consecutive masked lines, the first of them line `number`; `line(i)` gives one unmasked."""
+        counts = Counter(masked)
+        for empty in (b"", b"\r"):
+            counts.pop(empty, None)
+        last = len(masked) - 1
+        firsts = {key: last - position for position, key in enumerate(reversed(masked))}
+        for key, count in counts.items():
+            if (group := self._groups.get(key)) is not None:
+                group[0] += count
+            else:
+                self._groups[key] = [count, number + firsts[key]]
+                self._examples[key] = line(firsts[key])[: EXAMPLE + 4]
+        if len(self._groups) > MOST_GROUPS:
+            self._groups = dict(nlargest(MOST_GROUPS // 2, self._groups.items(), key=lambda item: item[1][0]))
+            self._examples = {key: self._examples[key] for key in self._groups}
+
+    def top(self, count: int) -> list[Repeated]:
+        """The largest groups of at least two lines, each shown by its first line."""
+        groups = sorted(self._groups.items(), key=lambda item: (-item[1][0], item[1][1]))
+        return [
+            Repeated(line=excerpt(self._examples[key], EXAMPLE), count=size, first_line=first)
+            for key, (size, first) in groups[:count]
+            if size > 1
+        ]
+
+
+def excerpt(line: bytes, size: int) -> str:
+    """The beginning of a line as text."""
+    stop = cut_before(line, size)
+    return decode(line[:stop].removesuffix(b"\r")).text + ("…" if stop < len(line) else "")
+
+
+def mask(data: bytes) -> bytes:
+    """`data` with each number, decimal or hexadecimal, as one `#`; lines stay lines."""
+    text = np.frombuffer(data.translate(_DIGITS), np.uint8).copy()
+    number = text == _MASK
+    letter = np.frombuffer(data.translate(_IS_LETTER), np.bool_)
+    both = np.empty(max(0, len(text) - 1), np.bool_)
+    for _ in range(_LETTERS):
+        number[1:] |= np.logical_and(letter[1:], number[:-1], out=both)
+        number[:-1] |= np.logical_and(letter[:-1], number[1:], out=both)
+    text[number] = _MASK
+    kept = np.ones(len(text), np.bool_)
+    np.logical_not(np.logical_and(number[1:], number[:-1], out=both), out=kept[1:])
+    return text[kept].tobytes()

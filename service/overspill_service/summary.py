@@ -1,0 +1,193 @@
+"""What a capture looks like without reading it: figures, first and last lines, repetition, errors.
+
+Drive a `Summarizer` as `chunks` says. It wants the last chunks first and then all from the start, until
+the end, its limit or its time is reached; what it holds does not grow with the capture.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from overspill.wire import GrepQuery, Severity, Summary
+
+from overspill_service.chunks import Caps, Extent, Wanted
+from overspill_service.grep import Search, never
+from overspill_service.json_shape import HEAD, WHOLE, shape_of
+from overspill_service.lines import head, tail
+from overspill_service.repeats import EXAMPLE, KEY, Repeats, excerpt, mask
+from overspill_service.text import cut_after
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from overspill.wire import Text
+
+    from overspill_service.chunks import Chunk
+
+LIMIT: Final = 64 * 2**20
+"""Bytes that are looked at, unless said otherwise."""
+_SHOWN: Final = Caps(lines=5, size=16 * 1024)
+"""Of the first and of the last lines."""
+_LINE: Final = 240
+"""Bytes shown of one line."""
+_GROUPS: Final = 10
+_NUMBERS: Final = 20
+_ERRORS: Final = (
+    r"error|exception|traceback|\bfail(?:ed|ures?)?\b|\bfatal\b|\bpanic|\bcritical\b|segmentation fault"
+)
+_WARNINGS: Final = r"\bwarn(?:ings?)?\b|deprecat(?:ed|ion)"
+_RETURN: Final = 0x0D
+_NEWLINE: Final = 0x0A
+
+
+class Summarizer:
+    def __init__(
+        self,
+        extent: Extent,
+        *,
+        content_type: str,
+        kind: str,
+        limit: int = LIMIT,
+        expired: Callable[[], bool] = never,
+    ) -> None:
+        """`expired` says that the time is up; it is asked after each chunk."""
+        self._extent, self._content_type, self._kind = extent, content_type, kind
+        self._limit, self._expired = limit, expired
+        self._first, self._last = (
+            head(_SHOWN.lines, extent, caps=_SHOWN),
+            tail(_SHOWN.lines, extent, caps=_SHOWN),
+        )
+        self._lines = _Lines()
+        self._errors, self._warnings = _Severe(_ERRORS, extent), _Severe(_WARNINGS, extent)
+        self._json = bytearray()
+        self._json_size = (extent.size if extent.size <= WHOLE else HEAD) if kind == "json" else 0
+        self._scanned = 0
+        self.wanted = self._last.wanted
+
+    def feed(self, chunk: Chunk) -> None:
+        """Take the next chunk."""
+        if self._last.wanted is not None:
+            self._last.feed(chunk)
+            if self._last.wanted is not None or chunk.start:
+                self.wanted = self._last.wanted or Wanted(span=self._limit)
+                return
+        self._scan(chunk)
+        is_enough = self._scanned >= min(self._extent.size, self._limit) or self._expired()
+        self.wanted = None if is_enough else Wanted(offset=self._scanned, span=self._limit - self._scanned)
+
+    def _scan(self, chunk: Chunk) -> None:
+        if self._first.wanted is not None:
+            self._first.feed(chunk)
+        self._json += chunk.data[: self._json_size - len(self._json)]
+        self._errors.feed(chunk)
+        self._warnings.feed(chunk)
+        self._scanned = chunk.start + len(chunk.data)
+        self._lines.add(chunk, is_last=self._scanned == self._extent.size)
+
+    def answer(self) -> Summary:
+        """The summary, once `wanted` is None."""
+        extent, lines = self._extent, self._lines
+        is_json = self._kind == "json"
+        return Summary(
+            total_lines=extent.lines,
+            total_bytes=extent.size,
+            content_type=self._content_type,
+            kind=self._kind,
+            longest_line=max(lines.longest, lines.held_size),
+            mean_line=round(lines.size / lines.number, 1) if lines.number else 0.0,
+            empty_lines=lines.empty,
+            first_lines=_shown(self._first.answer()),
+            last_lines=_shown(self._last.answer(), from_end=True),
+            repeated=lines.repeats.top(_GROUPS),
+            errors=self._errors.answer(),
+            warnings=self._warnings.answer(),
+            json_shape=shape_of(bytes(self._json), is_whole=len(self._json) == extent.size)
+            if is_json
+            else None,
+            scanned_bytes=self._scanned,
+            truncated=self._scanned < extent.size,
+        )
+
+
+def _shown(text: Text, *, from_end: bool = False) -> list[str]:
+    """The lines of an answer, clipped; `from_end` keeps the end of one that has lost its beginning."""
+    count = text.end_line - text.start_line + 1
+    lines = [line.encode() for line in text.content.split("\n")[:count]]
+    if from_end and count == 1 and len(lines[0]) > _LINE:
+        return ["…" + lines[0][cut_after(lines[0], len(lines[0]) - _LINE) :].decode()]
+    return [excerpt(line, _LINE) for line in lines]
+
+
+class _Severe:
+    """Counts the lines that match a pattern, and lists the first."""
+
+    def __init__(self, pattern: str, extent: Extent) -> None:
+        self._pattern, self._extent = pattern, extent
+        self._first = Search(
+            GrepQuery(pattern=pattern, ignore_case=True, max_matches=_NUMBERS), extent, caps=Caps(line_size=1)
+        )
+        self._more: Search | None = None
+
+    def feed(self, chunk: Chunk) -> None:
+        if self._more is not None:
+            self._more.feed(chunk)
+            return
+        self._first.feed(chunk)
+        following = self._first.answer().next if self._first.wanted is None else None
+        if following is not None:
+            query = GrepQuery(pattern=self._pattern, ignore_case=True, count=True, cursor=following["cursor"])
+            self._more = Search(query, self._extent)
+            self._more.feed(chunk)
+
+    def answer(self) -> Severity:
+        first = self._first.answer().matches or []
+        counted = self._more.answer().match_count if self._more else 0
+        return Severity(
+            count=len(first) + (counted or 0), line_numbers=[match.line_number for match in first]
+        )
+
+
+class _Lines:
+    """Lengths and repetition of lines. Of one that reaches over chunks only `KEY` bytes are held."""
+
+    def __init__(self) -> None:
+        self.repeats = Repeats()
+        self.number = self.size = self.longest = self.empty = self.held_size = 0
+        self._held = b""
+        self._held_return = False
+
+    def add(self, chunk: Chunk, *, is_last: bool) -> None:
+        data = chunk.data
+        if is_last and not data.endswith(b"\n"):
+            data += b"\n"
+        ends = np.flatnonzero(np.frombuffer(data, np.uint8) == _NEWLINE)
+        if len(ends):
+            self._take(data, ends)
+            data = data[int(ends[-1]) + 1 :]
+        self._held = (self._held + data[:KEY])[:KEY]
+        self.held_size += len(data)
+        self._held_return = data.endswith(b"\r") if data else self._held_return
+
+    def _take(self, data: bytes, ends: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
+        r"""Take the lines of `data` that end at `ends`, where its `\n` stand."""
+        sizes = np.diff(ends, prepend=-1) - 1
+        sizes[0] += self.held_size - (self._held_return and ends[0] == 0)
+        sizes -= np.frombuffer(data, np.uint8)[np.maximum(ends - 1, 0)] == _RETURN
+        self.longest = max(self.longest, int(sizes.max()))
+        self.size += int(sizes.sum())
+        self.empty += int(np.count_nonzero(sizes == 0))
+        masked = mask(data[: int(ends[-1])]).split(b"\n")
+        masked[0] = mask((self._held + data[: min(KEY, int(ends[0]))])[:KEY])
+        if self.longest > KEY:
+            masked = [line[:KEY] for line in masked]
+        held = self._held
+        self.repeats.add(
+            masked,
+            self.number + 1,
+            lambda i: (
+                data[int(ends[i - 1]) + 1 : int(ends[i])] if i else held + data[: int(ends[0])][:EXAMPLE]
+            ),
+        )
+        self.number += len(ends)
+        self._held, self.held_size, self._held_return = b"", 0, False
