@@ -41,11 +41,7 @@ class Captures:
         """
         if ref.startswith(wire.CALL_PREFIX):
             return await self._find_call(ref.removeprefix(wire.CALL_PREFIX), session)
-        check_id(ref)
-        found = await self._catalog.get(self.tenant.name, ref)
-        if found is None:
-            found = await self._recover(ref)
-        match found:
+        match found := await self.look_up(ref):
             case Entry() if found.is_expired(self.archive.clock()):
                 raise Expired(ref, instant(found.expires))
             case Entry() if session in (None, found.session):
@@ -55,6 +51,15 @@ class Captures:
             case Tombstone():
                 raise Deleted(f"{ref} was deleted at {instant(found.at):%Y-%m-%dT%H:%M:%SZ}")
         raise NotFound(f"there is no capture {ref}; GET {wire.Path.CAPTURES} lists those that there are")
+
+    async def look_up(self, capture: str) -> Entry | Tombstone | None:
+        """What is known of a capture id, expired or not; out of the object store while the catalog is lost.
+
+        Raises `InvalidId`.
+        """
+        check_id(capture)
+        found = await self._catalog.get(self.tenant.name, capture)
+        return await self._recover(capture) if found is None else found
 
     async def find(self, query: Query, *, limit: int, cursor: str | None) -> wire.Listing:
         """A page of unexpired captures, newest first."""
@@ -84,16 +89,21 @@ class Captures:
         return await self.bury(entry, "deleted")
 
     async def delete_session(self, session: str) -> wire.Removed:
-        """Remove every capture of a session."""
+        """Remove every capture of a session: bytes first, so that asking again finds what one call left.
+
+        Raises `CatalogIncomplete` where the catalog was lost and may not know all of them yet.
+        """
         captures = stored_size = 0
         while True:
             entries, _ = await self._catalog.find(
                 self.tenant.name, Query(session=session), now=self.archive.clock(), limit=PAGE
             )
             for entry in entries:
+                await self.archive.store.delete(entry.keys)
                 removed = await self.bury(entry, "deleted")
                 captures, stored_size = captures + removed.captures, stored_size + removed.stored_size
             if not entries:
+                await self._require_complete()
                 return wire.Removed(captures=captures, stored_size=stored_size)
 
     async def bury(self, entry: Entry, reason: str) -> wire.Removed:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 MOST_HEADER_BYTES: Final = 64 * 1024
 """One header field, at most: metadata may have 4 KiB, percent-encoded three times that."""
+MOST_LINE_BYTES: Final = 512 * 1024
+"""The request line, at most: room for a pattern that is far too long to be told so."""
 BACKLOG: Final = 1024
 READ_BUFFER: Final = 256 * 1024
 KEEP_ALIVE_SECONDS: Final = 75.0
@@ -31,7 +33,7 @@ def runner_of(app: web.Application, settings: Settings) -> web.AppRunner:
         auto_decompress=False,  # bodies are decoded in bounded steps, in threads
         shutdown_timeout=settings.grace,
         keepalive_timeout=KEEP_ALIVE_SECONDS,
-        max_line_size=MOST_HEADER_BYTES,
+        max_line_size=MOST_LINE_BYTES,
         max_field_size=MOST_HEADER_BYTES,
         read_bufsize=READ_BUFFER,
     )

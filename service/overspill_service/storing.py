@@ -4,11 +4,14 @@
 
 A step that fails before the catalog is asked takes its objects away again. Once the catalog was asked,
 its answer may be lost while its deed is done, so the objects stay: the sweep finds out whose they are.
+What was received whole is stored to the end, also where the client hangs up.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -18,18 +21,22 @@ from overspill_service import object_keys, retention
 from overspill_service.archive import INLINE_INDEX
 from overspill_service.captures import check_id
 from overspill_service.catalog import Entry, Quota, Tombstone
-from overspill_service.errors import Absent, CatalogUnavailable, IdConflict, QuotaExceeded
+from overspill_service.errors import Absent, CaptureDamaged, CatalogUnavailable, IdConflict, QuotaExceeded
 from overspill_service.ingest import Ingest
 from overspill_service.kind import detect
 from overspill_service.rebuild import encode_entry
 from overspill_service.uploading import Upload
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Coroutine
 
     from overspill_service.captures import Captures
 
+T = TypeVar("T")
+
 DEFAULT_TYPE = "text/plain; charset=utf-8"
+
+log = logging.getLogger(__name__)
 
 
 class Facts(Struct, frozen=True, kw_only=True):
@@ -71,23 +78,29 @@ async def put(captures: Captures, capture: str, facts: Facts, body: Body) -> tup
     try:
         await upload.fill(ingest, body.chunks)
         ingest.verify(body.digest)
-        draft = _draft(captures, upload, ingest, facts, expires)
-        await upload.seal(encode_entry(draft))
     except BaseException:
         await upload.discard()
         raise
-    return await _commit(captures, upload, draft)
+    draft = _draft(captures, upload, ingest, facts, expires)
+    return await _to_the_end(_finish(captures, upload, draft))
 
 
 async def _held(captures: Captures, capture: str) -> Entry | None:
-    """The entry that holds this id, if its time has not come; an expired one is cleared away."""
-    found = await captures.archive.catalog.get(captures.tenant.name, capture)
-    if not isinstance(found, Entry):
-        return None
-    if not found.is_expired(captures.archive.clock()):
-        return found
-    await captures.bury(found, "expired")
-    return None
+    """The entry that holds this id and can be read."""
+    found = await captures.look_up(capture)
+    return found if isinstance(found, Entry) and await _is_good(captures, found) else None
+
+
+async def _is_good(captures: Captures, held: Entry) -> bool:
+    """Whether an entry's time has not come and its last segment is there: else a new upload replaces it."""
+    if held.is_expired(captures.archive.clock()):
+        return False
+    try:
+        await captures.archive.index_of(held, len(held.segments) - 1)
+    except CaptureDamaged as error:
+        log.error("%s of tenant %s is stored anew: %s", held.id, held.tenant, error)  # noqa: TRY400
+        return False
+    return True
 
 
 async def _repeat(captures: Captures, held: Entry, body: Body, expires: float) -> Entry:
@@ -97,24 +110,49 @@ async def _repeat(captures: Captures, held: Entry, body: Body, expires: float) -
     await Upload(archive.store, archive.cpu, held.tenant, held.id, held.upload).fill(ingest, body.chunks)
     ingest.verify(body.digest)
     _require_same(held, ingest.sha256)
+    return await _renewed(captures, held, expires)
+
+
+async def _renewed(captures: Captures, held: Entry, expires: float) -> Entry:
+    """The entry as it is now, its expiry moved where that is worth it. Raises `CatalogUnavailable`."""
+    found = await captures.look_up(held.id)
+    if not isinstance(found, Entry) or found.sha256 != held.sha256:
+        raise _removed(held)
+    if not retention.is_worth_renewing(captures.archive.clock(), found.expires, expires):
+        return found
     try:
-        if retention.is_worth_renewing(archive.clock(), held.expires, expires):
-            return await captures.extend(held, expires)
-        return await captures.get(held.id)
+        return await captures.extend(found, expires)
     except Absent as error:
         raise _removed(held) from error
 
 
-async def _commit(captures: Captures, upload: Upload, draft: Entry) -> tuple[Entry, bool]:
-    limits = captures.tenant.limits
+async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
+    """The result of work that goes on when its caller is cancelled, who then waits for its end."""
+    task = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        try:
+            await asyncio.wait([task])
+        finally:
+            task.cancel()  # a caller who is cancelled again, when the process ends, waits no longer
+        if not task.cancelled():
+            task.exception()  # nobody is left to tell
+        raise
+
+
+async def _finish(captures: Captures, upload: Upload, draft: Entry) -> tuple[Entry, bool]:
+    try:
+        await upload.seal(encode_entry(draft))
+    except BaseException:
+        await upload.discard()
+        raise
     packed = upload.frame_map().pack()
     entry = msgspec.structs.replace(
         draft, segments=upload.segments, index=packed if len(packed) <= INLINE_INDEX else None
     )
     try:
-        winner = await captures.archive.catalog.commit(
-            entry, Quota(stored_size=limits.max_stored_size, captures=limits.max_captures)
-        )
+        winner = await _commit(captures, entry)
     except QuotaExceeded:
         await upload.discard()
         raise
@@ -124,7 +162,18 @@ async def _commit(captures: Captures, upload: Upload, draft: Entry) -> tuple[Ent
         return winner, True
     await upload.discard()
     _require_same(winner, entry.sha256)
-    return winner, False
+    return await _renewed(captures, winner, entry.expires), False
+
+
+async def _commit(captures: Captures, entry: Entry) -> Entry | Tombstone:
+    """Record the entry; one that holds its id but cannot be read any more gives way to it."""
+    limits, catalog = captures.tenant.limits, captures.archive.catalog
+    quota = Quota(stored_size=limits.max_stored_size, captures=limits.max_captures)
+    winner = await catalog.commit(entry, quota)
+    if not isinstance(winner, Entry) or winner.upload == entry.upload or await _is_good(captures, winner):
+        return winner
+    await captures.bury(winner, "expired" if winner.is_expired(captures.archive.clock()) else "deleted")
+    return await catalog.commit(entry, quota)
 
 
 def _ingest(captures: Captures, body: Body, *, is_dry: bool = False) -> Ingest:

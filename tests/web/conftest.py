@@ -33,7 +33,10 @@ class Api:
     async def send(self, method: str, path: str, **kwargs: Any) -> ClientResponse:
         if isinstance(kwargs.get("data"), bytes):
             kwargs["data"] = io.BytesIO(kwargs["data"])
-        response = await self._session.request(method, self.url(path), **kwargs)
+        url = self.url(path)
+        if "params" in kwargs:
+            url = url.with_query(kwargs.pop("params"))
+        response = await self._session.request(method, url, **kwargs)
         await response.read()
         return response
 

@@ -255,3 +255,24 @@ async def test_a_header_larger_than_allowed_is_refused(api: Api) -> None:
     response = await api.get("/healthz", headers={"X-Large": "x" * 70_000})
 
     assert response.status == 400
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("(", "missing )"),
+        ("(?=x)", "look-ahead"),
+        ("(?<!x)y", "look-behind"),
+        (r"(a)\1", "back-reference"),
+        ("a" * 100_000, "100000"),
+        ("((a{1000}){1000}){1000}", ""),
+        ("[", ""),
+    ],
+)
+async def test_a_pattern_that_cannot_be_used_says_why(api: Api, pattern: str, words: str) -> None:
+    entry = await api.put(b"x\n" * 10)
+    response = await api.get(f"/v1/captures/{entry.id}/grep", params={"pattern": pattern})
+
+    found = await problem(response)
+    assert (found.status, found.code) == (422, Code.INVALID_PATTERN)
+    assert words in found.detail

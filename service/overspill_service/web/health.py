@@ -12,7 +12,7 @@ from aiohttp import web
 from overspill.wire import Path
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
-from overspill_service.errors import ShuttingDown, Unavailable
+from overspill_service.errors import DeadlineExceeded, ShuttingDown
 from overspill_service.web.registry import PUBLIC, Route
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ async def ready(call: Call[wire.NoQuery]) -> web.Response:
             await call.service.archive.catalog.ping()
             await call.service.archive.store.ping()
     except TimeoutError as error:
-        raise Unavailable(f"a back end did not answer within {PROBE_SECONDS:g} s") from error
+        raise DeadlineExceeded(f"a back end did not answer within {PROBE_SECONDS:g} s") from error
     return call.json(Health("ok"))
 
 

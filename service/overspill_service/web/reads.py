@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from overspill import wire
 from overspill.wire import Path, Scope
@@ -11,9 +11,12 @@ from overspill.wire import Path, Scope
 from overspill_service import lines
 from overspill_service.grep import Search
 from overspill_service.inspection import inspect, search
+from overspill_service.summary import Summarizer
 from overspill_service.web.registry import Route
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from aiohttp import web
     from msgspec import Struct
 
@@ -47,12 +50,30 @@ async def between(call: Call[wire.LinesQuery]) -> web.Response:
 
 
 async def grep(call: Call[wire.GrepQuery]) -> web.Response:
-    until = time.monotonic() + call.service.settings.scan_seconds
+    is_late = _deadline(call)
 
     def begin(extent: Extent) -> Search:
-        return Search(call.query, extent, caps=call.service.caps, expired=lambda: time.monotonic() > until)
+        return Search(call.query, extent, caps=call.service.caps, expired=is_late)
 
     return call.text(await search(call.service.archive, await call.entry(), begin))
+
+
+async def summary(call: Call[wire.RefQuery]) -> web.Response:
+    entry = await call.entry()
+    is_late = _deadline(call)
+
+    def begin(extent: Extent) -> Summarizer:
+        return Summarizer(extent, content_type=entry.content_type, kind=entry.kind, expired=is_late)
+
+    answer = await inspect(call.service.archive, entry, begin)
+    call.service.metrics.read(call.principal.tenant.name, answer.mode, answer.scanned_bytes)
+    return call.json(answer)
+
+
+def _deadline(call: Call[Any]) -> Callable[[], bool]:
+    """Says, from any thread, whether this read has had its time."""
+    until = time.monotonic() + call.service.settings.scan_seconds
+    return lambda: time.monotonic() > until
 
 
 def _text_route(path: str, handler: object, query: type[Struct], summary: str) -> Route:
@@ -69,6 +90,15 @@ def _text_route(path: str, handler: object, query: type[Struct], summary: str) -
 
 
 ROUTES: Final = (
+    Route(
+        method="GET",
+        path=Path.SUMMARY,
+        scope=Scope.READ,
+        handler=summary,
+        summary="Figures, first and last lines, repeated lines, errors and warnings, JSON shape.",
+        query=wire.RefQuery,
+        answers={200: wire.Summary},
+    ),
     _text_route(Path.HEAD, head, wire.HeadQuery, "The first lines."),
     _text_route(Path.TAIL, tail, wire.TailQuery, "The last lines."),
     _text_route(Path.LINES, between, wire.LinesQuery, "Lines from start to end, both inclusive, from 1."),
