@@ -252,14 +252,29 @@ async def test_a_long_listing_where_nothing_matches_at_first_still_finds_what_do
     monkeypatch.setattr("overspill_service.catalog.redis.SCANNED", 16)
     monkeypatch.setattr("overspill_service.catalog.redis.BATCH", 8)
     async with opened(redis_url, tmp_path, deadline=5) as catalog:
-        entries = [entry(number, tool="rare" if number in (1, 2, 40) else "common") for number in range(60)]
+        entries = [entry(number, tool="" if number in (1, 2, 40) else "common") for number in range(60)]
         await asyncio.gather(*(catalog.commit(each, UNLIMITED) for each in entries))
 
-        page, cursor = await catalog.find(TENANT, Query(tool="rare"), now=NOW, limit=10)
+        page, cursor = await catalog.find(TENANT, Query(tool=""), now=NOW, limit=10)
         assert page == [entries[40]]
         assert cursor is not None
-        assert await listed(catalog, Query(tool="rare"), limit=10) == [entries[40], entries[2], entries[1]]
-        assert await catalog.find(TENANT, Query(tool="none"), now=NOW, limit=10) == ([], None)
+        assert await listed(catalog, Query(tool=""), limit=10) == [entries[40], entries[2], entries[1]]
+        assert await catalog.find(TENANT, Query(tool="", session=""), now=NOW, limit=10) == ([], None)
+
+
+async def test_a_listing_reads_the_shortest_index_and_little_more_than_it_shows(
+    redis_url: str, redis_server: RedisServer, tmp_path: Path
+) -> None:
+    async with opened(redis_url, tmp_path, deadline=5) as catalog:
+        entries = [entry(number, tool="rare" if number % 200 == 0 else "common") for number in range(600)]
+        await asyncio.gather(*(catalog.commit(each, UNLIMITED) for each in entries))
+        redis_server.command("CONFIG", "RESETSTAT")
+
+        found = await listed(catalog, Query(session="session-1", tool="rare"), limit=10)
+        assert found == [entries[400], entries[200], entries[0]]
+        calls = redis_server.command("INFO", "commandstats")
+        assert calls["cmdstat_mget"]["calls"] == 1
+        assert calls["cmdstat_zrevrangebylex"]["calls"] == 1
 
 
 async def test_after_a_failover_the_new_master_takes_writes_within_the_deadline(tmp_path: Path) -> None:

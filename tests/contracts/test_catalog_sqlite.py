@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import sqlite3
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,8 +19,8 @@ from tests.contracts.entries import NOW, TENANT, entry, listed, tombstone
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from multiprocessing.synchronize import Barrier
-    from pathlib import Path
 
+ROOT = Path(__file__).parents[2]
 PROCESSES = 3
 SHARED = 30
 
@@ -91,6 +93,45 @@ async def test_several_processes_share_one_file_from_its_creation_on(path: Path)
     await catalog.close()
     assert len(entries) == totals.captures == SHARED + PROCESSES * SHARED
     assert totals.stored_size == sum(each.stored_size for each in entries)
+
+
+COMMIT_FOR_EVER = """
+import asyncio, itertools, sys
+from pathlib import Path
+from overspill_service.catalog import Quota
+from overspill_service.catalog.sqlite import SqliteCatalog
+from tests.contracts.entries import entry
+
+async def main():
+    catalog = SqliteCatalog(Path(sys.argv[1]))
+    for start in itertools.count(step=8):
+        await asyncio.gather(*(catalog.commit(entry(start + n), Quota()) for n in range(8)))
+        print(start + 8, flush=True)
+
+asyncio.run(main())
+"""
+
+
+async def test_what_was_acknowledged_survives_kill_9(path: Path) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", COMMIT_FOR_EVER, path, cwd=ROOT, stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    for _ in range(5):
+        acknowledged = int(await process.stdout.readline())
+    process.kill()
+    rest = (await process.stdout.read()).split()
+    acknowledged = int(rest[-1]) if rest else acknowledged
+    await process.wait()
+
+    catalog = SqliteCatalog(path)
+    entries = await listed(catalog, Query(), limit=1000)
+    totals = await catalog.totals(TENANT)
+    await catalog.close()
+    assert [each.id for each in entries[-acknowledged:]] == [
+        entry(n).id for n in reversed(range(acknowledged))
+    ]
+    assert totals.captures == len(entries)
 
 
 async def test_a_file_of_a_newer_version_is_refused(path: Path) -> None:

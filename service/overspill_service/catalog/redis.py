@@ -81,12 +81,12 @@ class RedisCatalog:
     async def find(
         self, tenant: str, query: Query, *, now: float, limit: int, cursor: str | None = None
     ) -> tuple[list[Entry], str | None]:
-        index = redis_keys.index(tenant, query)
+        indexes = redis_keys.indexes(tenant, query)
         low, high = _bounds(query, cursor)
         found: list[Entry] = []
         scanned, count = 0, min(limit + 1, BATCH)
         while scanned < SCANNED or not found:
-            positions, entries = await self._batch(tenant, index, low, high, count)
+            positions, entries = await self._batch(tenant, indexes, low, high, count)
             for entry in entries:
                 if records.matches(entry, query, now):
                     if len(found) == limit:
@@ -99,10 +99,10 @@ class RedisCatalog:
         return found, records.encode_cursor(high[1:])
 
     async def _batch(
-        self, tenant: str, index: str, low: bytes, high: bytes, count: int
+        self, tenant: str, indexes: list[str], low: bytes, high: bytes, count: int
     ) -> tuple[list[bytes], list[Entry]]:
         """The next positions below `high`, and the entries that are still there."""
-        positions = await self._link.call("ZREVRANGEBYLEX", index, high, low, "LIMIT", 0, count)
+        positions = await self._link.step(scripts.PAGE, indexes, high, low, count)
         entries = await self._entries(tenant, [records.capture_of(position) for position in positions])
         pairs = zip(positions, entries, strict=True)
         # A capture that was removed and stored anew has another position now, and is listed there.

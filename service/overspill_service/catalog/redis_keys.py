@@ -8,6 +8,8 @@ removes it. Tenant names have no braces.
     ov1:{tenant}:created            zset    positions of all entries, ordered by their bytes (score 0)
     ov1:{tenant}:session:{digest}   zset    the same of one session; goes with its last entry
     ov1:{tenant}:call:{digest}      zset    the same of one call id; goes with its last entry
+    ov1:{tenant}:tool:{digest}      zset    the same of one tool; goes with its last entry
+    ov1:{tenant}:state:{state}      zset    the same of one state, except complete; goes with its last entry
     ov1:{tenant}:expiry             zset    id -> expires
     ov1:{tenant}:totals             hash    captures, size, stored; where it is, the tenant is in ov1:tenants
     ov1:tenants                     set     for ever
@@ -21,6 +23,8 @@ removes it. Tenant names have no braces.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+
+from overspill import wire
 
 from overspill_service.catalog import records
 
@@ -51,6 +55,14 @@ def call(tenant: str, call_id: str) -> str:
     return f"ov1:{{{tenant}}}:call:{records.digest(call_id).hex()}"
 
 
+def tool(tenant: str, tool: str) -> str:
+    return f"ov1:{{{tenant}}}:tool:{records.digest(tool).hex()}"
+
+
+def state(tenant: str, state: wire.State) -> str:
+    return f"ov1:{{{tenant}}}:state:{state.value}"
+
+
 def expiry(tenant: str) -> str:
     return f"ov1:{{{tenant}}}:expiry"
 
@@ -68,23 +80,23 @@ def once(name: str) -> str:
 
 
 def of_entry(entry: Entry) -> list[str]:
-    """The keys that one entry lives in: the capture, expiry, totals, then every index of positions.
-
-    An empty session or call id names nothing, so it has no index.
-    """
+    """The keys that one entry lives in: the capture, expiry, totals, then every index of positions."""
     tenant = entry.tenant
-    keys = [capture(tenant, entry.id), expiry(tenant), totals(tenant), created(tenant)]
-    if entry.session:
-        keys.append(session(tenant, entry.session))
-    if entry.call_id:
-        keys.append(call(tenant, entry.call_id))
+    return [capture(tenant, entry.id), expiry(tenant), totals(tenant), *indexes(tenant, entry)]
+
+
+def indexes(tenant: str, of: Entry | Query) -> list[str]:
+    """The indexes of positions that an entry is in, or that hold everything a query selects.
+
+    An empty text names nothing, and nearly everything is complete: those have no index.
+    """
+    keys = [created(tenant)]
+    if of.session:
+        keys.append(session(tenant, of.session))
+    if of.call_id:
+        keys.append(call(tenant, of.call_id))
+    if of.tool:
+        keys.append(tool(tenant, of.tool))
+    if of.state not in (None, wire.State.COMPLETE):
+        keys.append(state(tenant, of.state))
     return keys
-
-
-def index(tenant: str, query: Query) -> str:
-    """The most selective index that holds everything the query selects."""
-    if query.call_id:
-        return call(tenant, query.call_id)
-    if query.session:
-        return session(tenant, query.session)
-    return created(tenant)

@@ -69,6 +69,17 @@ redis.call('ZADD', KEYS[2], ARGV[4], ARGV[3])
 return 1
 """)
 
+PAGE: Final = Script("""
+-- KEYS: indexes that all hold what is looked for. ARGV: highest, lowest, count
+-- Returns positions from the shortest of them, highest first.
+local shortest, fewest = KEYS[1], redis.call('ZCARD', KEYS[1])
+for i = 2, #KEYS do
+    local length = redis.call('ZCARD', KEYS[i])
+    if length < fewest then shortest, fewest = KEYS[i], length end
+end
+return redis.call('ZREVRANGEBYLEX', shortest, ARGV[1], ARGV[2], 'LIMIT', 0, ARGV[3])
+""")
+
 TOTALS: Final = Script("""
 -- KEYS: totals, created. Returns captures, size, stored, and the oldest position or nothing.
 local totals = redis.call('HMGET', KEYS[1], 'captures', 'size', 'stored')
