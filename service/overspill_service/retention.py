@@ -27,5 +27,9 @@ def expiry(now: float, ttl: int | None, limits: Limits) -> float:
 
 
 def is_worth_renewing(now: float, current: float, wanted: float) -> bool:
-    """Whether moving an expiry from `current` to `wanted` is worth an object-store request."""
-    return wanted - current > max(60.0, RENEWAL_SHARE * (wanted - now))
+    """Whether moving an expiry from `current` to `wanted` is worth an object-store request.
+
+    It always is where less than half of the wanted time is left.
+    """
+    gained, left = wanted - current, current - now
+    return gained > max(60.0, RENEWAL_SHARE * (wanted - now)) or gained > max(left, 0.0)

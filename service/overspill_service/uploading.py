@@ -31,6 +31,7 @@ SEGMENT_FRAMES: Final = 4096
 GULP: Final = 512 * 1024
 """Bytes of body that are gathered before a thread is troubled with them."""
 CLEANUP_SECONDS: Final = 10.0
+"""How long a failed upload waits for the segment on its way, and then for what it stored to be deleted."""
 
 log = logging.getLogger(__name__)
 
@@ -77,9 +78,7 @@ class Upload:
 
     async def discard(self) -> None:
         """Stop, and take away what was stored. What cannot be removed now is left to the sweep."""
-        if self._putting is not None:
-            self._putting.cancel()
-            await asyncio.wait([self._putting])
+        await self._stop()
         if not self.segments:
             return
         try:
@@ -87,6 +86,18 @@ class Upload:
                 await self._store.delete(self.keys)
         except (StoreUnavailable, TimeoutError) as error:
             log.warning("left %d segments of an abandoned upload to the sweep: %s", len(self.segments), error)
+
+    async def _stop(self) -> None:
+        """Let the segment on its way arrive, or a deletion might overtake it; give up one that does not."""
+        if self._putting is None:
+            return
+        try:
+            await asyncio.wait([self._putting], timeout=CLEANUP_SECONDS)
+        finally:
+            self._putting.cancel()
+        await asyncio.wait([self._putting])
+        if not self._putting.cancelled():
+            self._putting.exception()  # it failed too, which changes nothing
 
     async def _add(self, framed: Framed) -> None:
         if self._stored >= SEGMENT_SIZE or len(self._frames) >= SEGMENT_FRAMES:
