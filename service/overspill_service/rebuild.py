@@ -1,7 +1,8 @@
 """The catalog out of the object store: of one capture, or of all, when the catalog was lost.
 
 An upload is whole when its segments 0 to n are there and the last says that it is the last. Of several
-whole uploads of one capture the earliest wins. The latest expiry marker overrides the entry's expiry.
+whole uploads of one capture those that have expired lose, then those of another content than the earliest,
+then all but the one that lives longest. The expiry marker written last overrides the entry's expiry.
 """
 
 from __future__ import annotations
@@ -96,10 +97,15 @@ async def recover(archive: Archive, tenant: str, capture: str) -> Entry | None:
 
 
 async def entry_of(archive: Archive, found: CaptureFound) -> Entry | None:
-    """The earliest whole upload's entry, or None."""
+    """The entry of the whole upload that the capture is read from, or None."""
     entries = [await _read(archive, found, upload) for upload in found.uploads]
     whole = [entry for entry in entries if entry is not None]
-    return min(whole, key=lambda entry: (entry.created, entry.upload), default=None)
+    alive = [entry for entry in whole if not entry.is_expired(archive.clock())] or whole
+    first = min(alive, key=lambda entry: (entry.created, entry.upload), default=None)
+    if first is None:
+        return None
+    same = [entry for entry in alive if entry.sha256 == first.sha256]
+    return max(same, key=lambda entry: (entry.expires, entry.upload))
 
 
 async def _read(archive: Archive, found: CaptureFound, upload: UploadFound) -> Entry | None:
@@ -112,7 +118,7 @@ async def _read(archive: Archive, found: CaptureFound, upload: UploadFound) -> E
         if not indexes[-1].last:
             return None
         entry = _decode_entry(indexes[-1].entry)
-    except (CaptureDamaged, msgspec.DecodeError) as error:
+    except (CaptureDamaged, msgspec.DecodeError, UnicodeDecodeError) as error:
         log.error("an upload of %s of tenant %s cannot be read: %s", found.capture, found.tenant, error)  # noqa: TRY400
         return None
     if (entry.tenant, entry.id, entry.upload) != (found.tenant, found.capture, upload.name):
@@ -123,7 +129,7 @@ async def _read(archive: Archive, found: CaptureFound, upload: UploadFound) -> E
         log.error("the segments of %s of tenant %s do not belong together", found.capture, found.tenant)
         return None
     packed = frames.pack()
-    expires = max(upload.markers, default=None)
+    expires = max(upload.markers, key=lambda each: (upload.markers[each].modified, each), default=None)
     return msgspec.structs.replace(
         entry,
         segments=[
@@ -147,10 +153,11 @@ def _fit_together(indexes: Sequence[Index], upload: str) -> bool:
     return True
 
 
-async def rebuild(archive: Archive) -> int:
+async def rebuild(archive: Archive, holder: str = "") -> int:
     """Put every unexpired capture of the object store into the catalog; how many there were.
 
     Captures that the catalog knows stay as they are, so this may run at any time, and twice at once.
+    The lease of its `holder` is renewed on the way.
     """
     count = 0
     pending: list[CaptureFound] = []
@@ -159,6 +166,8 @@ async def rebuild(archive: Archive) -> int:
         if len(pending) == AT_ONCE:
             count += await _adopt_all(archive, pending)
             pending = []
+            if holder:
+                await archive.catalog.lease(LEASE, holder, LEASE_TTL)
     count += await _adopt_all(archive, pending)
     await archive.catalog.mark_complete()
     return count
@@ -171,7 +180,7 @@ async def rebuild_if_lost(archive: Archive, holder: str) -> int | None:
     if not await archive.catalog.lease(LEASE, holder, LEASE_TTL):
         return None
     try:
-        return await rebuild(archive)
+        return await rebuild(archive, holder)
     finally:
         await archive.catalog.release(LEASE, holder)
 
@@ -185,5 +194,4 @@ async def adopt(archive: Archive, found: CaptureFound) -> bool:
     entry = await entry_of(archive, found)
     if entry is None or entry.is_expired(archive.clock()):
         return False
-    await archive.catalog.commit(entry, Quota())
-    return True
+    return isinstance(await archive.catalog.commit(entry, Quota()), Entry)

@@ -57,6 +57,8 @@ async def _sweep_capture(archive: Archive, found: CaptureFound, before: float) -
     if not old:
         return 0
     known = await archive.catalog.get(found.tenant, found.capture)
+    if known is None and not await archive.catalog.is_complete():  # lost since: it knows nothing now
+        return 0
     if known is None and await adopt(archive, found):
         log.warning("gave %s of tenant %s its lost entry back", found.capture, found.tenant)
         known = await archive.catalog.get(found.tenant, found.capture)
