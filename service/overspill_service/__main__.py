@@ -53,7 +53,7 @@ def _run(command: str, settings: Settings, options: dict[str, Any], given: list[
             asyncio.run(serve(settings, listening_socket(settings)))
             return 0
         case "work":
-            asyncio.run(serve(settings, socket.socket(fileno=int(options["descriptor"]))))
+            asyncio.run(serve(settings, socket.socket(fileno=int(options["descriptor"])), sys.stdin))
             return 0
         case _:
             return asyncio.run(commands.COMMANDS[command](settings, options))

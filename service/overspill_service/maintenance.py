@@ -8,6 +8,7 @@ import os
 import random
 import secrets
 import socket
+import time
 from typing import TYPE_CHECKING, Final
 
 from overspill_service.errors import ServiceError
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 LOOK_SECONDS: Final = 5.0
 """How often a process looks whether the catalog was lost."""
 ORPHAN_INTERVAL: Final = 6 * 3600.0
+"""How often a fleet lists all objects, in seconds."""
 SWEEP_LEASE: Final = "sweep"
 ORPHAN_LEASE: Final = "orphans"
 
@@ -34,6 +36,7 @@ class Maintenance:
     def __init__(self, service: Service) -> None:
         self._service, self._archive = service, service.archive
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+        self._orphans_due = time.monotonic()
 
     async def run(self) -> None:
         """Until cancelled: look every few seconds, sweep every `sweep_interval`."""
@@ -43,7 +46,8 @@ class Maintenance:
         while True:
             await self._guarded("rebuild", self.rebuild_once())
             if interval and waited >= due:
-                await self._guarded("sweep", self.sweep_once())
+                if not await self._guarded("sweep", self.sweep_once()):
+                    self._service.metrics.sweep(0, is_done=False)
                 waited, due = 0.0, interval
             await asyncio.sleep(LOOK_SECONDS)
             waited += LOOK_SECONDS
@@ -62,14 +66,22 @@ class Maintenance:
                 self._service.metrics.sweep(removed.captures, is_done=True)
                 if removed.captures:
                     log.info("swept %d expired captures of tenant %s", removed.captures, name)
+        if time.monotonic() < self._orphans_due:
+            return
         if await catalog.lease(ORPHAN_LEASE, self._holder, ORPHAN_INTERVAL):
             deleted = await sweep_orphans(self._archive, age=settings.orphan_age)
+            self._orphans_due = time.monotonic() + ORPHAN_INTERVAL
             if deleted:
                 log.warning("deleted %d orphaned objects", deleted)
 
-    async def _guarded(self, what: str, work: Awaitable[None]) -> None:
-        """One round; a back end that does not answer is tried again at the next."""
+    async def _guarded(self, what: str, work: Awaitable[None]) -> bool:
+        """Whether one round succeeds. After a failure of any kind there is a next round all the same."""
         try:
             await work
         except ServiceError as error:
             log.warning("%s failed, to be tried again: %s", what, error)
+        except Exception:
+            log.exception("%s failed unexpectedly, to be tried again", what)
+        else:
+            return True
+        return False

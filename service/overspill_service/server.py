@@ -13,6 +13,8 @@ from overspill_service.app import make_app
 from overspill_service.web.service import SERVICE
 
 if TYPE_CHECKING:
+    from typing import TextIO
+
     from overspill_service.settings import Settings
 
 MOST_HEADER_BYTES: Final = 64 * 1024
@@ -51,21 +53,27 @@ def url_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-async def serve(settings: Settings, listener: socket.socket) -> None:
-    """Serve until SIGTERM or SIGINT; then let requests in flight end within the grace, and close.
+async def serve(settings: Settings, listener: socket.socket, parent: TextIO | None = None) -> None:
+    """Serve until SIGTERM or SIGINT, or until `parent` ends: the pipe from the process that started this one.
 
-    Prints one line with the address once requests are served.
+    Then let requests in flight end within the grace, and close. Prints one line with the address once
+    requests are served.
     """
     app = make_app(settings)
     runner = runner_of(app, settings)
     stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, stop.set)
+    if parent is not None:
+        loop.add_reader(parent, stop.set)
     await runner.setup()
     try:
         await web.SockSite(runner, listener, backlog=BACKLOG).start()
         print(f"overspill-service listens on {url_of(listener)}", flush=True)
         await stop.wait()
+        if parent is not None:
+            loop.remove_reader(parent)
         app[SERVICE].is_stopping = True
     finally:
         await runner.cleanup()

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class Supervisor:
-    """Owns the worker processes; each inherits the listening socket."""
+    """Owns the worker processes; each inherits the listening socket, and ends when this process does."""
 
     def __init__(self, settings: Settings, listener: socket.socket, arguments: Sequence[str]) -> None:
         self._settings, self._listener, self._arguments = settings, listener, arguments
@@ -41,14 +41,21 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
+        url = url_of(self._listener)
         with tempfile.TemporaryDirectory(prefix="overspill-metrics-") as figures:
             started = [loop.create_future() for _ in range(self._settings.workers)]
             async with asyncio.TaskGroup() as group:
+                group.create_task(self._close_listener())
                 for future in started:
                     group.create_task(self._keep(figures, future))
                 if all(await asyncio.gather(*started)):
-                    print(f"overspill-service listens on {url_of(self._listener)}", flush=True)
+                    print(f"overspill-service listens on {url}", flush=True)
         return self._exit_code
+
+    async def _close_listener(self) -> None:
+        """From the stop on nobody is to wait for an answer that no worker will give."""
+        await self._stop.wait()
+        self._listener.close()
 
     async def _keep(self, figures: str, started: asyncio.Future[bool]) -> None:
         """Keep one worker alive until the stop."""
@@ -65,6 +72,8 @@ class Supervisor:
             if not self._stop.is_set():
                 log.error("worker %d ended with %d and is replaced", worker.pid, code)
                 await self._pause(SHORT_LIFE if time.monotonic() - born < SHORT_LIFE else 0)
+        if not started.done():
+            started.set_result(False)
 
     async def _spawn(self, figures: str) -> asyncio.subprocess.Process:
         descriptor = self._listener.fileno()
@@ -75,6 +84,7 @@ class Supervisor:
             "work",
             str(descriptor),
             *self._arguments,
+            stdin=asyncio.subprocess.PIPE,  # its end tells the worker that this process has gone
             stdout=asyncio.subprocess.PIPE,
             pass_fds=[descriptor],
             env=os.environ | {MULTIPROCESS: figures},
