@@ -1,8 +1,9 @@
 r"""Matching lines in a buffer: the buffer is searched as a whole, and line bounds looked up only at matches.
 
-The engine is called on slices of at most 64 KiB, with a look at the deadline between them, since a hostile
-pattern can take a second for each. A line longer than that is first tried in one slice; where that went
-fast the whole line is searched at once, else in windows that overlap.
+The engine is called on slices of 64 KiB, with a look at the deadline between them, since a hostile pattern
+of `MAX_PROGRAM` instructions can take a second or two for each. A longer line is searched in windows that
+take no longer at the worst: the smaller the program, the larger they are, up to all of the line. They
+overlap by a quarter, so a match of up to 16 KiB is found wherever it lies.
 
 Lines are searched without their end, `\n` or `\r\n`. A line that is not valid UTF-8 is also searched byte
 by byte, so bad bytes hide nothing.
@@ -11,10 +12,10 @@ by byte, so bad bytes hide nothing.
 from __future__ import annotations
 
 from itertools import islice
-from time import thread_time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill_service.chunks import count_newlines
+from overspill_service.patterns import MAX_PROGRAM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
     from overspill_service.patterns import Pattern
 
 SLICE: Final = 64 * 1024
-OVERLAP: Final = 16 * 1024
-"""A match of up to so many bytes is found in a line of any length, wherever it is cut."""
-PATIENCE: Final = 0.25
-"""Seconds of CPU that one call of the engine on one long line may be expected to take."""
 _RETURN: Final = 0x0D
 
 
@@ -141,27 +138,26 @@ class Matcher:
             yield Found(start, stop, start + at)
 
     def _search(self, pattern: Pattern, data: bytes, start: int, stop: int) -> int | None:
-        windows = self._windows(start, stop)
-        began = thread_time()
-        low, high = next(windows)
-        span = pattern.search(data, low, high)
-        if span is None and (thread_time() - began) * (stop - start) <= PATIENCE * SLICE:
-            span, windows = pattern.search(data, start, stop), iter(())
-        for low, high in windows:
-            if span is None and self.expired():
-                raise OutOfTime(high if self._backwards else low)
-            span = span or pattern.search(data, low, high)
-        return span[0] if span else None
+        """Where a match begins in a part of a line; the deadline is looked at between windows."""
+        window = SLICE * MAX_PROGRAM // pattern.program_size
+        for low, high in self._windows(start, stop, window):
+            span = pattern.search(data, low, high)
+            if span is not None:
+                return span[0]
+            if (low > start if self._backwards else high < stop) and self.expired():
+                raise OutOfTime(low + window // 4 if self._backwards else high - window // 4)
+        return None
 
-    def _windows(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Windows over a part of a line, each overlapping the last."""
-        step = SLICE - OVERLAP
-        if self._backwards:
-            for high in range(stop, min(start + OVERLAP, stop - 1), -step):
-                yield max(start, high - SLICE), high
-        else:
-            for low in range(start, max(stop - OVERLAP, start + 1), step):
-                yield low, min(stop, low + SLICE)
+    def _windows(self, start: int, stop: int, window: int) -> Iterator[tuple[int, int]]:
+        """Windows over a part of a line, each overlapping the last by a quarter."""
+        while True:
+            low, high = (
+                (max(start, stop - window), stop) if self._backwards else (start, min(stop, start + window))
+            )
+            yield low, high
+            if high - low < window:
+                return
+            start, stop = (start, low + window // 4) if self._backwards else (high - window // 4, stop)
 
     def _slices(self, data: bytes, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """Runs of whole lines: at most `SLICE` bytes, or one line that is longer."""

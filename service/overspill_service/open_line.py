@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from overspill_service.matching import OVERLAP, OutOfTime
+from overspill_service.matching import OutOfTime
 
 if TYPE_CHECKING:
     from overspill_service.matching import Matcher
 
 HOLD: Final = 8 * 2**20
-"""A line of up to so many bytes is searched as a whole, so that no match in it is missed."""
+"""A line of up to so many bytes is searched as a whole, as far as `matching` can."""
+OVERLAP: Final = 1024 * 1024
+"""Bytes that are searched again with what follows them, in a longer line."""
 SAMPLE: Final = 8 * 1024
 """Bytes kept around a match, or of the first part, of a longer line."""
 _CONTEXT: Final = 4

@@ -34,7 +34,9 @@ class Pattern:
         self._engine = _compile(b"(?m)" + source, ignore_case=ignore_case, latin1=latin1)
         if not self._engine.ok():
             raise InvalidPattern(_explain(self._engine.error().decode(errors="replace")))
-        if max(self._engine.ProgramSize(), self._engine.ReverseProgramSize()) > MAX_PROGRAM:
+        self.program_size: int = max(self._engine.ProgramSize(), self._engine.ReverseProgramSize())
+        """Instructions: a bound on the time that a byte of text can take."""
+        if self.program_size > MAX_PROGRAM:
             raise InvalidPattern(_explain("pattern too large"))
 
     @classmethod

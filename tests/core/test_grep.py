@@ -361,3 +361,27 @@ def test_an_empty_capture_has_no_matches() -> None:
     text = stored.search(Search(GrepQuery(pattern=""), stored.extent))
 
     assert (text.content, text.match_count, text.truncated, text.end_line) == ("", 0, False, 0)
+
+
+@pytest.mark.parametrize("from_end", [False, True])
+def test_a_search_without_time_still_gets_through_a_line_too_long_to_hold(from_end: bool) -> None:
+    content = b"one\n" + b"x" * 10_000_000 + b"needle" + b"x" * 10_000_000 + b"\nthe end\n"
+    stored = capture(content, *range(500_000, 20_000_000, 500_000))
+    query = GrepQuery(pattern="nee.le|end", from_end=from_end)
+    texts = [stored.search(Search(query, stored.extent, expired=lambda: True))]
+    while texts[-1].next is not None:
+        again = msgspec.structs.replace(query, cursor=texts[-1].next["cursor"])
+        texts.append(stored.search(Search(again, stored.extent, expired=lambda: True)))
+
+    assert sorted(match.line_number for match in found(texts)) == [2, 3]
+    assert len(texts) < 20
+
+
+def test_the_more_a_pattern_can_cost_the_more_often_the_deadline_is_looked_at() -> None:
+    stored = capture(b"x" * 1_000_000)
+    cheap = stored.search(Search(GrepQuery(pattern="needle"), stored.extent, expired=lambda: True))
+    costly = stored.search(Search(GrepQuery(pattern="[ab]{1000}" * 4), stored.extent, expired=lambda: True))
+
+    assert cheap.next is None
+    assert costly.next is not None
+    assert int(costly.next["cursor"].partition(".")[2]) < 100_000
