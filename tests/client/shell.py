@@ -8,12 +8,9 @@ import re
 import subprocess
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tests.servers.overspill import clean_environment
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 SECONDS: Final = 120
 CAPTURE_ID: Final = re.compile(r"cap_[a-z2-7]{20}")
@@ -80,7 +77,7 @@ class Shell:
 class Terminal:
     """A process whose input, output and errors are a terminal."""
 
-    def __init__(self, words: Sequence[str], environment: dict[str, str]) -> None:
+    def __init__(self, words: list[str], environment: dict[str, str]) -> None:
         self._pid, self._descriptor = pty.fork()
         if self._pid == 0:
             os.execve(words[0], words, environment)

@@ -1,4 +1,4 @@
-"""`overspill cat`, `head`, `tail`, `lines`, `grep`, `summary`: held against the tools that they are named for."""
+"""`overspill cat`, `head`, `tail`, `lines`, `grep`: held against the tools that they are named for."""
 
 import json
 import random
@@ -36,7 +36,7 @@ def told_by(tool: str, *words: str, stdin: bytes) -> bytes:
     return subprocess.run([tool, *words], input=stdin, capture_output=True, check=False).stdout
 
 
-def test_cat_gives_a_pipe_the_exact_bytes(overspill: Shell):
+def test_cat_gives_a_pipe_the_exact_bytes(overspill: Shell) -> None:
     content = bytes(range(256)) * 5000
 
     assert overspill("cat", overspill.put(content)).data == content
@@ -47,11 +47,11 @@ def test_cat_gives_a_pipe_the_exact_bytes(overspill: Shell):
 )
 def test_cat_gives_the_bytes_of_a_range(
     overspill: Shell, capture: str, content: bytes, asked: str, bounds: slice
-):
+) -> None:
     assert overspill("cat", capture, "--range", asked).data == content[bounds]
 
 
-def test_a_range_that_does_not_exist_is_a_wrong_argument(overspill: Shell, capture: str):
+def test_a_range_that_does_not_exist_is_a_wrong_argument(overspill: Shell, capture: str) -> None:
     result = overspill("cat", capture, "--range", "999999999-")
 
     assert (result.code, result.data) == (2, b"")
@@ -62,11 +62,11 @@ def test_a_range_that_does_not_exist_is_a_wrong_argument(overspill: Shell, captu
 @pytest.mark.parametrize("tool", ["head", "tail"])
 def test_head_and_tail_give_what_the_tools_of_these_names_give(
     overspill: Shell, capture: str, content: bytes, tool: str, count: str
-):
+) -> None:
     assert overspill(tool, "-n", count, capture).data == told_by(tool, "-n", count, stdin=content)
 
 
-def test_a_tail_that_begins_inside_a_long_line_is_whole_nevertheless(overspill: Shell):
+def test_a_tail_that_begins_inside_a_long_line_is_whole_nevertheless(overspill: Shell) -> None:
     content = b"first\n" + b"y" * 300_000 + b"\nlast\n"
 
     assert overspill("tail", "-n", "2", overspill.put(content)).data == content[6:]
@@ -83,12 +83,16 @@ def test_a_tail_that_begins_inside_a_long_line_is_whole_nevertheless(overspill: 
         ("9999:", ""),
     ],
 )
-def test_lines_gives_what_sed_gives(overspill: Shell, capture: str, content: bytes, asked: str, script: str):
+def test_lines_gives_what_sed_gives(
+    overspill: Shell, capture: str, content: bytes, asked: str, script: str
+) -> None:
     assert overspill("lines", capture, asked).data == told_by("sed", "-n", script, stdin=content)
 
 
 @pytest.mark.parametrize("wrong", ["0:3", "7:5", "-1", ""])
-def test_a_wrong_range_of_lines_is_a_usage_error_that_says_what_is_right(overspill: Shell, wrong: str):
+def test_a_wrong_range_of_lines_is_a_usage_error_that_says_what_is_right(
+    overspill: Shell, wrong: str
+) -> None:
     result = overspill("lines", "cap_aaaaaaaaaaaaaaaaaaaa", "--", wrong)
 
     assert result.code == 2
@@ -106,7 +110,9 @@ def test_a_wrong_range_of_lines_is_a_usage_error_that_says_what_is_right(overspi
         ["-B", "1", "-A", "3", "^3[12].*größe.*größe.*größe"],
     ],
 )
-def test_grep_prints_what_grep_n_prints(overspill: Shell, capture: str, content: bytes, flags: list[str]):
+def test_grep_prints_what_grep_n_prints(
+    overspill: Shell, capture: str, content: bytes, flags: list[str]
+) -> None:
     printed = overspill("grep", *flags[:-1], "-m", "1000", capture, flags[-1])
     engine = [] if "-F" in flags else ["-E"]
 
@@ -116,7 +122,7 @@ def test_grep_prints_what_grep_n_prints(overspill: Shell, capture: str, content:
 
 def test_grep_stops_where_it_was_told_to_and_says_the_command_that_goes_on(
     overspill: Shell, capture: str, content: bytes
-):
+) -> None:
     printed, err, pages = b"", "", 0
     result = overspill("grep", "-m", "100", capture, "größe.*größe.*größe")
     while True:
@@ -130,34 +136,34 @@ def test_grep_stops_where_it_was_told_to_and_says_the_command_that_goes_on(
     assert printed == told_by("grep", "-n", "größe.*größe.*größe", stdin=content)
 
 
-def test_grep_counts_every_matching_line(overspill: Shell, capture: str, content: bytes):
+def test_grep_counts_every_matching_line(overspill: Shell, capture: str, content: bytes) -> None:
     assert overspill("grep", "--count", capture, "error").data == told_by(
         "grep", "-c", "error", stdin=content
     )
 
 
-def test_grep_from_the_end_finds_the_last_first(overspill: Shell, capture: str):
+def test_grep_from_the_end_finds_the_last_first(overspill: Shell, capture: str) -> None:
     assert overspill("grep", "--from-end", "-m", "1", capture, "^").out.startswith(f"{LINES}:")
 
 
-def test_grep_without_a_match_prints_nothing_and_exits_with_1(overspill: Shell, capture: str):
+def test_grep_without_a_match_prints_nothing_and_exits_with_1(overspill: Shell, capture: str) -> None:
     assert overspill("grep", capture, "nowhere") == (1, b"", "")
 
 
-def test_a_pattern_that_the_engine_refuses_is_a_usage_error(overspill: Shell, capture: str):
+def test_a_pattern_that_the_engine_refuses_is_a_usage_error(overspill: Shell, capture: str) -> None:
     result = overspill("grep", capture, r"(a)\1")
 
     assert result.code == 2
     assert result.err.startswith("overspill: ")
 
 
-def test_summary_tells_the_totals(overspill: Shell, capture: str, content: bytes):
+def test_summary_tells_the_totals(overspill: Shell, capture: str, content: bytes) -> None:
     printed = overspill("summary", capture).out
 
     assert f"{len(content):,} bytes, {LINES:,} lines" in printed
 
 
-def test_a_capture_is_found_by_its_tool_call_id(overspill: Shell, content: bytes):
+def test_a_capture_is_found_by_its_tool_call_id(overspill: Shell, content: bytes) -> None:
     overspill.put(content, "--session", "cli-reads", "--call-id", "call 7/ü")
 
     assert overspill("cat", "call:call 7/ü", "--session", "cli-reads").data == content
@@ -168,7 +174,7 @@ def test_a_capture_is_found_by_its_tool_call_id(overspill: Shell, content: bytes
 )
 def test_json_is_what_the_service_answers(
     overspill: Shell, service: ServiceProcess, capture: str, words: list[str]
-):
+) -> None:
     name, *rest = words
     query = {
         "head": "head?lines=2",
@@ -184,7 +190,7 @@ def test_json_is_what_the_service_answers(
     assert json.loads(overspill(name, "--json", *options, capture, *last).data) == expected
 
 
-def test_bytes_that_are_no_text_are_told(overspill: Shell):
+def test_bytes_that_are_no_text_are_told(overspill: Shell) -> None:
     result = overspill("head", overspill.put(b"ok\n\xff\xfe\n"))
 
     assert result.out == "ok\n��\n"

@@ -20,7 +20,7 @@ def session(request: pytest.FixtureRequest) -> str:
     return f"cli {request.node.name}"
 
 
-def test_put_prints_the_capture_id_and_nothing_else(overspill: Shell, tmp_path: Path):
+def test_put_prints_the_capture_id_and_nothing_else(overspill: Shell, tmp_path: Path) -> None:
     (tmp_path / "output").write_bytes(b"one\n")
     result = overspill("put", str(tmp_path / "output"))
 
@@ -28,7 +28,7 @@ def test_put_prints_the_capture_id_and_nothing_else(overspill: Shell, tmp_path: 
     assert CAPTURE_ID.fullmatch(result.out.removesuffix("\n"))
 
 
-def test_what_is_put_is_told_by_stat(overspill: Shell, session: str):
+def test_what_is_put_is_told_by_stat(overspill: Shell, session: str) -> None:
     capture = overspill.put(
         b"{}\n",
         *("--tool", "größe", "--call-id", "call\t0", "--session", session, "--ttl", "2h"),
@@ -43,7 +43,7 @@ def test_what_is_put_is_told_by_stat(overspill: Shell, session: str):
     assert abs(life - timedelta(hours=2)) < timedelta(seconds=2)
 
 
-def test_metadata_cannot_forge_lines_or_move_the_cursor(overspill: Shell, session: str):
+def test_metadata_cannot_forge_lines_or_move_the_cursor(overspill: Shell, session: str) -> None:
     capture = overspill.put(b"x", "--tool", "evil\nsize  1\x1b[2J\u202e", "--session", session)
     told = overspill("stat", capture).out
 
@@ -51,7 +51,7 @@ def test_metadata_cannot_forge_lines_or_move_the_cursor(overspill: Shell, sessio
     assert "\x1b" not in told
 
 
-def test_global_options_stand_before_the_command_too(overspill: Shell):
+def test_global_options_stand_before_the_command_too(overspill: Shell) -> None:
     capture = overspill.put(b"x")
 
     assert overspill("--json", "stat", capture).data == overspill("stat", capture, "--json").data
@@ -59,7 +59,7 @@ def test_global_options_stand_before_the_command_too(overspill: Shell):
 
 def test_ls_lists_the_newest_first_up_to_the_limit_and_says_that_there_is_more(
     overspill: Shell, session: str
-):
+) -> None:
     stored = [overspill.put(b"%d" % number, "--session", session) for number in range(3)]
     result = overspill("ls", "--session", session, "--limit", "2")
 
@@ -67,7 +67,7 @@ def test_ls_lists_the_newest_first_up_to_the_limit_and_says_that_there_is_more(
     assert "--all" in result.err
 
 
-def test_ls_finds_by_tool_and_by_tool_call_id(overspill: Shell, session: str):
+def test_ls_finds_by_tool_and_by_tool_call_id(overspill: Shell, session: str) -> None:
     by_tool = overspill.put(b"1", "--session", session, "--tool", "mine")
     by_call = overspill.put(b"2", "--session", session, "--call-id", "c2")
 
@@ -75,11 +75,11 @@ def test_ls_finds_by_tool_and_by_tool_call_id(overspill: Shell, session: str):
     assert overspill("ls", "--session", session, "--call-id", "c2", "--all").out.split()[0] == by_call
 
 
-def test_ls_of_nothing_prints_nothing(overspill: Shell):
+def test_ls_of_nothing_prints_nothing(overspill: Shell) -> None:
     assert overspill("ls", "--session", "nobody was ever here") == (0, b"", "")
 
 
-def test_ttl_moves_the_expiry(overspill: Shell):
+def test_ttl_moves_the_expiry(overspill: Shell) -> None:
     capture = overspill.put(b"kept longer")
     printed = datetime.fromisoformat(overspill("ttl", capture, "7d").out.strip())
     entry = json.loads(overspill("stat", "--json", capture).data)
@@ -89,14 +89,14 @@ def test_ttl_moves_the_expiry(overspill: Shell):
 
 
 @pytest.mark.parametrize("wrong", ["0", "2 fortnights", "-5", "1.5h"])
-def test_a_duration_that_is_none_is_a_usage_error(overspill: Shell, wrong: str):
+def test_a_duration_that_is_none_is_a_usage_error(overspill: Shell, wrong: str) -> None:
     result = overspill("put", "--ttl", wrong, stdin=b"x")
 
     assert result.code == 2
     assert "7d" in result.err
 
 
-def test_rm_removes_all_that_it_can_and_reports_the_rest(overspill: Shell):
+def test_rm_removes_all_that_it_can_and_reports_the_rest(overspill: Shell) -> None:
     first, second = overspill.put(b"first"), overspill.put(b"second")
     result = overspill("rm", first, "cap_aaaaaaaaaaaaaaaaaaaa", second)
 
@@ -105,7 +105,7 @@ def test_rm_removes_all_that_it_can_and_reports_the_rest(overspill: Shell):
     assert [overspill("stat", capture).code for capture in (first, second)] == [3, 3]
 
 
-def test_a_whole_session_is_removed_only_with_consent(overspill: Shell, session: str):
+def test_a_whole_session_is_removed_only_with_consent(overspill: Shell, session: str) -> None:
     for number in range(2):
         overspill.put(b"%d" % number, "--session", session)
     refused = overspill("rm", "--session", session)
@@ -116,7 +116,7 @@ def test_a_whole_session_is_removed_only_with_consent(overspill: Shell, session:
     assert (removed.code, overspill("ls", "--session", session).out) == (0, "")
 
 
-def test_a_person_is_asked_before_a_session_is_removed(overspill: Shell, session: str):
+def test_a_person_is_asked_before_a_session_is_removed(overspill: Shell, session: str) -> None:
     overspill.put(b"stays", "--session", session)
     terminal = overspill.terminal("rm", "--session", session)
     terminal.wait_for(b"[y/N]")
@@ -126,11 +126,11 @@ def test_a_person_is_asked_before_a_session_is_removed(overspill: Shell, session
     assert overspill("ls", "--session", session).out
 
 
-def test_rm_of_nothing_is_a_usage_error(overspill: Shell):
+def test_rm_of_nothing_is_a_usage_error(overspill: Shell) -> None:
     assert overspill("rm").code == 2
 
 
-def test_usage_tells_totals_and_limits(overspill: Shell):
+def test_usage_tells_totals_and_limits(overspill: Shell) -> None:
     overspill.put(b"something")
     told = overspill("usage").out
 
@@ -139,11 +139,11 @@ def test_usage_tells_totals_and_limits(overspill: Shell):
 
 
 @pytest.mark.parametrize("wrong", ["novalue", "=x", "bad name=x"])
-def test_a_label_that_is_none_is_a_usage_error(overspill: Shell, wrong: str):
+def test_a_label_that_is_none_is_a_usage_error(overspill: Shell, wrong: str) -> None:
     assert overspill("put", "--label", wrong, stdin=b"x").code == 2
 
 
-def test_a_file_that_cannot_be_read_is_told_without_a_traceback(overspill: Shell, tmp_path: Path):
+def test_a_file_that_cannot_be_read_is_told_without_a_traceback(overspill: Shell, tmp_path: Path) -> None:
     result = overspill("put", str(tmp_path / "absent"))
 
     assert result.code == 6

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -32,26 +32,44 @@ def run_into(file: IO[bytes], command: Sequence[str]) -> int:
 
     Signals to this process go on to the command, which decides what becomes of them. Raises `Unstartable`.
     """
-    try:
-        child = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)  # noqa: S603  (as asked)
-    except OSError as error:
-        raise Unstartable(command[0], error) from error
-    with _passing_signals_to(child):
+    with _signals_kept() as relay:
+        try:
+            child = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)  # noqa: S603  (as asked)
+        except OSError as error:
+            raise Unstartable(command[0], error) from error
+        relay.connect(child)
         code = child.wait()
     return code if code >= 0 else _SIGNALLED - code
 
 
-@contextmanager
-def _passing_signals_to(child: subprocess.Popen[bytes]) -> Iterator[None]:
-    def pass_on(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  (as handlers are called)
-        if number in _FROM_TERMINAL and _is_foreground():
-            return  # the terminal has sent it to the child as well
-        with suppress(ProcessLookupError):
+class _Relay:
+    """Passes signals on to a child, those too that came before it was there."""
+
+    def __init__(self) -> None:
+        self._child: subprocess.Popen[bytes] | None = None
+        self._early: list[int] = []
+
+    def take(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002  (as handlers are called)
+        if self._child is None:
+            self._early.append(number)
+        elif not (number in _FROM_TERMINAL and _is_foreground()):
+            self._child.send_signal(number)
+        # else the terminal has sent it to the child as well
+
+    def connect(self, child: subprocess.Popen[bytes]) -> None:
+        self._child = child
+        for number in self._early:
             child.send_signal(number)
 
-    before = {number: signal.signal(number, pass_on) for number in _PASSED_ON}
+
+@contextmanager
+def _signals_kept() -> Iterator[_Relay]:
+    """Within the block, signals that would end this process go to the relay; ignored ones stay ignored."""
+    relay = _Relay()
+    heeded = [number for number in _PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, relay.take) for number in heeded}
     try:
-        yield
+        yield relay
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

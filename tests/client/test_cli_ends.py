@@ -1,0 +1,164 @@
+"""How commands end: exit codes, what is told on standard error, closed pipes, full disks, interrupts."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.client.shell import Shell, command
+from tests.servers.overspill import ServiceProcess, clean_environment
+
+ABSENT = "cap_aaaaaaaaaaaaaaaaaaaa"
+NOBODY = "http://127.0.0.1:1"
+
+
+@pytest.fixture(scope="module")
+def overspill(service: ServiceProcess) -> Shell:
+    return Shell(service.url)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["cat", ABSENT], 3),
+        (["tail", "no id at all"], 2),
+        (["grep", ABSENT, "x"], 3),
+        (["ls", "--limit", "0"], 2),
+        (["unheard-of"], 2),
+        (["--url", "nonsense", "usage"], 2),
+        (["--url", NOBODY, "usage"], 5),
+        (["--key", "not a key", "usage"], 2),
+    ],
+)
+def test_each_kind_of_failure_has_its_exit_code_and_no_traceback(
+    overspill: Shell, words: list[str], code: int
+) -> None:
+    result = overspill(*words)
+
+    assert (result.code, result.data) == (code, b"")
+    assert result.err
+    assert "Traceback" not in result.err
+
+
+def test_a_problem_is_one_line_with_the_request_id(overspill: Shell) -> None:
+    result = overspill("stat", ABSENT)
+
+    assert result.err.startswith(f"overspill: there is no capture {ABSENT}; ")
+    assert "not_found, HTTP 404, request " in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_without_a_service_the_message_says_how_to_get_one() -> None:
+    result = Shell(NOBODY)("ls")
+
+    assert result.code == 5
+    assert "overspill-service serve" in result.err
+    assert "OVERSPILL_URL" in result.err
+
+
+def test_what_the_key_or_a_limit_forbids_is_refused(tmp_path: Path) -> None:
+    service = ServiceProcess(tmp_path, max_capture_size=1000)
+    create = [sys.executable, "-m", "overspill_service", "keys", "create", "--data", str(service.data)]
+    made = subprocess.run(
+        [*create, "--tenant", "acme", "--scopes", "read,write"],
+        capture_output=True,
+        text=True,
+        env=clean_environment(),
+        check=True,
+    )
+    service.start()
+    try:
+        without, keyed = Shell(service.url), Shell(service.url, OVERSPILL_KEY=made.stdout.strip())
+        capture = keyed.put(b"small")
+        ends = [without("usage"), keyed("put", stdin=b"x" * 1001), keyed("rm", capture)]
+    finally:
+        service.stop()
+
+    assert [end.code for end in ends] == [4, 4, 4]
+    assert "OVERSPILL_KEY" in ends[0].err
+    assert "1000" in ends[1].err
+
+
+def test_a_reader_that_stops_early_is_no_error(overspill: Shell) -> None:
+    capture = overspill.put(os.urandom(2_000_000))
+    result = overspill.script(f"overspill cat {capture} | head -c 10 | wc -c; echo ${{PIPESTATUS[0]}}")
+
+    assert result.out.split() == ["10", "141"]
+    assert result.err == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_output_that_cannot_be_written_is_a_failure(overspill: Shell) -> None:
+    capture = overspill.put(b"x" * 100)
+    result = overspill.script(f"overspill cat {capture} > /dev/full")
+
+    assert result.code == 6
+    assert result.err == "overspill: No space left on device\n"
+
+
+def test_a_closed_standard_output_is_a_failure(overspill: Shell) -> None:
+    result = overspill.script("overspill usage >&-")
+
+    assert result.code == 6
+    assert result.err == "overspill: standard output is closed\n"
+
+
+def test_an_interrupt_ends_a_command_quietly(overspill: Shell) -> None:
+    process = overspill.start("put", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdin is not None
+    process.stdin.write(b"x" * 1_000_000)  # more than a pipe holds: it has begun to read
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+
+    assert (process.returncode, out, err) == (130, b"", b"overspill: interrupted\n")
+
+
+def test_without_the_extra_it_says_what_to_install() -> None:
+    hidden = "import sys; sys.modules['typer'] = None; from overspill.__main__ import main; sys.exit(main())"
+    result = subprocess.run([sys.executable, "-c", hidden], capture_output=True, text=True, check=False)
+
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "pip install 'overspill[cli]'" in result.stderr
+
+
+def test_help_waits_for_no_library_that_it_does_not_need() -> None:
+    result = subprocess.run(
+        [sys.executable, "-X", "importtime", *command("--help")[1:]],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    imported = {line.rpartition("|")[2].strip() for line in result.stderr.splitlines()}
+
+    assert "typer" in imported
+    assert not imported & {"aiohttp", "msgspec", "zstandard", "rich", "asyncio"}
+
+
+def test_help_documents_the_exit_codes() -> None:
+    result = subprocess.run(command("--help"), capture_output=True, text=True, check=True)
+
+    assert "Exit codes: 0 done; 1 no" in result.stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_generated_for_each_shell(shell: str) -> None:
+    result = subprocess.run(command("completion", shell), capture_output=True, text=True, check=True)
+
+    assert "_OVERSPILL_COMPLETE" in result.stdout
+    assert "overspill" in result.stdout
+
+
+def test_bash_accepts_its_completion_and_it_completes_commands(overspill: Shell) -> None:
+    script = 'eval "$(overspill completion bash)"; complete -p overspill'
+    environment = overspill.environment | {
+        "_OVERSPILL_COMPLETE": "complete_bash",
+        "COMP_WORDS": "overspill su",
+        "COMP_CWORD": "1",
+    }
+    completed = subprocess.run(command(), env=environment, capture_output=True, text=True, check=False)
+
+    assert "_overspill_completion overspill" in overspill.script(script).out
+    assert completed.stdout.split() == ["summary"]

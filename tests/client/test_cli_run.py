@@ -1,0 +1,173 @@
+"""`overspill run`: a command's output, printed or stored, and its exit code."""
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from overspill.cli.spilling import IN_MEMORY, Part
+
+from tests.client.shell import Shell
+from tests.servers.overspill import ServiceProcess
+
+LONG = ["seq", "1", "30000"]
+HUGE = 96 * 1024 * 1024
+FLAT_KIB = 200 * 1024
+"""Far below the size of the huge output, well above what the interpreter and its libraries take."""
+
+
+@pytest.fixture(scope="module")
+def overspill(service: ServiceProcess) -> Shell:
+    return Shell(service.url)
+
+
+def output_of(*words: str) -> bytes:
+    return subprocess.run(words, capture_output=True, check=True).stdout
+
+
+def test_a_short_output_is_printed_as_it_is(overspill: Shell) -> None:
+    assert overspill("run", "--", "printf", r"a\033[1m\377\000") == (0, b"a\x1b[1m\xff\x00", "")
+
+
+def test_both_streams_are_printed_in_their_order(overspill: Shell) -> None:
+    script = "for n in 1 2 3; do echo out $n; echo err $n >&2; done"
+
+    assert overspill("run", "--", "sh", "-c", script).out == "".join(f"out {n}\nerr {n}\n" for n in (1, 2, 3))
+
+
+def test_a_long_output_is_stored_and_a_notice_printed(overspill: Shell) -> None:
+    result = overspill("run", "--session", "cli-run", "--call-id", "c1", "--", *LONG)
+    entry = json.loads(overspill("stat", "--json", result.capture).data)
+
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith(f"[overspill {result.capture}] The output of seq is too long to show")
+    assert overspill("cat", result.capture).data == output_of(*LONG)
+    assert (entry["tool"], entry["call_id"], entry["session"]) == ("seq", "c1", "cli-run")
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["sh", "-c", "exit 7"], 7),
+        (["sh", "-c", "kill -TERM $$"], 143),
+        (["no-such-command"], 127),
+        (["/etc/passwd"], 126),
+        (["sh", "-c", "seq 1 30000; exit 3"], 3),
+    ],
+)
+def test_the_exit_code_is_the_commands_own(overspill: Shell, words: list[str], code: int) -> None:
+    assert overspill("run", "--", *words).code == code
+
+
+def test_options_of_the_command_are_its_own(overspill: Shell) -> None:
+    assert overspill("run", "echo", "--json", "--", "-h").out == "--json -- -h\n"
+
+
+def test_the_limits_can_be_given(overspill: Shell) -> None:
+    shown = overspill("run", "--max-bytes", "1000000", "--max-lines", "1000000", "--", *LONG)
+    stored = overspill("run", "--max-lines", "3", "--tool", "mine", "--", "seq", "4")
+
+    assert shown.data == output_of(*LONG)
+    assert "The output of mine is too long to show" in stored.out
+
+
+def test_without_a_service_the_notice_is_loud_and_the_exit_code_stays() -> None:
+    result = Shell("http://127.0.0.1:1")("run", "--", "sh", "-c", "seq 1 30000; exit 3")
+
+    assert result.code == 3
+    assert "NOT STORED" in result.out
+    assert "could NOT be stored" in result.err
+    assert "Traceback" not in result.err
+
+
+def test_a_short_output_needs_no_service() -> None:
+    assert Shell("http://127.0.0.1:1")("run", "--", "echo", "hi") == (0, b"hi\n", "")
+
+
+def test_wrong_options_stop_it_before_the_command_runs(tmp_path: Path) -> None:
+    result = Shell("nonsense")("run", "--", "touch", str(tmp_path / "ran"))
+
+    assert result.code == 2
+    assert not (tmp_path / "ran").exists()
+
+
+def test_memory_stays_flat_for_a_huge_output(overspill: Shell, tmp_path: Path) -> None:
+    script = f"yes 'a line of the huge output' | head -c {HUGE}; echo; echo the end"
+    with (tmp_path / "out").open("wb") as out:
+        ran = overspill.start("run", "--", "sh", "-c", script, stdout=out)
+        run_kib = peak_kib(ran)
+    printed = (tmp_path / "out").read_text()
+    capture = printed.split()[1].rstrip("]")
+    with (tmp_path / "content").open("wb") as out:
+        cat_kib = peak_kib(overspill.start("cat", capture, stdout=out))
+
+    assert "\nthe end\n[/overspill" in printed
+    assert (tmp_path / "content").read_bytes() == output_of("sh", "-c", script)
+    assert run_kib < FLAT_KIB
+    assert cat_kib < FLAT_KIB
+
+
+def peak_kib(process: subprocess.Popen[bytes]) -> int:
+    """The most memory that the process had, once it has ended well."""
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return usage.ru_maxrss
+
+
+def test_a_huge_output_without_a_service_is_cut_loudly() -> None:
+    script = f"head -c {IN_MEMORY + 1} /dev/zero | tr '\\0' '\\n'; exit 5"
+    result = Shell("http://127.0.0.1:1")("run", "--", "sh", "-c", script)
+
+    assert result.code == 5
+    assert "NOT STORED" in result.out
+    assert len(result.out) < 20_000
+
+
+def test_a_huge_output_that_is_wanted_whole_is_printed(overspill: Shell) -> None:
+    words = ["head", "-c", str(IN_MEMORY + 1), "/dev/zero"]
+
+    assert overspill("run", "--max-bytes", str(HUGE), "--", *words).data == bytes(IN_MEMORY + 1)
+
+
+def test_what_is_appended_later_is_no_part_of_the_output(tmp_path: Path) -> None:
+    path = tmp_path / "output"
+    path.write_bytes(b"the output")
+    with path.open("rb", buffering=0) as file:
+        part = Part(file, len(b"the output"))
+        with path.open("ab") as late:
+            late.write(b" and more")
+
+        assert part.read() == b"the output"
+        assert part.at(4, 100) == b"output"
+
+
+def test_an_interrupt_goes_on_to_the_command_and_its_output_is_kept(overspill: Shell, tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    os.mkfifo(ready)
+    script = f"trap 'echo cleaned up; exit 42' INT; echo begun; : > {ready}; while :; do sleep 0.01; done"
+    process = overspill.start("run", "--", "sh", "-c", script, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    ready.read_bytes()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+
+    assert (process.returncode, out, err) == (42, b"begun\ncleaned up\n", b"")
+
+
+def test_the_interrupt_key_reaches_the_command_once(overspill: Shell, tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    os.mkfifo(ready)
+    script = (
+        "n=0; trap 'n=$((n+1))' INT; trap 'echo interrupts: $n; exit' USR1; "
+        f"echo $$ > {ready}; while :; do sleep 0.01; done"
+    )
+    terminal = overspill.terminal("run", "--", "bash", "-c", script)
+    command = int(ready.read_text())
+    terminal.press(b"\x03")
+    terminal.wait_for(b"^C")
+    os.kill(command, signal.SIGUSR1)
+
+    assert terminal.ended() == 0
+    assert b"interrupts: 1\r\n" in terminal.shown
