@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Final
 
 from overspill_service import index
 from overspill_service.errors import CaptureDamaged
-from overspill_service.frame_map import FrameMap
+from overspill_service.frame_map import FrameMap, pack
 from overspill_service.object_keys import segment_key
 from overspill_service.reading import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from overspill_service.catalog import Catalog, Entry
     from overspill_service.cpu import Cpu
+    from overspill_service.frames import Frame
     from overspill_service.objects import ObjectStore
 
 INLINE_INDEX: Final = 16 * 1024
@@ -24,6 +25,14 @@ INLINE_INDEX: Final = 16 * 1024
 CACHED_FRAMES: Final = 500_000
 """Frames whose places a process remembers, over all captures: about 32 MB."""
 TAILS_AT_ONCE: Final = 8
+
+
+def inline_index(segments: Sequence[Sequence[Frame]]) -> bytes | None:
+    """The packed frame map for the catalog's entry; None where it is too large to live there."""
+    if sum(map(len, segments)) > INLINE_INDEX:
+        return None
+    packed = pack(segments)
+    return packed if len(packed) <= INLINE_INDEX else None
 
 
 class Archive:

@@ -48,11 +48,12 @@ class Ingest:
 
         Raises `CaptureTooLarge` and `DamagedEncoding`.
         """
-        adopted = None if self._is_begun or self._is_dry or not is_last else self._adopt(chunks)
+        if self._encoding == "zstd" and is_last and not self._is_begun and not self._is_dry:
+            adopted = self._adopt(chunks)
+            yield adopted, not adopted
+            if adopted:
+                return
         self._is_begun = True
-        if adopted is not None:
-            yield [adopted], False
-            return
         frames: list[Framed] = []
         done = 0
         for piece in self._pieces(chunks, is_last=is_last):
@@ -76,22 +77,20 @@ class Ingest:
         if self._encoding is not None and digest == self._encoded.digest():
             return
         raise DigestMismatch(
-            f"the content of {self.size} bytes has SHA-256 {self.sha256.hex()}, announced was {digest.hex()}; "
+            f"the content of {self.size} bytes has SHA-256 {self.sha256.hex()}, announced {digest.hex()}; "
             "nothing was stored: send it again"
         )
 
-    def _adopt(self, chunks: Sequence[bytes]) -> Framed | None:
+    def _adopt(self, chunks: Sequence[bytes]) -> list[Framed]:
         """The whole body as one frame, where the client compressed it just as it is to be stored."""
-        if self._encoding != "zstd":
-            return None
         body = b"".join(chunks)
         adopted = adopt(body)
         if adopted is None:
-            return None
+            return []
         frame, content = adopted
         self._encoded.update(body)
         self._note(content)
-        return frame, body
+        return [(frame, body)]
 
     def _pieces(self, chunks: Iterable[bytes], *, is_last: bool) -> Iterator[bytes]:
         for chunk in chunks:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from overspill_service import object_keys
-from overspill_service.archive import INLINE_INDEX
+from overspill_service.archive import inline_index
 from overspill_service.catalog import Entry, Quota, Segment
 from overspill_service.errors import CaptureDamaged
 from overspill_service.frame_map import FrameMap
@@ -128,7 +128,6 @@ async def _read(archive: Archive, found: CaptureFound, upload: UploadFound) -> E
     if frames.size != entry.size or not _fit_together(indexes, upload.name):
         log.error("the segments of %s of tenant %s do not belong together", found.capture, found.tenant)
         return None
-    packed = frames.pack()
     expires = max(upload.markers, key=lambda each: (upload.markers[each].modified, each), default=None)
     return msgspec.structs.replace(
         entry,
@@ -136,7 +135,7 @@ async def _read(archive: Archive, found: CaptureFound, upload: UploadFound) -> E
             Segment(stored.size, index.size, index.newlines)
             for stored, index in zip(ordered, indexes, strict=True)
         ],
-        index=packed if len(packed) <= INLINE_INDEX else None,
+        index=inline_index([index.frames for index in indexes]),
         expires=entry.expires if expires is None else float(expires),
         marker=None if expires is None else upload.markers[expires].key,
     )

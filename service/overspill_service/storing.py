@@ -18,7 +18,7 @@ from msgspec import Struct
 from overspill.wire import State
 
 from overspill_service import object_keys, retention
-from overspill_service.archive import INLINE_INDEX
+from overspill_service.archive import inline_index
 from overspill_service.captures import check_id
 from overspill_service.catalog import Entry, Quota, Tombstone
 from overspill_service.errors import Absent, CaptureDamaged, CatalogUnavailable, IdConflict, QuotaExceeded
@@ -147,10 +147,7 @@ async def _finish(captures: Captures, upload: Upload, draft: Entry) -> tuple[Ent
     except BaseException:
         await upload.discard()
         raise
-    packed = upload.frame_map().pack()
-    entry = msgspec.structs.replace(
-        draft, segments=upload.segments, index=packed if len(packed) <= INLINE_INDEX else None
-    )
+    entry = msgspec.structs.replace(draft, segments=upload.segments, index=inline_index(upload.frames))
     try:
         winner = await _commit(captures, entry)
     except QuotaExceeded:

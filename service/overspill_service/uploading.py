@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 from overspill_service.catalog import Segment
 from overspill_service.errors import StoreUnavailable
-from overspill_service.frame_map import FrameMap
 from overspill_service.index import Index, trailer
 from overspill_service.object_keys import segment_key
 
@@ -30,6 +29,8 @@ SEGMENT_FRAMES: Final = 4096
 """Frames after which a segment is closed however well they compress: its index stays quick to read."""
 GULP: Final = 512 * 1024
 """Bytes of body that are gathered before a thread is troubled with them."""
+LIGHT: Final = 64 * 1024
+"""Bytes of body whose first step takes less than a millisecond: not worth a thread."""
 CLEANUP_SECONDS: Final = 10.0
 """How long a failed upload waits for the segment on its way, and then for what it stored to be deleted."""
 
@@ -46,9 +47,10 @@ class Upload:
         self._stored = 0
         self._size = 0
         self._newlines = 0
-        self._sealed: list[list[Frame]] = []
+        self.frames: list[list[Frame]] = []
         self._putting: asyncio.Task[None] | None = None
         self.segments: list[Segment] = []
+        """The objects stored so far; `frames` are theirs."""
 
     @property
     def keys(self) -> list[str]:
@@ -58,16 +60,14 @@ class Upload:
     def newlines(self) -> int:
         return self._newlines + sum(frame.newlines for frame, _ in self._frames)
 
-    def frame_map(self) -> FrameMap:
-        return FrameMap.of(self._sealed)
-
     async def fill(self, ingest: Ingest, body: AsyncIterator[bytes]) -> None:
         """Take the whole body; every segment but the last is in the store or on its way afterwards."""
         async for chunks, is_last in gulps(body):
-            work = ingest.take(chunks, is_last=is_last)
-            more = True
+            steps = ingest.take(chunks, is_last=is_last)
+            more, is_light = True, sum(map(len, chunks)) <= LIGHT
             while more:
-                frames, more = await self._cpu.run(next, work)
+                frames, more = next(steps) if is_light else await self._cpu.run(next, steps)
+                is_light = False
                 for frame in frames:
                     await self._add(frame)
 
@@ -122,7 +122,7 @@ class Upload:
         size, newlines = sum(f.size for f in frames), sum(f.newlines for f in frames)
         await self._settle()
         self.segments.append(Segment(sum(map(len, pieces)), size, newlines))
-        self._sealed.append(frames)
+        self.frames.append(frames)
         self._size, self._newlines = self._size + size, self._newlines + newlines
         self._frames, self._stored = [], 0
         self._putting = asyncio.ensure_future(self._store.put(self._key(number), pieces))
