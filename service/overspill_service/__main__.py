@@ -13,7 +13,7 @@ import msgspec
 
 from overspill_service import commands, logs
 from overspill_service.errors import ServiceError
-from overspill_service.server import listening_socket, serve
+from overspill_service.server import listening_socket, run, serve
 from overspill_service.settings import SettingError, Settings, load
 from overspill_service.supervisor import Supervisor
 from overspill_service.web.middleware import request_id
@@ -50,10 +50,10 @@ def _run(command: str, settings: Settings, options: dict[str, Any], given: list[
         case "serve" if settings.workers > 1:
             return _supervise(settings, given[1:])
         case "serve":
-            asyncio.run(serve(settings, listening_socket(settings)))
+            run(serve(settings, listening_socket(settings)))
             return 0
         case "work":
-            asyncio.run(serve(settings, socket.socket(fileno=int(options["descriptor"])), sys.stdin))
+            run(serve(settings, socket.socket(fileno=int(options["descriptor"])), sys.stdin))
             return 0
         case _:
             return asyncio.run(commands.COMMANDS[command](settings, options))
@@ -64,10 +64,10 @@ def _supervise(settings: Settings, arguments: list[str]) -> int:
         raise SettingError("workers share nothing in memory: name a store and a catalog, or use one worker")
     listener = listening_socket(settings)
 
-    async def run() -> int:
+    async def supervise() -> int:
         return await Supervisor(settings, listener, arguments).run()
 
-    return asyncio.run(run())
+    return asyncio.run(supervise())
 
 
 def parser() -> argparse.ArgumentParser:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 
@@ -13,6 +13,7 @@ from overspill_service.app import make_app
 from overspill_service.web.service import SERVICE
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
     from typing import TextIO
 
     from overspill_service.settings import Settings
@@ -51,6 +52,16 @@ def listening_socket(settings: Settings) -> socket.socket:
 def url_of(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    """Run to the end, on uvloop where there is one: it takes a tenth off the CPU of a small request."""
+    try:
+        import uvloop  # noqa: PLC0415  (there is none for Windows)
+    except ImportError:
+        asyncio.run(main)
+    else:
+        uvloop.run(main)
 
 
 async def serve(settings: Settings, listener: socket.socket, parent: TextIO | None = None) -> None:

@@ -17,7 +17,7 @@ from overspill_service.objects.s3.failures import NO_CREDENTIALS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-logging.getLogger("botocore").setLevel(logging.INFO)  # its debug lines show session tokens and signatures
+logging.getLogger("botocore").setLevel(logging.WARNING)  # its debug lines show session tokens and signatures
 
 
 class _Auth(S3SigV4Auth):
