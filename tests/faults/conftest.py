@@ -1,0 +1,38 @@
+"""Services that what they stand on lets down: as processes, or in this process where a test looks inside."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pytest
+
+from tests.servers.overspill import ServiceProcess
+from tests.web.conftest import start_api
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["start_api"]
+
+
+class StartServices(Protocol):
+    def __call__(self, count: int = 1, **settings: Any) -> list[ServiceProcess]: ...
+
+
+@pytest.fixture
+def start_services(tmp_path: Path) -> Iterator[StartServices]:
+    """Starts services as processes, several at once; what still runs is stopped with the test."""
+    with ExitStack() as stack:
+
+        def start(count: int = 1, **settings: Any) -> list[ServiceProcess]:
+            made = [ServiceProcess(tmp_path / f"service-{number}", **settings) for number in range(count)]
+            for each in made:
+                stack.callback(each.stop)
+            with ThreadPoolExecutor(count) as pool:
+                list(pool.map(ServiceProcess.start, made))
+            return made
+
+        yield start

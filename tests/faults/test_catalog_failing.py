@@ -1,0 +1,162 @@
+"""Redis stops, hangs, refuses writes or loses its answers: PUTs say so, and nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from overspill import wire
+from overspill_service.catalog import scripts
+from overspill_service.sweep import sweep_orphans
+
+from tests.faults.relay import Relay, relaying
+from tests.faults.traffic import PATIENCE, content_of, keys_in, until
+from tests.web.conftest import Api, path_of, problem
+
+if TYPE_CHECKING:
+    from tests.servers.redis import RedisServer
+
+LOG = b"one line\n"
+
+
+@pytest.fixture
+async def relay(own_redis: RedisServer) -> AsyncIterator[Relay]:
+    async with relaying(own_redis.port) as relay:
+        yield relay
+
+
+@pytest.fixture
+async def api(start_api: Callable[..., Any], own_redis: RedisServer, relay: Relay, tmp_path: Path) -> Api:
+    """A service that gives Redis a second, and whose files lie in `tmp_path / "objects"`."""
+    own_redis.command("SCRIPT", "LOAD", scripts.COMMIT.text)
+    catalog = f"redis://127.0.0.1:{relay.port}?deadline=1"
+    started: Api = await start_api(store=f"file://{tmp_path}/objects", catalog=catalog)
+    await until(started.service.archive.catalog.is_complete)
+    return started
+
+
+async def refused(api: Api, content: bytes) -> wire.Problem:
+    """What a PUT is answered with, well within a client's patience."""
+    async with asyncio.timeout(PATIENCE):
+        return await problem(await api.send("PUT", path_of(content), data=content))
+
+
+async def is_ready(api: Api) -> bool:
+    return (await api.get("/readyz")).status == 200
+
+
+@asynccontextmanager
+async def stopped(redis: RedisServer) -> AsyncIterator[None]:
+    redis.kill()
+    yield
+    redis.start()
+
+
+@asynccontextmanager
+async def hanging(redis: RedisServer) -> AsyncIterator[None]:
+    redis.pause()
+    yield
+    redis.resume()
+
+
+@asynccontextmanager
+async def read_only(redis: RedisServer) -> AsyncIterator[None]:
+    redis.make_read_only()
+    yield
+    redis.make_writable()
+
+
+@pytest.mark.parametrize("failing", [stopped, hanging, read_only])
+async def test_a_failing_redis_refuses_puts_and_readiness_until_it_is_back(
+    api: Api, own_redis: RedisServer, failing: Callable[..., Any]
+) -> None:
+    await api.put(LOG)
+    async with failing(own_redis):
+        found = await refused(api, b"another\n")
+        ready = await problem(await api.get("/readyz"))
+
+    assert (found.status, found.code) == (503, wire.Code.CATALOG_UNAVAILABLE)
+    assert found.retry_after is not None
+    assert ready.status == 503
+    await until(lambda: is_ready(api))
+    assert await content_of(api, path_of(LOG)) == LOG
+    assert (await api.send("PUT", path_of(b"another\n"), data=b"another\n")).status in (200, 201)
+    assert await content_of(api, path_of(b"another\n")) == b"another\n"
+
+
+async def test_a_read_only_redis_is_still_read(api: Api, own_redis: RedisServer) -> None:
+    await api.put(LOG)
+    async with read_only(own_redis):
+        assert await content_of(api, path_of(LOG)) == LOG
+
+
+async def test_a_commit_whose_answer_was_lost_is_found_by_the_retry(api: Api, relay: Relay) -> None:
+    relay.lose_answers_to(scripts.COMMIT.sha.encode())
+    assert (await refused(api, LOG)).code == wire.Code.CATALOG_UNAVAILABLE
+    relay.heal()
+
+    assert (await api.send("PUT", path_of(LOG), data=LOG)).status == 200
+    assert await content_of(api, path_of(LOG)) == LOG
+    assert len(await keys_in(api)) == 1
+    assert await sweep_orphans(api.service.archive, age=-1) == 0
+    assert await content_of(api, path_of(LOG)) == LOG
+
+
+async def test_a_commit_that_never_arrived_is_made_by_the_retry(api: Api, relay: Relay) -> None:
+    relay.lose_requests(scripts.COMMIT.sha.encode())
+    assert (await refused(api, LOG)).code == wire.Code.CATALOG_UNAVAILABLE
+    relay.heal()
+
+    assert (await api.send("PUT", path_of(LOG), data=LOG)).status == 201
+    assert len(await keys_in(api)) == 2
+    assert await sweep_orphans(api.service.archive, age=-1) == 1
+    assert await content_of(api, path_of(LOG)) == LOG
+
+
+async def test_a_capture_that_was_never_committed_nor_sent_again_is_adopted(api: Api, relay: Relay) -> None:
+    relay.lose_requests(scripts.COMMIT.sha.encode())
+    await refused(api, LOG)
+    relay.heal()
+    assert (await api.get(path_of(LOG))).status == 404
+
+    assert await sweep_orphans(api.service.archive, age=-1) == 0
+    assert await content_of(api, path_of(LOG)) == LOG
+
+
+async def test_a_commit_that_redis_gets_round_to_late_points_at_its_bytes(
+    api: Api, own_redis: RedisServer, relay: Relay
+) -> None:
+    relay.at(scripts.COMMIT.sha.encode(), own_redis.pause)
+    assert (await refused(api, LOG)).code == wire.Code.CATALOG_UNAVAILABLE
+    relay.heal()
+    own_redis.resume()
+
+    answers = await asyncio.gather(*(api.send("PUT", path_of(LOG), data=LOG) for _ in range(5)))
+    assert {answer.status for answer in answers} <= {200, 201}
+    assert await content_of(api, path_of(LOG)) == LOG
+    await sweep_orphans(api.service.archive, age=-1)
+    assert len(await keys_in(api)) == 1
+    assert await content_of(api, path_of(LOG)) == LOG
+
+
+async def test_a_late_commit_does_not_bring_a_deleted_capture_back(
+    api: Api, own_redis: RedisServer, relay: Relay, start_api: Callable[..., Any], tmp_path: Path
+) -> None:
+    other: Api = await start_api(store=f"file://{tmp_path}/objects", catalog=own_redis.url)
+    relay.lose_answers_to(scripts.COMMIT.sha.encode())
+    put = asyncio.create_task(api.send("PUT", path_of(LOG), data=LOG))
+    await until(lambda: has_status(other, 200))
+    assert (await other.send("DELETE", path_of(LOG))).status == 200
+    relay.heal()
+
+    assert (await put).status == 503
+    assert (await api.get(path_of(LOG))).status == 410
+    assert await keys_in(api) == []
+
+
+async def has_status(api: Api, status: int) -> bool:
+    return (await api.get(path_of(LOG))).status == status
