@@ -48,13 +48,13 @@ class Settings(Struct, frozen=True, kw_only=True):
     store: Annotated[
         str,
         Meta(
-            description="objects: s3://bucket/prefix?endpoint=…, file:///dir or memory: (default: in --data)"
+            description="object store: s3://bucket/prefix?endpoint=…, file:///folder or memory: (empty: in `data`)"
         ),
     ] = ""
     catalog: Annotated[
         str,
         Meta(
-            description="redis, rediss, redis+sentinel or redis+cluster://…, or sqlite:///file (in --data)"
+            description="redis://…, rediss://…, redis+sentinel://…, redis+cluster://… or sqlite:///file"
         ),
     ] = "sqlite:"
     data: Annotated[Path, Meta(description="directory of the embedded store and catalog")] = field(

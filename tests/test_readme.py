@@ -1,0 +1,28 @@
+"""What the README says is so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.readme_tables import api_table, settings_table
+
+ROOT = Path(__file__).parent.parent
+PAGES = [path for pattern in ("*.md", "client/*.md", "service/**/*.md") for path in ROOT.glob(pattern)]
+
+
+def test_the_api_table_is_that_of_the_routes() -> None:
+    assert api_table() in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_settings_table_is_that_of_the_settings() -> None:
+    assert settings_table() in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_to_a_file(page: Path) -> None:
+    links = re.findall(r"\]\((?!http|#)([^)#]+)", page.read_text(encoding="utf-8"))
+
+    assert [link for link in links if not (page.parent / link).exists()] == []
