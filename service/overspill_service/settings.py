@@ -48,7 +48,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     store: Annotated[
         str,
         Meta(
-            description="object store: s3://bucket/prefix?endpoint=…, file:///folder or memory: (empty: in `data`)"
+            description="s3://bucket/prefix?endpoint=…, file:///folder or memory: (empty: a folder in `data`)"
         ),
     ] = ""
     catalog: Annotated[
