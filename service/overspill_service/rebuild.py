@@ -53,6 +53,11 @@ class UploadFound(Struct, kw_only=True):
         """When the last of its objects was written."""
         return max(each.modified for each in self.objects)
 
+    @property
+    def latest_marker(self) -> int | None:
+        """The expiry that was set last; the later one of two set at once."""
+        return max(self.markers, key=lambda each: (self.markers[each].modified, each), default=None)
+
 
 class CaptureFound(Struct, frozen=True, kw_only=True):
     """One capture's uploads as a listing shows them."""
@@ -128,7 +133,7 @@ async def _read(archive: Archive, found: CaptureFound, upload: UploadFound) -> E
     if frames.size != entry.size or not _fit_together(indexes, upload.name):
         log.error("the segments of %s of tenant %s do not belong together", found.capture, found.tenant)
         return None
-    expires = max(upload.markers, key=lambda each: (upload.markers[each].modified, each), default=None)
+    expires = upload.latest_marker
     return msgspec.structs.replace(
         entry,
         segments=[
@@ -150,6 +155,14 @@ def _fit_together(indexes: Sequence[Index], upload: str) -> bool:
             return False
         offset, newlines = offset + index.size, newlines + index.newlines
     return True
+
+
+async def _correct_expiry(archive: Archive, found: CaptureFound, known: Entry) -> None:
+    upload = next((upload for upload in found.uploads if upload.name == known.upload), None)
+    expires = None if upload is None else upload.latest_marker
+    if upload is not None and expires is not None and upload.markers[expires].key != known.marker:
+        marker = upload.markers[expires].key
+        await archive.catalog.amend(known, expires=float(expires), marker=marker)
 
 
 async def rebuild(archive: Archive, holder: str = "") -> int:
@@ -189,7 +202,14 @@ async def _adopt_all(archive: Archive, found: Iterable[CaptureFound]) -> int:
 
 
 async def adopt(archive: Archive, found: CaptureFound) -> bool:
-    """Give a capture that has objects its entry back; false where there is none to give."""
+    """See that a capture that has objects has its entry; false where there is none to give.
+
+    One that the catalog knows costs no look into its objects; an expiry that only they know is put right.
+    """
+    known = await archive.catalog.get(found.tenant, found.capture)
+    if isinstance(known, Entry) and not known.is_expired(archive.clock()):
+        await _correct_expiry(archive, found, known)
+        return True
     entry = await entry_of(archive, found)
     if entry is None or entry.is_expired(archive.clock()):
         return False
