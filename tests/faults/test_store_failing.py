@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from overspill.wire import Code
@@ -23,8 +23,8 @@ from tests.faults.traffic import (
     usage_of,
 )
 from tests.servers.faulty_proxy import (
-    FaultyProxy,
     Fault,
+    FaultyProxy,
     halve_reply,
     lose_reply,
     passed,
@@ -48,7 +48,8 @@ async def api(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Api:
     """A service that gives its store a second, through a proxy that fails on command."""
-    monkeypatch.setitem(S3Store.__init__.__kwdefaults__, "deadline", 1)
+    defaults = S3Store.__init__.__kwdefaults__ or {}
+    monkeypatch.setitem(defaults, "deadline", 1)
     store = s3_server.url(s3_server.create_bucket(), endpoint=faulty_s3.url)
     started: Api = await start_api(store=store)
     await until(started.service.archive.catalog.is_complete)

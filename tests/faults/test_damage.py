@@ -1,0 +1,148 @@
+"""Damaged objects: a read says so or breaks off, and never gives a wrong byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import zstandard
+from aiohttp import ClientError
+from overspill.wire import Code
+from overspill_service.frames import FRAME_SIZE
+
+from tests.faults.traffic import MIB, code_of, content_of, noise, until
+from tests.web.conftest import Api, path_of
+
+LOG = b"".join(noise(32, number).hex().encode() + b"\n" for number in range(32_000)) + noise(MIB)
+"""Frames of both kinds: compressed ones, and stored ones, where a flipped bit is a flipped bit of content."""
+BYSTANDER = b"not affected\n"
+READS = ("content", "head?lines=5", "tail?lines=5", "lines?start=12000&end=12009", "grep?pattern=beef")
+
+Damage = Callable[[Path], None]
+
+
+def flip(share: float) -> Damage:
+    """Change one bit at this share of a file."""
+
+    def damage(path: Path) -> None:
+        data = bytearray(path.read_bytes())
+        data[round(share * (len(data) - 1))] ^= 0x10
+        path.write_bytes(data)
+
+    return damage
+
+
+def truncate(share: float) -> Damage:
+    def damage(path: Path) -> None:
+        data = path.read_bytes()
+        path.write_bytes(data[: int(share * len(data))])
+
+    return damage
+
+
+DAMAGES = [
+    *(pytest.param(flip(share), id=f"bit flipped at {share}") for share in (0, 0.02, 0.2, 0.4, 0.6, 0.95, 1)),
+    *(pytest.param(truncate(share), id=f"cut at {share}") for share in (0, 0.01, 0.5, 0.999)),
+    pytest.param(Path.unlink, id="deleted"),
+]
+
+
+@pytest.fixture
+async def api(start_api: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Api:
+    """A service with two captures: `LOG` in several segments, and `BYSTANDER`."""
+    monkeypatch.setattr("overspill_service.uploading.SEGMENT_SIZE", 300_000)
+    started: Api = await start_api(store=f"file://{tmp_path}/objects")
+    await until(started.service.archive.catalog.is_complete)
+    await started.put(BYSTANDER)
+    await started.put(LOG)
+    return started
+
+
+def segments(tmp_path: Path) -> list[Path]:
+    capture = path_of(LOG).rpartition("/")[2]
+    return sorted(path for path in (tmp_path / "objects").rglob(f"{capture}*") if path.is_file())
+
+
+async def forget_frame_maps(api: Api) -> None:
+    """Have them read from the objects again: neither cached nor in the catalog."""
+    archive = api.service.archive
+    archive._maps.clear()
+    get = archive.catalog.get
+
+    async def without_index(tenant: str, capture: str) -> Any:
+        entry: Any = await get(tenant, capture)
+        return msgspec.structs.replace(entry, index=None)
+
+    archive.catalog.get = without_index  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("is_cached", [True, False], ids=["map known", "map read"])
+@pytest.mark.parametrize("damage", DAMAGES)
+async def test_no_read_of_a_damaged_capture_gives_a_wrong_byte(
+    api: Api, tmp_path: Path, damage: Damage, is_cached: bool
+) -> None:
+    right = {read: await (await api.get(f"{path_of(LOG)}/{read}")).read() for read in READS}
+    assert len(segments(tmp_path)) > 2
+    if not is_cached:
+        await forget_frame_maps(api)
+    damage(segments(tmp_path)[1])
+
+    for read in READS:
+        assert await body_or_none(api, f"{path_of(LOG)}/{read}") in (None, right[read])
+    for start, stop in ranges():
+        headers = {"Range": f"bytes={start}-{stop - 1}"}
+        assert await body_or_none(api, f"{path_of(LOG)}/content", headers) in (None, LOG[start:stop])
+    assert await content_of(api, path_of(BYSTANDER)) == BYSTANDER
+
+
+def ranges() -> Iterator[tuple[int, int]]:
+    for start in range(0, len(LOG), FRAME_SIZE // 2):
+        yield start, min(start + 100, len(LOG))
+
+
+async def body_or_none(api: Api, path: str, headers: dict[str, str] | None = None) -> bytes | None:
+    """The body of a good answer; None for a problem of the right code, or an answer that broke off."""
+    try:
+        response = await api.get(path, headers=headers)
+        if response.status == 500:
+            assert await code_of(response) == Code.CAPTURE_DAMAGED
+            return None
+        assert response.status in (200, 206)
+        return await response.read()
+    except ClientError:
+        return None
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+async def test_stored_frames_that_are_damaged_do_not_decode(api: Api, tmp_path: Path, damage: Damage) -> None:
+    damage(segments(tmp_path)[1])
+
+    stored = await body_or_none(api, f"{path_of(LOG)}/content", {"Accept-Encoding": "zstd"})
+    assert stored is None or decoded(stored) in (None, LOG)
+
+
+def decoded(stored: bytes) -> bytes | None:
+    try:
+        return zstandard.ZstdDecompressor().decompressobj(read_across_frames=True).decompress(stored)
+    except zstandard.ZstdError:
+        return None
+
+
+@pytest.mark.parametrize("damage", [flip(0.5), truncate(0.5), Path.unlink], ids=["flipped", "cut", "deleted"])
+async def test_damage_in_the_first_frames_is_answered_with_a_problem(
+    api: Api, tmp_path: Path, damage: Damage
+) -> None:
+    damage(segments(tmp_path)[0])
+    response = await api.get(f"{path_of(LOG)}/content")
+
+    assert (response.status, await code_of(response)) == (500, Code.CAPTURE_DAMAGED)
+
+
+async def test_a_damaged_capture_is_mended_by_sending_it_again(api: Api, tmp_path: Path) -> None:
+    segments(tmp_path)[-1].unlink()
+
+    assert (await api.send("PUT", path_of(LOG), data=LOG)).status == 201
+    assert await content_of(api, path_of(LOG)) == LOG
