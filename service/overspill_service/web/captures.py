@@ -129,14 +129,16 @@ ROUTES: Final = (
         path=Path.CAPTURE,
         scope=Scope.WRITE,
         handler=put,
-        summary="Store the body, the whole output, under its capture id. Safe to repeat.",
+        summary=(
+            "Store the body, the whole output, under its capture id. Safe to repeat. "
+            f"Headers `{Header.LABEL}*` label it."
+        ),
         headers={
             Header.SESSION: "The conversation or run.",
             Header.CALL_ID: "The tool-call id.",
             Header.TOOL: "The tool's name.",
             Header.STATUS: "How the tool ended, as its caller words it.",
             Header.TTL: "Retention in seconds.",
-            Header.LABEL + "{name}": "A label; any number up to 32.",
             Header.REPR_DIGEST: "sha-256=:BASE64: of the content (RFC 9530).",
             "Content-Encoding": "zstd or gzip.",
             "Content-Type": "The content's media type.",

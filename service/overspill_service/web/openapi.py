@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, get_type_hints
 import msgspec
 from msgspec import Struct
 from overspill import wire
-from overspill.wire import PROBLEM_TYPE, Path
+from overspill.wire import PROBLEM_TYPE, Header, Path
 
 from overspill_service.web.registry import PUBLIC, Access, Route
 
@@ -20,10 +20,17 @@ if TYPE_CHECKING:
     from overspill_service.web.call import Call
 
 COMPONENT: Final = "#/components/schemas/{name}"
-PARAMETERS: Final = {
-    "ref": "A capture id, or call: and a tool-call id (the newest of that call).",
-    "session": "A session.",
+ID: Final = "cap_[a-z2-7]{20}"
+PATH_PARAMETERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
+    "ref": ("A capture id, or call: and a tool-call id (the newest).", {"pattern": f"^({ID}|call:.+)$"}),
+    "session": ("A session.", {"minLength": 1}),
 }
+HEADER_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
+    Header.TTL: {"type": "integer", "minimum": 1},
+    Header.REPR_DIGEST: {"type": "string", "pattern": "^sha-256=:[A-Za-z0-9+/]{43}=:$"},
+}
+OWN_FIELDS: Final = frozenset({"Content-Type", "Content-Encoding"})
+"""Headers that the description has a place of their own for."""
 
 
 def document(routes: Iterable[Route]) -> dict[str, Any]:
@@ -97,17 +104,21 @@ def _reference(kind: type[Struct]) -> dict[str, str]:
 
 
 def _path_parameters(route: Route) -> list[dict[str, Any]]:
-    names = re.findall(r"\{(\w+)\}", route.path)
     return [
         {
             "name": name,
             "in": "path",
             "required": True,
-            "description": PARAMETERS[name],
-            "schema": {"type": "string"},
+            "description": PATH_PARAMETERS[name][0],
+            "schema": {"type": "string", **_path_schema(route, name)},
         }
-        for name in names
+        for name in re.findall(r"\{(\w+)\}", route.path)
     ]
+
+
+def _path_schema(route: Route, name: str) -> dict[str, Any]:
+    """Storing takes an id, since a call id does not tell the content."""
+    return {"pattern": f"^{ID}$"} if route.method == "PUT" else PATH_PARAMETERS[name][1]
 
 
 def _query_parameters(route: Route) -> list[dict[str, Any]]:
@@ -140,9 +151,15 @@ def _resolved(schema: dict[str, Any], components: Mapping[str, dict[str, Any]]) 
 
 def _header_parameters(route: Route) -> list[dict[str, Any]]:
     return [
-        {"name": name, "in": "header", "required": False, "description": text, "schema": {"type": "string"}}
+        {
+            "name": name,
+            "in": "header",
+            "required": False,
+            "description": text,
+            "schema": HEADER_SCHEMAS.get(name, {"type": "string"}),
+        }
         for name, text in route.headers.items()
-        if name not in {"Content-Type", "Content-Encoding"}
+        if name not in OWN_FIELDS
     ]
 
 
