@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -144,30 +145,42 @@ def test_what_is_appended_later_is_no_part_of_the_output(tmp_path: Path) -> None
         assert part.at(4, 100) == b"output"
 
 
-def test_an_interrupt_goes_on_to_the_command_and_its_output_is_kept(overspill: Shell, tmp_path: Path) -> None:
-    ready = tmp_path / "ready"
+COUNT_INTERRUPTS = """
+import os, signal, sys
+awaited = {signal.SIGINT, signal.SIGUSR1}
+signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
+with open(sys.argv[1], "w") as ready:
+    ready.write(str(os.getpid()))
+interrupts, enough = 0, int(sys.argv[2])
+while interrupts < enough and signal.sigwait(awaited) == signal.SIGINT:
+    interrupts += 1
+print("interrupts:", interrupts)
+sys.exit(42)
+"""
+
+
+def counting(ready: Path, enough: int) -> list[str]:
+    """A command that tells its process id, and then counts interrupts until there are enough, or SIGUSR1."""
     os.mkfifo(ready)
-    script = f"trap 'echo cleaned up; exit 42' INT; echo begun; : > {ready}; while :; do sleep 0.01; done"
-    process = overspill.start("run", "--", "sh", "-c", script, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    ready.read_bytes()
+    return [sys.executable, "-c", COUNT_INTERRUPTS, str(ready), str(enough)]
+
+
+def test_an_interrupt_goes_on_to_the_command_which_decides(overspill: Shell, tmp_path: Path) -> None:
+    words = counting(tmp_path / "ready", enough=1)
+    process = overspill.start("run", "--", *words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    (tmp_path / "ready").read_bytes()
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
 
-    assert (process.returncode, out, err) == (42, b"begun\ncleaned up\n", b"")
+    assert (process.returncode, out, err) == (42, b"interrupts: 1\n", b"")
 
 
 def test_the_interrupt_key_reaches_the_command_once(overspill: Shell, tmp_path: Path) -> None:
-    ready = tmp_path / "ready"
-    os.mkfifo(ready)
-    script = (
-        "n=0; trap 'n=$((n+1))' INT; trap 'echo interrupts: $n; exit' USR1; "
-        f"echo $$ > {ready}; while :; do sleep 0.01; done"
-    )
-    terminal = overspill.terminal("run", "--", "bash", "-c", script)
-    command = int(ready.read_text())
+    terminal = overspill.terminal("run", "--", *counting(tmp_path / "ready", enough=99))
+    command = int((tmp_path / "ready").read_text())
     terminal.press(b"\x03")
     terminal.wait_for(b"^C")
     os.kill(command, signal.SIGUSR1)
 
-    assert terminal.ended() == 0
+    assert terminal.ended() == 42
     assert b"interrupts: 1\r\n" in terminal.shown
