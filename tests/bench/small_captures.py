@@ -44,7 +44,8 @@ DAY: Final = 24 * 3600
 
 def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
     number = scale.pick(600, 40)
-    rounds = ((outputs(number, each) for each in count()), (outputs(number, each) for each in count()))
+    log = texts.block(texts.LOG, scale.pick(texts.BLOCK, 2 * SIZE))
+    rounds = [(outputs(log, number, each) for each in count()) for _ in range(2)]
     script = Script(servers)
     ratio = compared(
         scale.rounds,
@@ -56,9 +57,8 @@ def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
     yield Row(f"{what} CPU of service and client", ratio.cpu, CHEAPER)
 
 
-def outputs(number: int, round_: int) -> list[str]:
+def outputs(log: bytes, number: int, round_: int) -> list[str]:
     """Outputs that differ, from everywhere in a log; those of a round from those of all others."""
-    log = texts.block(texts.LOG, texts.BLOCK)
     step = (len(log) - SIZE) // number
     return [
         f"output {each} of round {round_}\n{log[each * step : each * step + SIZE].decode()}"
