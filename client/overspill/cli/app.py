@@ -22,6 +22,7 @@ app = typer.Typer(
     name="overspill",
     help=HELP,
     rich_markup_mode=None,
+    no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -27,4 +27,4 @@ def completion(
 
 
 def add_to(app: typer.Typer) -> None:
-    command(app)(completion)
+    command(app, options=())(completion)

@@ -4,7 +4,7 @@ No command module imports the client when it is loaded: `overspill --help` would
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
@@ -68,32 +68,36 @@ _COMMON: Final = {"url": (Url, None), "key": (Key, None), "json": (Json, False),
 
 
 def command(
-    app: typer.Typer, name: str | None = None, **settings: Any
+    app: typer.Typer, name: str | None = None, *, options: Collection[str] = tuple(_COMMON), **settings: Any
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Declare a command: a function of an `Invocation` and of its own parameters, as Typer reads them."""
+    """Declare a command: a function of an `Invocation` and of its own parameters, as Typer reads them.
+
+    `options` are those of the common options that mean something to it.
+    """
 
     def declare(function: Callable[..., None]) -> Callable[..., None]:
         def run(typer_context: typer.Context, **given: Any) -> None:
             from overspill.cli.exits import reported  # noqa: PLC0415  (slow to import)
 
-            common = {option: given.pop(option) for option in _COMMON}
+            common = {option: given.pop(option) for option in options}
             with reported():
                 function((typer_context.obj or Invocation()).merged(common), **given)
 
-        _disguise(run, function)
+        _disguise(run, function, options)
         app.command(name or function.__name__, **settings)(run)
         return function
 
     return declare
 
 
-def _disguise(run: Callable[..., None], function: Callable[..., None]) -> None:
+def _disguise(run: Callable[..., None], function: Callable[..., None], options: Collection[str]) -> None:
     """Give `run` the parameters and the help of `function`, and the common options."""
     context = inspect.Parameter("typer_context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
     common = [
         inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         for option, (annotation, default) in _COMMON.items()
+        if option in options
     ]
     parameters = [context, *(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own), *common]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # read by inspect.signature

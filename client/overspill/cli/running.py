@@ -12,9 +12,7 @@ from overspill.cli.invocation import Invocation, command
 
 def run(  # noqa: PLR0913  (one option for each decision)
     at: Invocation,
-    words: Annotated[
-        list[str], typer.Argument(metavar="COMMAND [ARGUMENT]...", help="What to run; put -- before it.")
-    ],
+    words: Annotated[list[str], typer.Argument(metavar="COMMAND", help="What to run; put -- before it.")],
     *,
     tool: Annotated[str | None, typer.Option(help="The tool's name (else the command's).")] = None,
     call_id: Annotated[str | None, typer.Option("--call-id", metavar="ID", help="The tool-call id.")] = None,
@@ -48,5 +46,6 @@ def run(  # noqa: PLR0913  (one option for each decision)
 def add_to(app: typer.Typer) -> None:
     command(
         app,
+        options=("url", "key"),
         context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     )(run)

@@ -24,4 +24,4 @@ def demo(
 
 
 def add_to(app: typer.Typer) -> None:
-    command(app)(demo)
+    command(app, options=())(demo)
