@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from overspill import wire
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_BYTES_PER_CHARACTER: Final = 4
-BYTES_PER_TOKEN: Final = 4
 _READABLE: Final = 999.95
 _STEP: Final = 1024 * 1024
 _ENCODE_ERRORS: Final = ("strict", "surrogateescape", "surrogatepass")
@@ -104,8 +105,8 @@ def surely_fits(limits: Limits) -> int:
 
 
 def approx_tokens(size: int) -> int:
-    """About how many tokens `size` bytes are, to two digits: four bytes a token, off by -37 to +12 %."""
-    return int(float(f"{size / BYTES_PER_TOKEN:.1e}"))
+    """`wire.approx_tokens` to two digits, which is more than the estimate is worth: for people and models."""
+    return int(float(f"{wire.approx_tokens(size):.1e}"))
 
 
 def counted(number: int, noun: str) -> str:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from overspill.wire import Text
+from overspill.wire import Text, approx_tokens
 
 from overspill_service.chunks import DEFAULT_CAPS, Caps, Wanted
 from overspill_service.findings import Around, Findings, Region
@@ -27,7 +27,6 @@ from overspill_service.matching import Found, Matcher, OutOfTime
 from overspill_service.open_line import OpenLine
 from overspill_service.patterns import Pattern
 from overspill_service.scanning import Cursor, Scanner
-from overspill_service.text import approx_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from overspill.wire import Text
+from overspill.wire import Text, approx_tokens
 
 from overspill_service.chunks import DEFAULT_CAPS, Caps, Chunk, Extent, Wanted, newline_position
 from overspill_service.errors import InvalidParameter
-from overspill_service.text import Decoded, approx_tokens, cut_after, cut_before, decode
+from overspill_service.text import Decoded, cut_after, cut_before, decode
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,12 +1,9 @@
-"""Captured bytes as text for people and models: decoding, escape sequences, cuts, token estimates."""
+"""Captured bytes as text for people and models: decoding, escape sequences, cuts."""
 
 from __future__ import annotations
 
 import re
 from typing import Final, NamedTuple
-
-BYTES_PER_TOKEN: Final = 3.3
-"""The median over logs, code, JSON and prose (they span 1.4 to 5.0), so an estimate, not a bound."""
 
 _CONTINUATION: Final = range(0x80, 0xC0)
 _LONGEST_CHARACTER: Final = 4
@@ -74,8 +71,3 @@ def cut_after(data: bytes, start: int) -> int:
         if data[position] not in _CONTINUATION:
             return position
     return start if start + _LONGEST_CHARACTER <= len(data) else len(data)
-
-
-def approx_tokens(size: int) -> int:
-    """About how many tokens `size` bytes of UTF-8 are, rounded up."""
-    return -(-10 * size // round(10 * BYTES_PER_TOKEN))

@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill import measure
+from overspill import measure, wire
 from overspill.measure import Limits
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
@@ -97,3 +97,13 @@ def test_characters_beyond_ascii_count_with_all_their_bytes() -> None:
 )
 def test_sizes_read_as_people_write_them(size: int, text: str) -> None:
     assert measure.readable(size) == text
+
+
+@pytest.mark.parametrize(("size", "tokens"), [(0, 0), (1, 1), (33, 10), (34, 11), (3_300, 1_000)])
+def test_tokens_are_estimated_from_bytes(size: int, tokens: int) -> None:
+    assert wire.approx_tokens(size) == tokens
+
+
+@pytest.mark.parametrize(("size", "tokens"), [(0, 0), (33, 10), (4_194_304, 1_300_000)])
+def test_shown_to_people_the_estimate_has_two_digits(size: int, tokens: int) -> None:
+    assert measure.approx_tokens(size) == tokens

@@ -28,7 +28,7 @@ def facts(**changes: Any) -> Facts:
 def test_the_text_that_a_model_sees_of_a_captured_output() -> None:
     assert str(notice.captured(facts(), EXPIRES)) == (
         "[overspill cap_abcdefghij234567abcd] The output of run_command is too long to show: "
-        "4,194,304 bytes (4.2 MB), 50,123 lines, about 1,000,000 tokens. "
+        "4,194,304 bytes (4.2 MB), 50,123 lines, about 1,300,000 tokens. "
         "It is stored whole; a preview is below.\n"
         'To read more: inspect_output(capture="cap_abcdefghij234567abcd", mode="grep", pattern="…"); '
         "other modes: head, tail, range, summary. "
@@ -46,7 +46,7 @@ def test_the_text_that_a_model_sees_of_a_captured_output() -> None:
 def test_the_text_that_a_model_sees_of_an_output_that_was_lost() -> None:
     assert str(notice.truncated(facts(), "http://127.0.0.1:8750 refused the connection")) == (
         "[overspill cap_abcdefghij234567abcd NOT STORED] The output of run_command is too long to show: "
-        "4,194,304 bytes (4.2 MB), 50,123 lines, about 1,000,000 tokens. "
+        "4,194,304 bytes (4.2 MB), 50,123 lines, about 1,300,000 tokens. "
         "It could NOT be stored: http://127.0.0.1:8750 refused the connection.\n"
         "What the preview below leaves out is lost. If you need it, run the tool again with a narrower "
         "question (a filter, a range, fewer files). Its sha256 begins 000102030405.\n"

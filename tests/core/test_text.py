@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill_service.text import approx_tokens, cut_after, cut_before, decode, strip_escapes
+from overspill_service.text import cut_after, cut_before, decode, strip_escapes
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,3 @@ def test_a_cut_moves_by_less_than_a_character_whatever_the_bytes(data: bytes, li
 
 def test_a_cut_keeps_a_control_sequence_whole() -> None:
     assert cut_before(b"text\x1b[1;31mred", 8) == 4
-
-
-@pytest.mark.parametrize(("size", "tokens"), [(0, 0), (1, 1), (33, 10), (3300, 1000)])
-def test_tokens_are_estimated_from_bytes(size: int, tokens: int) -> None:
-    assert approx_tokens(size) == tokens
