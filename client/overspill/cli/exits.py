@@ -74,7 +74,7 @@ def reported() -> Iterator[None]:
         _stop(failure.code, str(failure))
     except errors.OverspillError as error:
         _stop(code_of(error), message_of(error))
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         _stop(Code.INTERRUPTED, "interrupted")
     except BrokenPipeError:
         output.abandon()
