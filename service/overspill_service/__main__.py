@@ -50,7 +50,8 @@ def _run(command: str, settings: Settings, options: dict[str, Any], given: list[
         case "serve" if settings.workers > 1:
             return _supervise(settings, given[1:])
         case "serve":
-            run(serve(settings, listening_socket(settings)))
+            with listening_socket(settings) as listener:
+                run(serve(settings, listener))
             return 0
         case "work":
             run(serve(settings, socket.socket(fileno=int(options["descriptor"])), sys.stdin))
@@ -62,12 +63,12 @@ def _run(command: str, settings: Settings, options: dict[str, Any], given: list[
 def _supervise(settings: Settings, arguments: list[str]) -> int:
     if settings.store == "memory:" or settings.catalog == "memory:":
         raise SettingError("workers share nothing in memory: name a store and a catalog, or use one worker")
-    listener = listening_socket(settings)
+    with listening_socket(settings) as listener:
+        return asyncio.run(_run_workers(settings, listener, arguments))
 
-    async def supervise() -> int:
-        return await Supervisor(settings, listener, arguments).run()
 
-    return asyncio.run(supervise())
+async def _run_workers(settings: Settings, listener: socket.socket, arguments: list[str]) -> int:
+    return await Supervisor(settings, listener, arguments).run()
 
 
 def parser() -> argparse.ArgumentParser:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from overspill_service.settings import Settings
+    from overspill_service.web.service import Service
 
 MOST_HEADER_BYTES: Final = 64 * 1024
 """One header field, at most: metadata may have 4 KiB, percent-encoded three times that."""
@@ -25,16 +28,18 @@ MOST_LINE_BYTES: Final = 512 * 1024
 BACKLOG: Final = 1024
 READ_BUFFER: Final = 256 * 1024
 KEEP_ALIVE_SECONDS: Final = 75.0
+CLOSE_SECONDS: Final = 1.0
+"""How long aiohttp waits for handlers once connections are being closed: it passes no more bodies on then."""
 
 
-def runner_of(app: web.Application, settings: Settings) -> web.AppRunner:
+def runner_of(app: web.Application) -> web.AppRunner:
     """How every process serves the application."""
     return web.AppRunner(
         app,
         access_log=None,
         handler_cancellation=True,  # a client that hangs up ends its work
         auto_decompress=False,  # bodies are decoded in bounded steps, in threads
-        shutdown_timeout=settings.grace,
+        shutdown_timeout=CLOSE_SECONDS,
         keepalive_timeout=KEEP_ALIVE_SECONDS,
         max_line_size=MOST_LINE_BYTES,
         max_field_size=MOST_HEADER_BYTES,
@@ -43,10 +48,15 @@ def runner_of(app: web.Application, settings: Settings) -> web.AppRunner:
 
 
 def listening_socket(settings: Settings) -> socket.socket:
-    """A bound and listening socket at the address of the settings. Raises `OSError`."""
+    """A bound and listening socket at the address of the settings. Raises `OSError`, which names it."""
     host, port = settings.address
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    try:
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except socket.gaierror as error:
+        raise OSError(f"cannot listen on {settings.listen}: {error.strerror}") from error
+    except OSError as error:
+        raise OSError(f"cannot listen on {settings.listen}: {os.strerror(error.errno or 0)}") from error
 
 
 def url_of(listener: socket.socket) -> str:
@@ -71,7 +81,7 @@ async def serve(settings: Settings, listener: socket.socket, parent: TextIO | No
     requests are served.
     """
     app = make_app(settings)
-    runner = runner_of(app, settings)
+    runner = runner_of(app)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -80,11 +90,21 @@ async def serve(settings: Settings, listener: socket.socket, parent: TextIO | No
         loop.add_reader(parent, stop.set)
     await runner.setup()
     try:
-        await web.SockSite(runner, listener, backlog=BACKLOG).start()
+        site = web.SockSite(runner, listener, backlog=BACKLOG)
+        await site.start()
         print(f"overspill-service listens on {url_of(listener)}", flush=True)
         await stop.wait()
         if parent is not None:
             loop.remove_reader(parent)
-        app[SERVICE].is_stopping = True
+        await site.stop()
+        await _drain(app[SERVICE], settings.grace)
     finally:
         await runner.cleanup()
+
+
+async def _drain(service: Service, grace: float) -> None:
+    """Let requests in flight end, bodies that are still coming in included, within `grace` seconds."""
+    service.is_stopping = True
+    with suppress(TimeoutError):
+        async with asyncio.timeout(grace):
+            await service.in_flight.ended()

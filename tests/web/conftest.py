@@ -81,7 +81,7 @@ async def start_api() -> AsyncIterator[Callable[..., Any]]:
             defaults: dict[str, Any] = {"store": "memory:", "catalog": "memory:", "sweep_interval": 0.0}
             chosen = Settings(**(defaults | settings))
             app = make_app(chosen)
-            runner = runner_of(app, chosen)
+            runner = runner_of(app)
             stack.push_async_callback(runner.cleanup)
             await runner.setup()
             listener = socket.create_server(("127.0.0.1", 0))

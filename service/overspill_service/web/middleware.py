@@ -36,7 +36,8 @@ async def around(
     token = request_id.set(identity)
     status = 499
     try:
-        response = await _answered(request, handler, identity)
+        with request.app[SERVICE].in_flight:
+            response = await _answered(request, handler, identity)
         status = response.status
         return response
     finally:
@@ -61,6 +62,8 @@ async def stamp(request: web.Request, response: web.StreamResponse) -> None:
     """The headers of every answer, put on just before it is sent."""
     response.headers[Header.REQUEST_ID] = request[IDENTITY]
     response.headers["X-Content-Type-Options"] = "nosniff"
+    if request.app[SERVICE].is_stopping:
+        response.force_close()
 
 
 def _refused(request: web.Request, error: Exception, identity: str) -> web.StreamResponse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +13,6 @@ from overspill_service.errors import Forbidden, Unauthorized
 from overspill_service.tenants import KEY_PATTERN, Principal, hash_key
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable
 
     from overspill.wire import Scope
@@ -74,6 +74,28 @@ class Gate:
         self._remembered[key_hash] = (until if expires is None else min(until, expires)), principal
 
 
+class InFlight:
+    """Counts the requests that are being answered: a `with` block each."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._none = asyncio.Event()
+        self._none.set()
+
+    def __enter__(self) -> None:
+        self._count += 1
+        self._none.clear()
+
+    def __exit__(self, *_: object) -> None:
+        self._count -= 1
+        if not self._count:
+            self._none.set()
+
+    async def ended(self) -> None:
+        """Wait for a moment without any."""
+        await self._none.wait()
+
+
 @dataclass(slots=True, kw_only=True)
 class Service:
     """The parts that handlers use; assembled by the composition root."""
@@ -84,6 +106,7 @@ class Service:
     metrics: Metrics
     settings: Settings
     uploads: asyncio.Semaphore
+    in_flight: InFlight = field(default_factory=InFlight)
     is_stopping: bool = field(default=False)
 
     @property

@@ -1,0 +1,145 @@
+"""A stop lets what is under way end; workers are replaced, added up and stopped together."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import aiohttp
+import pytest
+
+from tests.faults.traffic import MIB, PATIENCE, client_of, noise, until
+from tests.web.conftest import path_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.faults.conftest import StartServices
+    from tests.servers.overspill import ServiceProcess
+
+LARGE = noise(24 * MIB)
+
+
+async def is_refusing(service: ServiceProcess) -> bool:
+    """Whether a fresh connection is refused, or readiness answers 503."""
+    async with aiohttp.ClientSession() as session:
+        try:
+            async with session.get(f"{service.url}/readyz") as response:
+                return response.status == 503
+        except aiohttp.ClientConnectionError:
+            return True
+
+
+async def has_ended(pid: int) -> bool:
+    try:
+        return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return True
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_a_stop_lets_uploads_and_downloads_in_flight_end(
+    start_services: StartServices, workers: int
+) -> None:
+    (service,) = await asyncio.to_thread(start_services, workers=workers)
+    go_on = asyncio.Event()
+
+    async def body() -> AsyncIterator[bytes]:
+        yield LARGE[: 20 * MIB]
+        await go_on.wait()
+        yield LARGE[20 * MIB :]
+
+    async with client_of(service) as client, aiohttp.ClientSession() as session:
+        entry = await client.put(LARGE, call_id="download")
+        upload = asyncio.create_task(session.put(service.url + path_of(LARGE), data=body()))
+        async with session.get(f"{service.url}/v1/captures/{entry.id}/content") as download:
+            first = await download.content.readexactly(1000)
+            os.kill(service.pid, signal.SIGTERM)
+            await until(lambda: is_refusing(service))
+            go_on.set()
+            rest = await download.read()
+        async with await upload as stored:
+            assert stored.status == 201
+        assert first + rest == LARGE
+    assert await asyncio.to_thread(service._ended, PATIENCE) == 0
+
+
+async def test_a_stop_ends_after_its_grace_whatever_clients_do(start_services: StartServices) -> None:
+    (service,) = await asyncio.to_thread(start_services, grace=0.5)
+
+    async def body() -> AsyncIterator[bytes]:
+        yield LARGE[:MIB]
+        await asyncio.Event().wait()
+
+    async with aiohttp.ClientSession() as session:
+        upload = asyncio.create_task(session.put(service.url + path_of(LARGE), data=body()))
+        await until(lambda: has_upload(service))
+        assert await asyncio.to_thread(service.stop) == 0
+        with pytest.raises(aiohttp.ClientError):
+            await upload
+
+
+async def has_upload(service: ServiceProcess) -> bool:
+    return "overspill_uploads_in_progress 1.0" in await metrics_of(service)
+
+
+async def metrics_of(service: ServiceProcess) -> str:
+    async with aiohttp.ClientSession() as session, session.get(f"{service.url}/metrics") as response:
+        return await response.text()
+
+
+# --- workers --------------------------------------------------------------------------------------
+
+
+def workers_of(service: ServiceProcess) -> set[int]:
+    pid = service.pid
+    return {int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
+
+
+async def puts_counted(service: ServiceProcess) -> float:
+    found = re.findall(r"^overspill_captures_total\{.*\} (.*)$", await metrics_of(service), re.MULTILINE)
+    return sum(map(float, found))
+
+
+async def test_workers_add_up_their_figures_and_are_replaced_when_killed(
+    start_services: StartServices,
+) -> None:
+    (service,) = await asyncio.to_thread(start_services, workers=2)
+    before = workers_of(service)
+    assert len(before) == 2
+    async with client_of(service, retries=3) as client:
+        for number in range(20):
+            await client.put(f"{number}", call_id="many")
+        assert {await puts_counted(service) for _ in range(6)} == {20}
+
+        victim = min(before)
+        os.kill(victim, signal.SIGKILL)
+        await until(lambda: is_replaced(service, victim))
+        for number in range(20, 30):
+            await client.put(f"{number}", call_id="many")
+        assert {await puts_counted(service) for _ in range(6)} == {30}
+        assert (await client.usage()).captures == 30
+
+    workers = workers_of(service)
+    assert await asyncio.to_thread(service.stop) == 0
+    for pid in workers | before:
+        assert await has_ended(pid)
+
+
+async def is_replaced(service: ServiceProcess, victim: int) -> bool:
+    return victim not in workers_of(service) and len(workers_of(service)) == 2
+
+
+async def test_workers_end_when_their_supervisor_is_killed(start_services: StartServices) -> None:
+    (service,) = await asyncio.to_thread(start_services, workers=2)
+    workers = workers_of(service)
+    os.kill(service.pid, signal.SIGKILL)
+
+    async def have_ended() -> bool:
+        return all([await has_ended(pid) for pid in workers])
+
+    await until(have_ended)
