@@ -24,6 +24,8 @@ INLINE_INDEX: Final = 16 * 1024
 """The largest packed frame map that lives in the catalog's entry: that of about 1 GB of content."""
 CACHED_FRAMES: Final = 500_000
 """Frames whose places a process remembers, over all captures: about 32 MB."""
+COMPLETE_SECONDS: Final = 5.0
+"""For how long a catalog that was found complete is taken to be."""
 TAILS_AT_ONCE: Final = 8
 
 
@@ -45,6 +47,13 @@ class Archive:
         self.clock, self.level = clock, level
         self._maps: OrderedDict[tuple[str, str, str], FrameMap] = OrderedDict()
         self._cached = 0
+        self._complete_at = -COMPLETE_SECONDS
+
+    async def was_complete(self) -> bool:
+        """Whether the catalog was complete a moment ago: enough where an error costs nothing but work."""
+        if self.clock() - self._complete_at > COMPLETE_SECONDS and await self.catalog.is_complete():
+            self._complete_at = self.clock()
+        return self.clock() - self._complete_at <= COMPLETE_SECONDS
 
     async def reader(self, entry: Entry) -> Reader:
         """A reader of a complete capture. Raises `CaptureDamaged`, `StoreUnavailable`."""

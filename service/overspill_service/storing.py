@@ -86,8 +86,13 @@ async def put(captures: Captures, capture: str, facts: Facts, body: Body) -> tup
 
 
 async def _held(captures: Captures, capture: str) -> Entry | None:
-    """The entry that holds this id and can be read."""
-    found = await captures.look_up(capture)
+    """The entry that holds this id and can be read.
+
+    A catalog that was lost within seconds may not know it: it is stored twice then, and swept once.
+    """
+    found = await captures.archive.catalog.get(captures.tenant.name, capture)
+    if found is None and not await captures.archive.was_complete():
+        found = await captures.look_up(capture)
     return found if isinstance(found, Entry) and await _is_good(captures, found) else None
 
 
