@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from overspill.guard import Guard, Guarded, calling
     from overspill.policy import Policy
     from overspill.sync import SyncClient
+    from overspill.tools import INSPECT_OUTPUT_SCHEMA, inspection_tool
     from overspill.wire import ByteRange
 
 __all__ = [
+    "INSPECT_OUTPUT_SCHEMA",
     "ByteRange",
     "Client",
     "Guard",
@@ -29,9 +31,11 @@ __all__ = [
     "Unreachable",
     "call",
     "calling",
+    "inspection_tool",
 ]
 
 _MODULES = {
+    "INSPECT_OUTPUT_SCHEMA": "tools",
     "ByteRange": "wire",
     "Client": "client",
     "Guard": "guard",
@@ -44,6 +48,7 @@ _MODULES = {
     "Unreachable": "errors",
     "call": "client",
     "calling": "guard",
+    "inspection_tool": "tools",
 }
 
 
