@@ -36,9 +36,9 @@ class Pattern(NamedTuple):
 
 RARE: Final = (
     Pattern("segmentation fault"),
-    Pattern("exception in handler 00[0-9a-f]*00$"),
-    Pattern("panic|deadlock|out of memory", ignore_case=True),
-    Pattern(r"took [0-9]{6,} ms"),
+    Pattern("killed process [0-9]+"),
+    Pattern("kernel panic|deadlock|out of memory", ignore_case=True),
+    Pattern(r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}:[0-9]{5}"),
 )
 FREQUENT: Final = (
     Pattern("ERROR"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import random
 from functools import cache
-from itertools import accumulate, cycle, islice
+from itertools import accumulate, count, cycle, islice
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -42,6 +42,9 @@ STATEMENTS: Final = (
     "for {0} in {1}.{2}({3}, {4}):",
     "self.{0} = {1}({2}={3}, {4}=None)",
 )
+RARE: Final = "Out of memory: killed process {id} ({word})"
+SELDOM: Final = 60_000
+"""Lines of a log between two of what is rare."""
 FOLDERS: Final = ("src", "lib", "dist", "test", "tests", "core", "api", "types", "internal", "fixtures")
 
 
@@ -59,18 +62,18 @@ class Zipf(Generic[T]):
         return self._rng.choices(self._things, cum_weights=self._weights, k=count)
 
 
-def latin(rng: random.Random, count: int) -> Zipf[str]:
+def latin(rng: random.Random, size: int) -> Zipf[str]:
     """Words like `strealo`; the frequent ones are short."""
     words: dict[str, None] = {}
-    while len(words) < count:
+    while len(words) < size:
         syllables = 1 + min(len(words) // 50, 1) + rng.randrange(2)
         words["".join(rng.choice(CONSONANTS) + rng.choice(VOWELS) for _ in range(syllables))] = None
     return Zipf(rng, list(words))
 
 
-def phrases(rng: random.Random, words: Zipf[str], count: int, longest: int, joint: str = " ") -> Zipf[str]:
+def phrases(rng: random.Random, words: Zipf[str], size: int, longest: int, joint: str = " ") -> Zipf[str]:
     """What is said again and again."""
-    return Zipf(rng, [joint.join(words.some(rng.randrange(1, longest))) for _ in range(count)])
+    return Zipf(rng, [joint.join(words.some(rng.randrange(1, longest))) for _ in range(size)])
 
 
 def service_log(rng: random.Random) -> Iterator[str]:
@@ -79,10 +82,11 @@ def service_log(rng: random.Random) -> Iterator[str]:
         rng, [f"10.{rng.randrange(8)}.{rng.randrange(256)}.{rng.randrange(256)}" for _ in range(20_000)]
     )
     customers = Zipf(rng, [f"{rng.getrandbits(64):016x}" for _ in range(40_000)])
-    while True:
+    for number in count(1):
         clock += rng.randrange(40)
         time = f"{clock // 3_600_000 % 24:02}:{clock // 60_000 % 60:02}:{clock // 1000 % 60:02}"
-        event = EVENTS[min(rng.randrange(7), rng.randrange(7))].format(
+        event = EVENTS[min(rng.randrange(7), rng.randrange(7))] if number % SELDOM else RARE
+        event = event.format(
             word=words.one(),
             hex=f"{rng.getrandbits(64):016x}",
             ip=callers.one(),
