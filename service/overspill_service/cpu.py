@@ -22,10 +22,14 @@ class Cpu:
         self.threads = threads or max(2, os.cpu_count() or 2)
         self._executor = ThreadPoolExecutor(self.threads, thread_name_prefix="cpu")
 
+    def start(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
+        """Begin `work` in a thread, as soon as one is free."""
+        loop = asyncio.get_running_loop()
+        return loop.run_in_executor(self._executor, lambda: work(*args, **kwargs))
+
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The result of `work`, done in a thread. A cancelled caller does not wait for it."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._executor, lambda: work(*args, **kwargs))
+        return await self.start(work, *args, **kwargs)
 
     def close(self) -> None:
         self._executor.shutdown(wait=True, cancel_futures=True)

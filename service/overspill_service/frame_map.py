@@ -61,6 +61,8 @@ class FrameMap:
         self._raw = _cumulated(sizes)
         self._newlines = _cumulated(newlines)
         self._utf8 = utf8
+        self.counted = bytearray(len(utf8))
+        """1 for each frame whose newlines a reader has counted, and found as many as are listed."""
 
     @classmethod
     def of(cls, segments: Iterable[Sequence[Frame]]) -> Self:
@@ -89,6 +91,10 @@ class FrameMap:
     def raw_start(self, frame: int) -> int:
         """The offset in the content where a frame begins; that of frame `len(self)` is the size."""
         return int(self._raw[frame])
+
+    def stored_start(self, frame: int) -> int:
+        """How many stored bytes all frames before this one have."""
+        return int(self._stored[frame])
 
     def first_newline(self, frame: int) -> int:
         """How many newlines lie before a frame; before frame `len(self)` lie all."""

@@ -34,7 +34,7 @@ class Read(Protocol[A_co]):
 
 async def inspect(archive: Archive, entry: Entry, begin: Callable[[Extent], Read[T]]) -> T:
     """The answer of the read that `begin` makes for a capture of this extent."""
-    read = begin(Extent(entry.size, entry.lines))
+    read = await archive.cpu.run(begin, Extent(entry.size, entry.lines))
     reader = await archive.reader(entry)
     while (wanted := read.wanted) is not None:
         frames = frames_wanted(reader.frames, wanted)
@@ -48,7 +48,7 @@ async def inspect(archive: Archive, entry: Entry, begin: Callable[[Extent], Read
 
 async def search(archive: Archive, entry: Entry, begin: Callable[[Extent], Search]) -> Text:
     """The answer of the search that `begin` makes; several threads decode and search at once."""
-    search = begin(Extent(entry.size, entry.lines))
+    search = await archive.cpu.run(begin, Extent(entry.size, entry.lines))
     reader = await archive.reader(entry)
     while (wanted := search.wanted) is not None:
         first = frames_wanted(reader.frames, wanted).start
@@ -82,7 +82,7 @@ def frames_wanted(frames: FrameMap, wanted: Wanted) -> range:
     if wanted.last_newline is not None and wanted.last_newline <= frames.newlines:
         last = min(last, frames.frame_at_newline(wanted.last_newline))
     if wanted.span is not None:
-        last = min(last, _frame_at_offset(frames, frames.raw_start(first + 1) + wanted.span))
+        last = min(last, _frame_at_offset(frames, frames.raw_start(first + 1) + wanted.span - 1))
     return range(first, max(first, last) + 1)
 
 

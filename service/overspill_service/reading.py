@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from contextlib import aclosing
-from itertools import accumulate
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from overspill_service.chunks import Chunk
@@ -30,8 +29,8 @@ T = TypeVar("T")
 FIRST_WINDOW: Final = 256 * 1024
 LARGEST_WINDOW: Final = 4 * 2**20
 """Stored bytes fetched by one request: small at first, since most reads end early, then doubling."""
-BATCH: Final = 4
-"""Frames decoded by one thread at a go: about 2 MiB of content."""
+BATCH: Final = 8
+"""Frames decoded by one thread at a go, at most: about 4 MiB of content."""
 
 
 class Reader:
@@ -59,17 +58,22 @@ class Reader:
     ) -> AsyncGenerator[list[T], None]:
         """What `work` makes of each decoded frame, in order; from the last to the first if `is_reversed`.
 
-        `work` runs in threads, for several frames at once.
+        `work` runs in threads, for several frames at once; but nothing more is begun before the first frame
+        has been taken, since with it most reads end.
         """
         under_way: deque[asyncio.Future[list[T]]] = deque()
+        size = most = 1
         try:
             async with aclosing(ahead(self.stored(frames, is_reversed=is_reversed))) as windows:
                 async for numbers, data in windows:
-                    for batch in batches_of(numbers, is_reversed=is_reversed):
-                        if len(under_way) == self._cpu.threads:
+                    rest = numbers[::-1] if is_reversed else numbers
+                    while rest:
+                        if len(under_way) == most:
                             yield await under_way.popleft()
-                        decoding = self._cpu.run(self._decode, data, numbers, batch, work)
-                        under_way.append(asyncio.ensure_future(decoding))
+                            most = self._cpu.threads + 1
+                        batch, rest = rest[:size], rest[size:]
+                        under_way.append(self._cpu.start(self._decode, data, numbers.start, batch, work))
+                        size = min(2 * size, BATCH)
             while under_way:
                 yield await under_way.popleft()
         finally:
@@ -86,16 +90,17 @@ class Reader:
                     low, high = max(start - chunk.start, 0), min(stop - chunk.start, len(chunk.data))
                     yield chunk.data if (low, high) == (0, len(chunk.data)) else chunk.data[low:high]
 
-    def _decode(self, data: bytes, numbers: range, batch: range, work: Callable[[Chunk], T]) -> list[T]:
-        """The frames of `batch` (in its order) out of a window that holds the frames `numbers`."""
-        view, done = memoryview(data), []
-        ends = list(accumulate(self.frames[number].stored_size for number in numbers))
-        for number in batch:
-            frame, stop = self.frames[number], ends[number - numbers.start]
-            content = decode_frame(view[stop - frame.stored_size : stop], frame)
-            start, newlines = self.frames.raw_start(number), self.frames.first_newline(number)
-            done.append(work(Chunk(content, start, newlines, frame.utf8)))
-        return done
+    def _decode(self, data: bytes, first: int, batch: range, work: Callable[[Chunk], T]) -> list[T]:
+        """The frames of `batch` (in its order) out of a window that begins with frame `first`."""
+        return [work(self._chunk(data, first, number)) for number in batch]
+
+    def _chunk(self, data: bytes, first: int, number: int) -> Chunk:
+        frames, frame = self.frames, self.frames[number]
+        start = frames.stored_start(number) - frames.stored_start(first)
+        stored = memoryview(data)[start : start + frame.stored_size]
+        content = decode_frame(stored, frame, is_counted=bool(frames.counted[number]))
+        frames.counted[number] = True
+        return Chunk(content, frames.raw_start(number), frames.first_newline(number), frame.utf8)
 
     def _windows(self, frames: range, *, is_reversed: bool) -> Iterator[Span]:
         """Requests that cover the frames: whole frames of one segment each, small ones first."""
@@ -120,15 +125,6 @@ class Reader:
             raise CaptureDamaged(
                 f"segment {span.segment} of {entry.id} is missing from the object store"
             ) from error
-
-
-def batches_of(frames: range, *, is_reversed: bool) -> Iterator[range]:
-    """The frames in runs of up to `BATCH`, the first ones shorter; backwards where `is_reversed`."""
-    ordered = frames[::-1] if is_reversed else frames
-    size = 1
-    while ordered:
-        yield ordered[:size]
-        ordered, size = ordered[size:], min(2 * size, BATCH)
 
 
 def _same(chunk: Chunk) -> Chunk:

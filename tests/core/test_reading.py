@@ -1,0 +1,72 @@
+"""`Reader`: decodes frames in threads, in order, and never takes one that is not as it is listed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+from overspill_service.cpu import Cpu
+from overspill_service.errors import CaptureDamaged
+from overspill_service.frame_map import FrameMap
+from overspill_service.frames import Frame
+from overspill_service.objects.memory import MemoryStore
+from overspill_service.reading import Reader
+
+from tests.contracts.entries import entry
+from tests.core.contents import frames_of, log
+
+CONTENT = log(8_000_000)
+FRAMES = [frame for frame, _ in frames_of(CONTENT)]
+STORED = b"".join(stored for _, stored in frames_of(CONTENT))
+
+
+@pytest.fixture
+def cpu() -> Iterator[Cpu]:
+    threads = Cpu(2)
+    yield threads
+    threads.close()
+
+
+async def reader(cpu: Cpu, frames: list[Frame]) -> Reader:
+    store, made = MemoryStore(), entry(size=len(CONTENT))
+    await store.put(made.segment_keys[0], [STORED])
+    return Reader(store, cpu, made, FrameMap.of([frames]))
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+async def test_every_frame_comes_once_and_in_order(cpu: Cpu, is_reversed: bool) -> None:
+    read = await reader(cpu, FRAMES)
+    numbers = range(1, len(FRAMES))
+    batches = read.map(numbers, lambda chunk: chunk, is_reversed=is_reversed)
+    chunks = [chunk async for batch in batches for chunk in batch]
+    ordered = chunks[::-1] if is_reversed else chunks
+
+    assert b"".join(chunk.data for chunk in ordered) == CONTENT[FRAMES[0].size :]
+    assert all(chunk.newlines == CONTENT.count(b"\n", 0, chunk.start) for chunk in chunks)
+
+
+async def test_nothing_more_is_decoded_before_the_first_frame_is_taken(cpu: Cpu) -> None:
+    read = await reader(cpu, FRAMES)
+    done = []
+    batches = read.map(range(len(FRAMES)), lambda chunk: done.append(chunk.start))
+    await anext(batches)
+    await batches.aclose()
+
+    assert done == [0]
+
+
+async def test_a_frame_listed_with_wrong_newlines_is_refused_each_time(cpu: Cpu) -> None:
+    lying = [*FRAMES[:2], msgspec.structs.replace(FRAMES[2], newlines=1), *FRAMES[3:]]
+    read = await reader(cpu, lying)
+    for _ in range(2):
+        with pytest.raises(CaptureDamaged, match="newlines"):
+            [piece async for piece in read.content(0, len(CONTENT))]
+
+
+async def test_newlines_that_were_counted_once_are_not_counted_again(cpu: Cpu) -> None:
+    read = await reader(cpu, FRAMES)
+    whole = b"".join([piece async for piece in read.content(0, len(CONTENT))])
+
+    assert whole == CONTENT
+    assert all(read.frames.counted)
