@@ -17,7 +17,7 @@ Escape sequences are removed before searching unless `ansi`: what is searched is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from overspill.wire import Text, approx_tokens
 
@@ -38,8 +38,17 @@ if TYPE_CHECKING:
     from overspill_service.scanning import Prepared
 
 
+_EVERYWHERE: Final = frozenset({"^", "$", ".*"})
+"""What matches in every line, as the empty pattern does."""
+
+
 def never() -> bool:
     return False
+
+
+def _takes_every_line(query: GrepQuery) -> bool:
+    is_everywhere = not query.pattern or (query.pattern in _EVERYWHERE and not query.fixed)
+    return is_everywhere and not query.invert
 
 
 class Search:
@@ -76,6 +85,14 @@ class Search:
         self._number = self._start.line
         self._next: Cursor | None = None
         self.wanted = self._begin(around) if extent.size else None
+        if query.count and self._start.offset is None and _takes_every_line(query):
+            self._count, self.wanted = self._asked(), None
+
+    def _asked(self) -> int:
+        """How many lines there are from that of the cursor on."""
+        if not self._extent.lines:
+            return 0
+        return self._start.line if self.backwards else self._extent.lines + 1 - self._start.line
 
     def _begin(self, around: Around) -> Wanted:
         line, offset = self._start

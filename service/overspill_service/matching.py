@@ -1,9 +1,9 @@
 r"""Matching lines in a buffer: the buffer is searched as a whole, and line bounds looked up only at matches.
 
-The engine is called on slices of 64 KiB, with a look at the deadline between them, since a hostile pattern
-of `MAX_PROGRAM` instructions can take a second or two for each. A longer line is searched in windows that
-take no longer at the worst: the smaller the program, the larger they are, up to all of the line. They
-overlap by a quarter, so a match of up to 16 KiB is found wherever it lies.
+The engine is called on slices, with a look at the deadline between them. A hostile pattern of `MAX_PROGRAM`
+instructions can take a second or two for 64 KiB, which is its slice then: the smaller the program, the larger
+they are, up to all of the buffer. A longer line is searched in windows of this size, which overlap by a
+quarter, so a match of up to 16 KiB is found wherever it lies.
 
 Lines are searched without their end, `\n` or `\r\n`. A line that is not valid UTF-8 is also searched byte
 by byte, so bad bytes hide nothing.
@@ -67,6 +67,7 @@ class Matcher:
     ) -> None:
         self._pattern, self._backwards = pattern, backwards
         self.invert, self.expired = invert, expired
+        self._size = SLICE if backwards else _window(pattern)
 
     def lines(self, data: bytes, start: int, stop: int, *, utf8: bool, limit: int) -> Lines:
         r"""The lines wanted among the whole ones of `data[start:stop]`; the last first where backwards.
@@ -109,7 +110,7 @@ class Matcher:
         return at
 
     def _slice(self, data: bytes, start: int, stop: int, *, utf8: bool) -> Iterator[Found]:
-        if stop - start > SLICE:
+        if stop - start > self._size:
             found = self._long(data, start, stop, utf8=utf8)
         else:
             found = _matching(self._pattern, data, start, stop)
@@ -122,9 +123,11 @@ class Matcher:
 
     def _count(self, data: bytes, start: int, stop: int, *, utf8: bool) -> int:
         """How many lines `_slice` would give."""
-        if not utf8 or stop - start > SLICE or data.find(b"\r", start, stop) >= 0:
-            return sum(1 for _ in self._slice(data, start, stop, utf8=utf8))
         count = self._pattern.count(data, start, stop)
+        if count is None:
+            if not utf8 or stop - start > self._size or data.find(b"\r", start, stop) >= 0:
+                return sum(1 for _ in self._slice(data, start, stop, utf8=utf8))
+            count = self._pattern.count_unended(data, start, stop)
         return count_newlines(data, start, stop) + 1 - count if self.invert else count
 
     def _long(self, data: bytes, start: int, stop: int, *, utf8: bool) -> Iterator[Found]:
@@ -139,7 +142,7 @@ class Matcher:
 
     def _search(self, pattern: Pattern, data: bytes, start: int, stop: int) -> int | None:
         """Where a match begins in a part of a line; the deadline is looked at between windows."""
-        window = SLICE * MAX_PROGRAM // pattern.program_size
+        window = _window(pattern)
         for low, high in self._windows(start, stop, window):
             span = pattern.search(data, low, high)
             if span is not None:
@@ -160,14 +163,15 @@ class Matcher:
             start, stop = (start, low + window // 4) if self._backwards else (high - window // 4, stop)
 
     def _slices(self, data: bytes, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Runs of whole lines: at most `SLICE` bytes, or one line that is longer."""
+        """Runs of whole lines: of the slice's size at most, or one line that is longer."""
+        size = self._size
         if not self._backwards:
             while start <= stop:
                 high = stop
-                if stop - start > SLICE:
-                    high = data.rfind(b"\n", start, start + SLICE + 1)
+                if stop - start > size:
+                    high = data.rfind(b"\n", start, start + size + 1)
                     if high < 0:
-                        high = data.find(b"\n", start + SLICE, stop)
+                        high = data.find(b"\n", start + size, stop)
                     if high < 0:
                         high = stop
                 yield start, high
@@ -175,15 +179,21 @@ class Matcher:
             return
         while start <= stop:
             low = start
-            if stop - start > SLICE:
-                low = data.find(b"\n", stop - SLICE - 1, stop) + 1
-                low = low or data.rfind(b"\n", start, stop - SLICE) + 1 or start
+            if stop - start > size:
+                low = data.find(b"\n", stop - size - 1, stop) + 1
+                low = low or data.rfind(b"\n", start, stop - size) + 1 or start
             yield low, stop
             stop = low - 1
 
 
+def _window(pattern: Pattern) -> int:
+    """Bytes of text that the pattern takes a second or two for at the worst."""
+    return SLICE * MAX_PROGRAM // pattern.program_size
+
+
 def _matching(pattern: Pattern, data: bytes, start: int, stop: int) -> Iterator[Found]:
     """The lines of `data[start:stop]` that match."""
+    start = pattern.first_line(data, start, stop)
     while start <= stop:
         span = pattern.search(data, start, stop)
         if span is None:

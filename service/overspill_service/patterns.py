@@ -13,6 +13,8 @@ from typing import Final
 from re2 import _re2 as re2
 
 from overspill_service.errors import InvalidPattern
+from overspill_service.finder import IS_AVAILABLE, Finder
+from overspill_service.literals import literals_of
 
 MAX_SIZE: Final = 4096
 """Bytes that a pattern may have."""
@@ -38,6 +40,7 @@ class Pattern:
         """Instructions: a bound on the time that a byte of text can take."""
         if self.program_size > MAX_PROGRAM:
             raise InvalidPattern(_explain("pattern too large"))
+        self._finder: Finder | None = None
 
     @classmethod
     def compile(cls, pattern: str, *, fixed: bool = False, ignore_case: bool = False) -> Pattern:
@@ -47,13 +50,17 @@ class Pattern:
         """
         source = _encode(pattern)
         if fixed:
-            quoted = re2.RE2.QuoteMeta(source)
-            return cls(quoted, quoted, ignore_case=ignore_case)
-        buffers = _translate(pattern).encode()
-        bare = _compile(source, ignore_case=ignore_case)
-        if not bare.ok():
-            raise InvalidPattern(_explain(bare.error().decode(errors="replace")))
-        return cls(buffers, source, ignore_case=ignore_case)
+            buffers = source = re2.RE2.QuoteMeta(source)
+        else:
+            buffers = _translate(pattern).encode()
+            bare = _compile(source, ignore_case=ignore_case)
+            if not bare.ok():
+                raise InvalidPattern(_explain(bare.error().decode(errors="replace")))
+        compiled = cls(buffers, source, ignore_case=ignore_case)
+        literals = literals_of(pattern, fixed=fixed, ignore_case=ignore_case)
+        if literals and IS_AVAILABLE:
+            compiled._finder = Finder(literals)
+        return compiled
 
     @cached_property
     def alone(self) -> Pattern:
@@ -81,9 +88,23 @@ class Pattern:
         span: Span = self._engine.Match(_ANYWHERE, data, start, stop)[0]
         return span if span[0] >= 0 else None
 
-    def count(self, data: bytes, start: int, stop: int) -> int:
-        r"""How many of the whole lines of `data[start:stop]` match; a `\r` at their end counts as content."""
+    def first_line(self, data: bytes, start: int, stop: int) -> int:
+        """Where the first of the lines of `data[start:stop]` begins that may match; behind `stop` if none."""
+        if self._finder is None or not self._finder.applies_to(data):
+            return start
+        end = self._finder.first(data, start, stop)
+        return stop + 1 if end < 0 else data.rfind(b"\n", start, end) + 1 or start
+
+    def count(self, data: bytes, start: int, stop: int) -> int | None:
+        """How many of the whole lines of `data[start:stop]` match; None where that is not told at once."""
+        if self._finder and self._finder.is_whole and self._finder.applies_to(data):
+            return self._finder.count(data, start, stop)
+        return None
+
+    def count_unended(self, data: bytes, start: int, stop: int) -> int:
+        r"""How many of the whole lines of `data[start:stop]`, none of which has a `\r`, match."""
         count, match, find = 0, self._engine.Match, data.find
+        start = self.first_line(data, start, stop)
         while start <= stop:
             end = match(_ANYWHERE, data, start, stop)[0][1]
             if end < 0:

@@ -1,0 +1,88 @@
+"""Plain texts that a line needs to match a pattern: read off the pattern, on the safe side."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+SHORTEST: Final = 3
+"""Characters of a text worth looking for: shorter ones are in nearly every line."""
+MOST: Final = 64
+"""Texts that are looked for at once."""
+
+_PIECE: Final = re.compile(
+    r"""
+    (?: (?P<plain> \\[ -/:-@\[-`{-~] | [^\x00-\x1f\x7f-\U0010ffff\\.\[\](){}*+?|^$] )
+      | (?P<group> \( (?: \?: | \?P?<\w+> | (?!\?) ) )
+      | (?P<end> \) )
+      | (?P<either> \| )
+      | \\[bBdDsSwW] | [.^$] | \[ \^? (?: [^\]\[\\] | \\. )+ \]
+    )
+    (?P<repeated> (?: [*+?] | \{\d+(?:,\d*)?\} ) \?? )?
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_ONE_GROUP: Final = re.compile(r"\((?:\?:)?([^()\\]*)\)")
+_IGNORE_CASE: Final = "(?i)"
+
+
+class Literals(NamedTuple):
+    """Printable ASCII texts, one of which a line has if it matches."""
+
+    texts: tuple[str, ...]
+    ignore_case: bool
+    is_whole: bool
+    """Every line that has one of them matches."""
+
+    @property
+    def needs_ascii(self) -> bool:
+        """They hold for ASCII data alone: beyond it are letters that fold to `k` and `s`."""
+        return self.ignore_case and any(letter in text.lower() for text in self.texts for letter in "ks")
+
+
+def literals_of(pattern: str, *, fixed: bool, ignore_case: bool) -> Literals | None:
+    """What a valid pattern needs; None where that is nothing worth looking for, or hard to say."""
+    if fixed:
+        alternatives = [(pattern, True)]
+    else:
+        if pattern.startswith(_IGNORE_CASE):
+            pattern, ignore_case = pattern.removeprefix(_IGNORE_CASE), True
+        grouped = _ONE_GROUP.fullmatch(pattern)
+        alternatives = _alternatives(grouped[1] if grouped else pattern)
+    texts = tuple(text for text, _ in alternatives)
+    if not 0 < len(texts) <= MOST or min(map(len, texts)) < SHORTEST:
+        return None
+    if not all(text.isascii() and text.isprintable() for text in texts):
+        return None
+    return Literals(texts, ignore_case, all(is_whole for _, is_whole in alternatives))
+
+
+def _alternatives(pattern: str) -> list[tuple[str, bool]]:
+    """Of each alternative the longest text that it needs, and whether that is all of it.
+
+    None at all where the pattern has a piece that is not known here.
+    """
+    pieces = list(_PIECE.finditer(pattern))
+    if sum(len(piece[0]) for piece in pieces) != len(pattern):
+        return []
+    split: list[list[re.Match[str]]] = [[]]
+    depth = 0
+    for piece in pieces:
+        if piece["either"] and not depth:
+            split.append([])
+        elif not depth or piece["end"]:
+            split[-1].append(piece)
+        depth += bool(piece["group"]) - bool(piece["end"])
+    return [_needed(each) for each in split]
+
+
+def _needed(pieces: list[re.Match[str]]) -> tuple[str, bool]:
+    runs, is_whole = [""], True
+    for piece in pieces:
+        character, repeated = (piece["plain"] or "")[-1:], piece["repeated"]
+        if character and (not repeated or repeated.startswith("+")):
+            runs[-1] += character
+        if repeated or not character:
+            runs.append("")
+            is_whole = False
+    return max(runs, key=len), is_whole
