@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from overspill.captured import CapturedOutput
     from overspill.client import Client, call
     from overspill.errors import OverspillError, ProblemError, ProtocolError, Unreachable
     from overspill.guard import Guard, Guarded, calling
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "INSPECT_OUTPUT_SCHEMA",
     "ByteRange",
+    "CapturedOutput",
     "Client",
     "Guard",
     "Guarded",
@@ -37,6 +39,7 @@ __all__ = [
 _MODULES = {
     "INSPECT_OUTPUT_SCHEMA": "tools",
     "ByteRange": "wire",
+    "CapturedOutput": "captured",
     "Client": "client",
     "Guard": "guard",
     "Guarded": "guard",

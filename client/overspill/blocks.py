@@ -53,6 +53,7 @@ _OTHER_MESSAGES: Final = frozenset(
     {"human", "ai", "system", "user", "assistant", "developer", "chat", "remove"}
 )
 _STRUCTURED_FIELDS: Final = ("structuredContent", "structured_content")
+_ERROR_FIELDS: Final = ("isError", "is_error")
 _MOST_PLACEHOLDERS: Final = 16
 
 
@@ -123,6 +124,11 @@ class Envelope:
         blocks = self._blocks.replaced(notice)
         without = dict.fromkeys(self._structured)
         return _changed(self._result, {"content": blocks[0] if self._is_text else blocks, **without})
+
+
+def is_error(result: Any) -> bool:
+    """Whether `result` says that its tool failed."""
+    return any(_get(result, name) is True for name in _ERROR_FIELDS)
 
 
 def joined(texts: Sequence[str]) -> str:

@@ -11,24 +11,28 @@ import inspect
 import secrets
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeVar, cast
 
 from msgspec import Struct
 
 from overspill import measure, storage
+from overspill.blocks import is_error
+from overspill.captured import CapturedOutput
 from overspill.content import examine
-from overspill.notice import sanitised
-from overspill.policy import Policy
+from overspill.notice import as_dict, sanitised
+from overspill.policy import INLINE_CHARS, INLINE_LINES, Policy
 from overspill.spill import Origin, Spill, assess
 from overspill.tally import Tally
 from overspill.threads import Threads
-from overspill.wire import Outcome
+from overspill.wire import DEFAULT_TTL, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from overspill.client import Client
     from overspill.content import Content
+    from overspill.notice import Notice
     from overspill.sync import SyncClient
     from overspill.tally import Count, InlineSizes
     from overspill.wire import Entry
@@ -65,7 +69,7 @@ class Guarded(Struct, frozen=True, kw_only=True):
     `bytes_before` and `bytes_after` are the guard's figures, before and after its cut; `lines` is counted
     for what spilled only. `matches_dropped` is the tool's own figure of what its view left out, passed on as
     given: the two have different units and are never added up. `reason` says why nothing was stored, or
-    why the output could not be measured.
+    why the output could not be measured. `notice` is what stands in `value` for the text that was cut.
     """
 
     value: Any
@@ -76,6 +80,17 @@ class Guarded(Struct, frozen=True, kw_only=True):
     lines: int | None = None
     reason: str | None = None
     matches_dropped: int | None = None
+    notice: Notice | None = None
+
+    def as_response(self) -> dict[str, Any]:
+        """The output wrapped: `status` and either the untouched `result` or the notice as a dict.
+
+        `status` is `inline`, `captured` or `truncated`; `isError` stays where the result has it.
+        """
+        if self.notice is None:
+            return {"status": str(Outcome.INLINE), "result": self.value}
+        failed = {"isError": True} if is_error(self.value) else {}
+        return {**as_dict(self.notice), **failed}
 
 
 class _Lane(NamedTuple):
@@ -120,19 +135,23 @@ class Guard:
         session: str | None = None,
         status: str = "",
         matches_dropped: int | None = None,
+        policy: Policy | None = None,
     ) -> Guarded:
         """`result` as it may go into the conversation: the same object, or a stand-in of the same shape.
 
-        Waits for the service no longer than the policy's deadline. Raises nothing but `CancelledError`.
+        `policy` goes before the guard's own. Waits for the service no longer than the policy's deadline.
+        Raises nothing but `CancelledError`.
         """
         try:
-            if (quick := self._quick(result, tool, matches_dropped)) is not None:
+            quick = None if policy else self._quick(result, tool, matches_dropped)
+            if quick is not None:
                 return quick
-            content = None if _BYPASS.get() else assess(result, tool, self.policy)
+            policy = policy or self.policy
+            content = None if _BYPASS.get() else assess(result, tool, policy)
             if content is None:
                 return self._inline(result, tool, matches_dropped)
             origin = self._origin(tool, call_id, session, status)
-            spill = await self._in_thread(content, Spill.of, content, self.policy, origin)
+            spill = await self._in_thread(content, Spill.of, content, policy, origin)
             stored = await self._storage.put(spill)
             settled = await self._in_thread(content, self._settled, spill, stored, matches_dropped)
         except Exception as error:  # noqa: BLE001  (the boundary: the guard never breaks its agent)
@@ -148,19 +167,63 @@ class Guard:
         session: str | None = None,
         status: str = "",
         matches_dropped: int | None = None,
+        policy: Policy | None = None,
     ) -> Guarded:
         """As `process`, for code without an event loop. Raises nothing."""
         try:
-            if (quick := self._quick(result, tool, matches_dropped)) is not None:
+            quick = None if policy else self._quick(result, tool, matches_dropped)
+            if quick is not None:
                 return quick
-            content = None if _BYPASS.get() else assess(result, tool, self.policy)
+            policy = policy or self.policy
+            content = None if _BYPASS.get() else assess(result, tool, policy)
             if content is None:
                 return self._inline(result, tool, matches_dropped)
-            spill = Spill.of(content, self.policy, self._origin(tool, call_id, session, status))
+            spill = Spill.of(content, policy, self._origin(tool, call_id, session, status))
             settled = self._settled(spill, self._storage.put_sync(spill), matches_dropped)
         except Exception as error:  # noqa: BLE001  (the boundary: the guard never breaks its agent)
             return self._unmeasured(result, tool, error, matches_dropped)
         return self._counted(settled, tool)
+
+    async def capture_output(
+        self,
+        content: Any,
+        source: str,
+        *,
+        inline_threshold: int = INLINE_CHARS,
+        inline_lines: int = INLINE_LINES,
+        call_id: str | None = None,
+        session: str | None = None,
+    ) -> CapturedOutput:
+        """File-based output management: `content` as it is, or a cut of it and where the rest is.
+
+        `inline_threshold` characters and `inline_lines` lines may stay; `source` names the tool. What is
+        more is kept for a day unless the policy says otherwise. Raises `ValueError` for a limit below 0,
+        and else nothing but `CancelledError`.
+        """
+        policy = self._file_based(inline_threshold, inline_lines)
+        guarded = await self.process(content, tool=source, call_id=call_id, session=session, policy=policy)
+        if guarded.bytes_before < _WORTH_A_THREAD:
+            return _captured(content, guarded)
+        return await self._threads.run(_captured, content, guarded)
+
+    def capture_output_sync(
+        self,
+        content: Any,
+        source: str,
+        *,
+        inline_threshold: int = INLINE_CHARS,
+        inline_lines: int = INLINE_LINES,
+        call_id: str | None = None,
+        session: str | None = None,
+    ) -> CapturedOutput:
+        """As `capture_output`, for code without an event loop."""
+        policy = self._file_based(inline_threshold, inline_lines)
+        guarded = self.process_sync(content, tool=source, call_id=call_id, session=session, policy=policy)
+        return _captured(content, guarded)
+
+    def _file_based(self, inline_chars: int, inline_lines: int) -> Policy:
+        policy = self.policy.limited(inline_chars, inline_lines)
+        return policy if policy.ttl is not None else replace(policy, ttl=DEFAULT_TTL)
 
     def wrap(self, tool: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
         """`tool` with its outputs guarded, async if it is. The call id is that of `calling`, or minted."""
@@ -237,7 +300,8 @@ class Guard:
 
     def _settled(self, spill: Spill, stored: Entry | str, matches_dropped: int | None) -> Guarded:
         lost = sanitised(stored) if isinstance(stored, str) else None
-        value = spill.truncated(stored) if isinstance(stored, str) else spill.captured(stored.expires)
+        notice = spill.truncated(stored) if isinstance(stored, str) else spill.captured(stored.expires)
+        value = spill.content.replaced(notice)
         return Guarded(
             value=value,
             outcome=Outcome.CAPTURED if lost is None else Outcome.TRUNCATED,
@@ -247,6 +311,7 @@ class Guard:
             lines=spill.lines,
             reason=lost,
             matches_dropped=matches_dropped,
+            notice=notice,
         )
 
     def _inline(self, result: Any, tool: str, matches_dropped: int | None) -> Guarded:
@@ -275,6 +340,12 @@ class Guard:
     def _counted(self, guarded: Guarded, tool: str) -> Guarded:
         self._tally.add(tool, guarded.outcome, guarded.bytes_before, guarded.bytes_after)
         return guarded
+
+
+def _captured(content: Any, guarded: Guarded) -> CapturedOutput:
+    if guarded.reason is not None and guarded.notice is None:  # it could not even be looked at
+        return CapturedOutput(content=content, reason=guarded.reason)
+    return CapturedOutput.of(content, guarded.notice, guarded.reason)
 
 
 def _size(value: Any) -> int:

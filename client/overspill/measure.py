@@ -26,8 +26,10 @@ class Extent(NamedTuple):
     lines: int
 
     @classmethod
-    def of(cls, text: str) -> Extent:
-        return cls(size(text), lines(text))
+    def of(cls, body: str | bytes) -> Extent:
+        if isinstance(body, bytes):
+            return cls(len(body), lines_of_bytes(body))
+        return cls(size(body), lines(body))
 
 
 class Limits(NamedTuple):

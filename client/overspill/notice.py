@@ -47,13 +47,17 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """`head` is the marker and what to do, `preview` the untrusted part; `str()` is the whole."""
+    """`head` is the marker and what to do, `preview` the untrusted part; `str()` is the whole.
+
+    `read_more` is the call in `head` that reads the capture, and empty where nothing is stored.
+    """
 
     id: str
     stored: bool
     size: int
     lines: int
     head: str
+    read_more: str
     preview: str
 
     def __str__(self) -> str:
@@ -63,13 +67,14 @@ class Notice:
 
 def captured(facts: Facts, expires: datetime) -> Notice:
     """The notice of an output that is stored whole until `expires`."""
+    read_more = facts.reader.replace("{id}", facts.id)
     return _notice(
         facts,
         f"[overspill {facts.id}] {_too_long(facts)} It is stored whole; a preview is below.\n"
-        f"To read more: {facts.reader.replace('{id}', facts.id)}\n"
+        f"To read more: {read_more}\n"
         f"Kept until {_instant(expires)}. {_digest(facts)} "
         f"Do not run the tool again to see more: read the capture.",
-        stored=True,
+        read_more,
     )
 
 
@@ -80,13 +85,20 @@ def truncated(facts: Facts, reason: str) -> Notice:
         f"[overspill {facts.id} NOT STORED] {_too_long(facts)} It could NOT be stored: {sanitised(reason)}.\n"
         f"What the preview below leaves out is lost. If you need it, run the tool again with a narrower "
         f"question (a filter, a range, fewer files). {_digest(facts)}",
-        stored=False,
+        None,
     )
 
 
-def _notice(facts: Facts, head: str, *, stored: bool) -> Notice:
-    preview = _MARK.sub("(", facts.preview)
-    return Notice(id=facts.id, stored=stored, size=facts.size, lines=facts.lines, head=head, preview=preview)
+def _notice(facts: Facts, head: str, read_more: str | None) -> Notice:
+    return Notice(
+        id=facts.id,
+        stored=read_more is not None,
+        size=facts.size,
+        lines=facts.lines,
+        head=head,
+        read_more=read_more or "",
+        preview=_MARK.sub("(", facts.preview),
+    )
 
 
 def placeholder(notice: Notice, size: int) -> str:
@@ -103,6 +115,7 @@ def as_dict(notice: Notice) -> dict[str, Any]:
         "capture": notice.id,
         "total_bytes": notice.size,
         "total_lines": notice.lines,
+        **({"read_more": notice.read_more} if notice.stored else {}),
         "preview": notice.preview,
     }
 

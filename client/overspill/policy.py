@@ -6,7 +6,9 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from overspill import measure
 from overspill.measure import Limits
+from overspill.wire import DEFAULT_TTL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 MAX_BYTES: Final = 50_000
 MAX_LINES: Final = 2_000
 PREVIEW_BYTES: Final = 2_048
+INLINE_CHARS: Final = 5_000
+INLINE_LINES: Final = 100
 SLOWEST_UPLOAD: Final = 4 * 1024 * 1024
 """Bytes a second that an upload is given time for on top of `Policy.wait`."""
 
@@ -70,14 +74,19 @@ class Policy:
         object.__setattr__(self, "exempt", frozenset(self.exempt))
 
     @classmethod
-    def file_based(cls, *, inline_chars: int = 5_000, inline_lines: int = 100) -> Policy:
-        """File-based output management: limits in characters and lines, the same for all tools."""
-        limits = Limits(inline_chars * 4, inline_lines, inline_chars)
-        return cls(
+    def file_based(cls, *, inline_chars: int = INLINE_CHARS, inline_lines: int = INLINE_LINES) -> Policy:
+        """File-based output management: the same limits for all tools, and a day of retention."""
+        return cls(ttl=DEFAULT_TTL).limited(inline_chars, inline_lines)
+
+    def limited(self, inline_chars: int, inline_lines: int) -> Policy:
+        """The policy with these limits for every tool alike."""
+        limits = Limits(inline_chars * measure.MAX_BYTES_PER_CHARACTER, inline_lines, inline_chars)
+        return replace(
+            self,
             max_bytes=limits.max_bytes,
             max_lines=limits.max_lines,
             max_chars=limits.max_chars,
-            tools=dict.fromkeys(TOOL_BYTES, limits),
+            tools=dict.fromkeys(self.tools, limits),
         )
 
     def limits(self, tool: str) -> Limits:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from overspill.content import Content
+    from overspill.notice import Notice
     from overspill.policy import Policy
 
 
@@ -77,13 +78,13 @@ class Spill:
             lines=measure.lines(body) if isinstance(body, str) else measure.lines_of_bytes(body),
         )
 
-    def captured(self, expires: datetime) -> Any:
-        """The output's stand-in once the service has it until `expires`."""
-        return self.content.replaced(notice.captured(self._facts(self.policy.preview_bytes), expires))
+    def captured(self, expires: datetime) -> Notice:
+        """The notice once the service has it until `expires`."""
+        return notice.captured(self._facts(self.policy.preview_bytes), expires)
 
-    def truncated(self, reason: str) -> Any:
-        """The output's stand-in where it could not be stored; it shows more, for nothing else is left."""
-        return self.content.replaced(notice.truncated(self._facts(self.policy.lost_preview_bytes), reason))
+    def truncated(self, reason: str) -> Notice:
+        """The notice where it could not be stored; it shows more, for nothing else is left."""
+        return notice.truncated(self._facts(self.policy.lost_preview_bytes), reason)
 
     def _facts(self, preview_bytes: int) -> Facts:
         limits, policy = self.policy.limits(self.origin.tool), self.policy

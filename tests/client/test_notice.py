@@ -168,12 +168,22 @@ def test_what_only_looks_like_a_notice_is_none(text: Any) -> None:
 def test_as_a_dict_the_notice_comes_first_and_has_status_handle_totals_and_preview() -> None:
     value = notice.as_dict(notice.captured(facts(), EXPIRES))
 
-    assert list(value) == ["notice", "status", "capture", "total_bytes", "total_lines", "preview"]
+    assert list(value) == [
+        *("notice", "status", "capture", "total_bytes", "total_lines", "read_more", "preview")
+    ]
     assert (value["status"], value["capture"], value["total_bytes"], value["total_lines"]) == (
         "captured",
         ID,
         4_194_304,
         50_123,
     )
-    assert f'inspect_output(capture="{ID}"' in value["notice"]
+    assert value["read_more"] == READER.replace("{id}", ID)
+    assert f"To read more: {value['read_more']}\n" in value["notice"]
     assert value["preview"].startswith("first\n")
+
+
+def test_as_a_dict_the_notice_of_what_was_lost_has_nothing_to_call() -> None:
+    value = notice.as_dict(notice.truncated(facts(), "down"))
+
+    assert list(value) == ["notice", "status", "capture", "total_bytes", "total_lines", "preview"]
+    assert value["status"] == "truncated"
