@@ -33,6 +33,14 @@ class Result(NamedTuple):
         return match.group()
 
 
+_MEASURED = """
+import resource, subprocess, sys
+code = subprocess.run(sys.argv[1:]).returncode
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
+sys.exit(code)
+"""
+
+
 class Shell:
     """Runs `overspill` against one service."""
 
@@ -57,6 +65,21 @@ class Shell:
     def start(self, *words: str, **options: Any) -> subprocess.Popen[bytes]:
         """A process with its own session, so that a terminal around the tests plays no part."""
         return subprocess.Popen(command(*words), env=self.environment, start_new_session=True, **options)
+
+    def peak_kib(self, *words: str, stdout: Any) -> int:
+        """Run to the end; the most memory that the process had.
+
+        A small process starts it: one that is started from here begins with the peak of the tests themselves.
+        """
+        done = subprocess.run(
+            [sys.executable, "-c", _MEASURED, *command(*words)],
+            env=self.environment,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            check=True,
+            timeout=SECONDS,
+        )
+        return int(done.stderr.splitlines()[-1])
 
     def script(self, text: str) -> Result:
         """Run a script in bash, with `overspill` as a command."""

@@ -97,25 +97,16 @@ def test_wrong_options_stop_it_before_the_command_runs(tmp_path: Path) -> None:
 def test_memory_stays_flat_for_a_huge_output(overspill: Shell, tmp_path: Path) -> None:
     script = f"yes 'a line of the huge output' | head -c {HUGE}; echo; echo the end"
     with (tmp_path / "out").open("wb") as out:
-        ran = overspill.start("run", "--", "sh", "-c", script, stdout=out)
-        run_kib = peak_kib(ran)
+        run_kib = overspill.peak_kib("run", "--", "sh", "-c", script, stdout=out)
     printed = (tmp_path / "out").read_text()
     capture = printed.split()[1].rstrip("]")
     with (tmp_path / "content").open("wb") as out:
-        cat_kib = peak_kib(overspill.start("cat", capture, stdout=out))
+        cat_kib = overspill.peak_kib("cat", capture, stdout=out)
 
     assert "\nthe end\n[/overspill" in printed
     assert (tmp_path / "content").read_bytes() == output_of("sh", "-c", script)
     assert run_kib < FLAT_KIB
     assert cat_kib < FLAT_KIB
-
-
-def peak_kib(process: subprocess.Popen[bytes]) -> int:
-    """The most memory that the process had, once it has ended well."""
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
-    return usage.ru_maxrss
 
 
 def test_a_huge_output_without_a_service_is_cut_loudly() -> None:
