@@ -36,10 +36,10 @@ def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
         "HTTP to the embedded stores": partial(through, servers.embedded),
         "in process, bytes to frames": framed,
     }
-    size = scale.pick(32 * 2**20, 2**20)
+    size = scale.pick(32 * 2**20, 2**19)
     for name, way in ways.items():
         ratios = {kind: _against_zstd(way, texts.text(kind, size), scale.rounds) for kind in texts.KINDS}
-        what = f"CPU of storing {size >> 20} MiB, {name}; median of seven texts"
+        what = f"CPU of storing {table.mebibytes(size)}, {name}; median of seven texts"
         yield Row(what, median(ratios.values()), GOAL, detail=table.listed(ratios))
 
 

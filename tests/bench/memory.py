@@ -29,7 +29,7 @@ def _rows(name: str, service: ServiceProcess, size: int) -> Iterator[Row]:
     """One service that has done nothing before: what it holds then is its memory at rest."""
     memory = Memory(service.pid)
     idle = memory.now
-    what = f"{size >> 20} MiB, {name}: peak memory over idle"
+    what = f"{table.mebibytes(size)}, {name}: peak memory over idle"
     memory.begin()
     path = http.content(http.put(service, texts.blocks(texts.LOG, size), size))
     detail = f"idle {table.mebibytes(idle)}"

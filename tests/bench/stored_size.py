@@ -23,10 +23,10 @@ WORST: Final = Goal(1.10)
 
 
 def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
-    size = scale.pick(64 * 2**20, 2**20)
+    size = scale.pick(64 * 2**20, 2**19)
     with SyncClient(servers.embedded.url) as client:
         ratios = {kind: _ratio(servers, client, kind, size) for kind in texts.KINDS}
-    what = f"stored size of {size >> 20} MiB, seven texts:"
+    what = f"stored size of {table.mebibytes(size)}, seven texts:"
     detail = table.listed(ratios, lambda ratio: f"{ratio:.3f}")
     yield Row(f"{what} median", median(ratios.values()), TYPICAL, detail=detail)
     yield Row(f"{what} worst", max(ratios.values()), WORST)
