@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import signal
 import socket
+import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,6 +32,11 @@ READ_BUFFER: Final = 256 * 1024
 KEEP_ALIVE_SECONDS: Final = 75.0
 CLOSE_SECONDS: Final = 1.0
 """How long aiohttp waits for handlers once connections are being closed: it passes no more bodies on then."""
+
+
+M_ARENA_MAX: Final = -8
+"""Names the parameter in glibc's malloc.h."""
+ARENAS: Final = 1
 
 
 def runner_of(app: web.Application) -> web.AppRunner:
@@ -66,12 +73,20 @@ def url_of(listener: socket.socket) -> str:
 
 def run(main: Coroutine[Any, Any, None]) -> None:
     """Run to the end, on uvloop where there is one: it takes a tenth off the CPU of a small request."""
+    _limit_arenas()
     try:
         import uvloop  # noqa: PLC0415  (there is none for Windows)
     except ImportError:
         asyncio.run(main)
     else:
         uvloop.run(main)
+
+
+def _limit_arenas() -> None:
+    """Let threads share one heap: each of glibc's, up to eight a core, keeps the buffers that it freed."""
+    if sys.platform == "linux":
+        with suppress(AttributeError):  # another C library
+            ctypes.CDLL(None).mallopt(M_ARENA_MAX, ARENAS)
 
 
 async def serve(settings: Settings, listener: socket.socket, parent: TextIO | None = None) -> None:

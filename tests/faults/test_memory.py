@@ -1,0 +1,87 @@
+"""Memory stays flat: the peak while a large capture is stored and read, over what the idle service takes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import aiohttp
+import pytest
+from overspill.client import Client
+
+from tests.faults.traffic import MIB, PATIENCE, log_lines, noise
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.faults.conftest import StartServices
+    from tests.servers.overspill import ServiceProcess
+
+SIZE = 300 * MIB
+PIECE = 20 * MIB
+ALLOWED = 64 * MIB
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process's peak")
+
+
+class Memory:
+    """How far a service's process grows over what it takes now, out of /proc."""
+
+    def __init__(self, service: ServiceProcess) -> None:
+        self._folder = Path(f"/proc/{service.pid}")
+        self._idle = self._read("VmRSS")
+        self.growth()
+
+    def growth(self) -> int:
+        """The peak since this was asked last, over the idle process, in bytes."""
+        peak = self._read("VmHWM")
+        (self._folder / "clear_refs").write_text("5")
+        return peak - self._idle
+
+    def _read(self, name: str) -> int:
+        lines = (self._folder / "status").read_text().splitlines()
+        (line,) = (line for line in lines if line.startswith(f"{name}:"))
+        return 1024 * int(line.split()[1])
+
+
+@pytest.mark.parametrize(("store", "make"), [("file", noise), ("file", log_lines), ("s3", noise)])
+async def test_memory_is_flat_while_a_large_capture_is_stored_and_read(
+    start_services: StartServices,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    store: str,
+    make: Callable[[int, int], bytes],
+) -> None:
+    settings = {"store": request.getfixturevalue("s3_url")} if store == "s3" else {}
+    (service,) = start_services(**settings)
+    large = written(tmp_path / "large", make)
+    async with Client(service.url, timeout=PATIENCE, compress=False) as client:
+        warm = await client.put(log_lines(MIB), call_id="warm")
+        await client.content(warm.id)
+        memory = Memory(service)
+
+        entry = await client.put(large, call_id="large")
+        stored = memory.growth()
+        await read_all(f"{service.url}/v1/captures/{entry.id}/content")
+        await client.grep(entry.id, "never to be found")
+        read = memory.growth()
+
+    assert stored // MIB <= ALLOWED // MIB
+    assert read // MIB <= ALLOWED // MIB
+
+
+def written(path: Path, make: Callable[[int, int], bytes]) -> Path:
+    with path.open("wb") as file:
+        for number in range(SIZE // PIECE):
+            file.write(make(PIECE, number))
+    return path
+
+
+async def read_all(url: str) -> None:
+    headers = {"Accept-Encoding": "identity"}
+    async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as response:
+        size = 0
+        async for piece in response.content.iter_any():
+            size += len(piece)
+        assert size == SIZE
