@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from overspill_service.literals import Literals
 
 IS_AVAILABLE: Final = hyperscan is not None
-_ENOUGH: Final = 16
-"""Texts found in one line before the rest of the line is passed over."""
+_SPARE: Final = 64
+"""Texts beyond one a line, and one more for each, that are passed over when counting."""
 
 
 class Finder:
@@ -50,24 +50,27 @@ class Finder:
         self._scan(data, start, stop, on_text)
         return start + ends[0] if ends else -1
 
-    def count(self, data: bytes, start: int, stop: int) -> int:
-        """How many of the whole lines of `data[start:stop]` have one of the texts."""
-        count, repeats, line_stop, base = 0, 0, start, start
+    def count(self, data: bytes, start: int, stop: int) -> tuple[int, int]:
+        """How many of the whole lines of `data[start:stop]` have one of the texts, and where it stopped.
+
+        That is behind `stop`, or behind an earlier line where there are so many texts to a line that a loop
+        over the lines that match is faster.
+        """
+        count, repeats, line_stop = 0, 0, start
 
         def on_text(_text: int, _start: int, end: int, _flags: int, _context: object) -> bool:
             nonlocal count, repeats, line_stop
-            if base + end <= line_stop:
+            if start + end <= line_stop:
                 repeats += 1
-                return repeats > _ENOUGH
-            count, repeats = count + 1, 0
-            line_stop = data.find(b"\n", base + end, stop)
+                return repeats > count + _SPARE
+            count += 1
+            line_stop = data.find(b"\n", start + end, stop)
             if line_stop < 0:
                 line_stop = stop
             return False
 
-        while not self._scan(data, base, stop, on_text):
-            base = line_stop = line_stop + 1
-        return count
+        is_whole = self._scan(data, start, stop, on_text)
+        return count, (stop if is_whole else line_stop) + 1
 
     def _scan(self, data: bytes, start: int, stop: int, on_text: hyperscan.match_event_callback) -> bool:
         """Whether all was scanned, since `on_text` did not say that it is enough."""

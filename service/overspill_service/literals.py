@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-SHORTEST: Final = 3
-"""Characters of a text worth looking for: shorter ones are in nearly every line."""
+DISTINCT: Final = 3
+"""Characters that differ among the last `_TAIL` of a text worth looking for: others are nearly everywhere,
+or in places at every byte, as in lines drawn with dashes."""
+_TAIL: Final = 8
 MOST: Final = 64
 """Texts that are looked for at once."""
 
@@ -50,7 +52,7 @@ def literals_of(pattern: str, *, fixed: bool, ignore_case: bool) -> Literals | N
         grouped = _ONE_GROUP.fullmatch(pattern)
         alternatives = _alternatives(grouped[1] if grouped else pattern)
     texts = tuple(text for text, _ in alternatives)
-    if not 0 < len(texts) <= MOST or min(map(len, texts)) < SHORTEST:
+    if not 0 < len(texts) <= MOST or min(len(set(text[-_TAIL:])) for text in texts) < DISTINCT:
         return None
     if not all(text.isascii() and text.isprintable() for text in texts):
         return None

@@ -98,7 +98,8 @@ class Pattern:
     def count(self, data: bytes, start: int, stop: int) -> int | None:
         """How many of the whole lines of `data[start:stop]` match; None where that is not told at once."""
         if self._finder and self._finder.is_whole and self._finder.applies_to(data):
-            return self._finder.count(data, start, stop)
+            count, start = self._finder.count(data, start, stop)
+            return count + self.count_unended(data, start, stop)
         return None
 
     def count_unended(self, data: bytes, start: int, stop: int) -> int:
