@@ -129,7 +129,7 @@ async def test_a_body_larger_than_the_limit_is_refused_before_it_is_read(start_a
 
 
 async def raw(api: Api, request: bytes, *, hang_up: bool = False) -> bytes:
-    """Send bytes as they are; the whole answer, or nothing when we hang up."""
+    """Send bytes as they are; the status line of the answer, or nothing when we hang up."""
     reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
     writer.write(request)
     await writer.drain()
@@ -137,8 +137,7 @@ async def raw(api: Api, request: bytes, *, hang_up: bool = False) -> bytes:
         writer.close()
         await writer.wait_closed()
         return b""
-    writer.write_eof()
-    answer = await asyncio.wait_for(reader.read(), 10)
+    answer = await asyncio.wait_for(reader.readuntil(b"\r\n"), 10)
     writer.close()
     await writer.wait_closed()
     return answer
@@ -168,7 +167,7 @@ async def test_a_client_that_goes_half_way_leaves_nothing(api: Api) -> None:
 async def test_a_lying_length_is_refused(api: Api, head: Any) -> None:
     answer = await raw(api, f"PUT {path_of(b'x')} HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\nhello".encode())
 
-    assert answer.startswith(b"HTTP/1.1 400") or answer == b""
+    assert b" 400 " in answer
     assert await no_object(api)
 
 
@@ -178,7 +177,7 @@ async def test_a_broken_chunked_body_is_refused(api: Api) -> None:
     )
     answer = await raw(api, request.encode())
 
-    assert answer.startswith(b"HTTP/1.1 400") or answer == b""
+    assert b" 400 " in answer
     assert await no_object(api)
 
 
