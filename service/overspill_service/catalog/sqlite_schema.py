@@ -91,8 +91,12 @@ def connect(path: Path | None) -> sqlite3.Connection:
     connection = sqlite3.connect(
         path or ":memory:", timeout=BUSY_WITHIN, isolation_level=None, check_same_thread=False
     )
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA journal_size_limit = 67108864")
+    try:
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA journal_size_limit = 67108864")
+    except sqlite3.Error:
+        connection.close()
+        raise
     return connection
 
 
