@@ -27,9 +27,9 @@ def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
     with SyncClient(servers.embedded.url) as client:
         ratios = {kind: _ratio(servers, client, kind, size) for kind in texts.KINDS}
     what = f"stored size of {table.mebibytes(size)}, seven texts:"
-    detail = table.listed(ratios, lambda ratio: f"{ratio:.3f}")
-    yield Row(f"{what} median", median(ratios.values()), TYPICAL, detail=detail)
-    yield Row(f"{what} worst", max(ratios.values()), WORST)
+    detail = table.listed(ratios, table.fine_ratio)
+    yield Row(f"{what} median", median(ratios.values()), TYPICAL, table.fine_ratio, detail)
+    yield Row(f"{what} worst", max(ratios.values()), WORST, table.fine_ratio)
 
 
 def _ratio(servers: Servers, client: SyncClient, kind: str, size: int) -> float:

@@ -17,6 +17,10 @@ def ratio(value: float) -> str:
     return f"{value:.2f}"
 
 
+def fine_ratio(value: float) -> str:
+    return f"{value:.3f}"
+
+
 def fraction(value: float) -> str:
     return f"1/{1 / value:,.0f}" if 0 < value < 1 else ratio(value)
 
