@@ -36,7 +36,7 @@ def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
         "HTTP to the embedded stores": partial(through, servers.embedded),
         "in process, bytes to frames": framed,
     }
-    size = scale.pick(32 * 2**20, 2**19)
+    size = scale.pick(32 * 2**20, 2**20)
     for name, way in ways.items():
         ratios = {kind: _against_zstd(way, texts.text(kind, size), scale.rounds) for kind in texts.KINDS}
         what = f"CPU of storing {table.mebibytes(size)}, {name}; median of seven texts"
