@@ -66,6 +66,12 @@ class CaptureFound(Struct, frozen=True, kw_only=True):
     capture: str
     uploads: list[UploadFound]
 
+    def marker_of(self, name: str) -> tuple[float, str] | None:
+        """The expiry of an upload that was set last, and the key of its marker; None where none was."""
+        upload = next((upload for upload in self.uploads if upload.name == name), None)
+        expires = None if upload is None else upload.latest_marker
+        return None if upload is None or expires is None else (float(expires), upload.markers[expires].key)
+
 
 async def captures_in(archive: Archive, prefix: str = object_keys.ROOT) -> AsyncIterator[CaptureFound]:
     """Every capture that has objects under this prefix."""
@@ -133,7 +139,7 @@ async def _read(archive: Archive, found: CaptureFound, upload: UploadFound) -> E
     if frames.size != entry.size or not _fit_together(indexes, upload.name):
         log.error("the segments of %s of tenant %s do not belong together", found.capture, found.tenant)
         return None
-    expires = upload.latest_marker
+    expires, marker = found.marker_of(upload.name) or (entry.expires, None)
     return msgspec.structs.replace(
         entry,
         segments=[
@@ -141,8 +147,8 @@ async def _read(archive: Archive, found: CaptureFound, upload: UploadFound) -> E
             for stored, index in zip(ordered, indexes, strict=True)
         ],
         index=inline_index([index.frames for index in indexes]),
-        expires=entry.expires if expires is None else float(expires),
-        marker=None if expires is None else upload.markers[expires].key,
+        expires=expires,
+        marker=marker,
     )
 
 
@@ -157,12 +163,19 @@ def _fit_together(indexes: Sequence[Index], upload: str) -> bool:
     return True
 
 
-async def _correct_expiry(archive: Archive, found: CaptureFound, known: Entry) -> None:
-    upload = next((upload for upload in found.uploads if upload.name == known.upload), None)
-    expires = None if upload is None else upload.latest_marker
-    if upload is not None and expires is not None and upload.markers[expires].key != known.marker:
-        marker = upload.markers[expires].key
-        await archive.catalog.amend(known, expires=float(expires), marker=marker)
+async def _correct_expiry(archive: Archive, known: Entry) -> None:
+    """Give an entry the expiry that its objects tell, until none was set while they were looked at.
+
+    Whoever sets one writes the marker first, so it is seen here, or its entry is amended after this.
+    """
+    prefix = object_keys.capture_prefix(known.tenant, known.id)
+    async for found in captures_in(archive, prefix):
+        marker = found.marker_of(known.upload)
+        if marker is None or marker[1] == known.marker:
+            return
+        expires, key = marker
+        if await archive.catalog.amend(known, expires=expires, marker=key):
+            await _correct_expiry(archive, msgspec.structs.replace(known, expires=expires, marker=key))
 
 
 async def rebuild(archive: Archive, holder: str = "") -> int:
@@ -208,7 +221,9 @@ async def adopt(archive: Archive, found: CaptureFound) -> bool:
     """
     known = await archive.catalog.get(found.tenant, found.capture)
     if isinstance(known, Entry) and not known.is_expired(archive.clock()):
-        await _correct_expiry(archive, found, known)
+        marker = found.marker_of(known.upload)
+        if marker is not None and marker[1] != known.marker:  # or one that was set since the listing
+            await _correct_expiry(archive, known)
         return True
     entry = await entry_of(archive, found)
     if entry is None or entry.is_expired(archive.clock()):

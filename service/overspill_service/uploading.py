@@ -133,8 +133,9 @@ class Upload:
     async def _settle(self) -> None:
         """Wait for the segment that is on its way."""
         if self._putting is not None:
-            await self._putting
-            self._putting = None
+            await asyncio.wait([self._putting])  # to await it itself would cancel it with its caller
+            arrived, self._putting = self._putting, None
+            arrived.result()
 
 
 async def gulps(body: AsyncIterator[bytes]) -> AsyncIterator[tuple[list[bytes], bool]]:

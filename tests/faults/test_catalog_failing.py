@@ -143,10 +143,19 @@ async def test_a_commit_that_redis_gets_round_to_late_points_at_its_bytes(
     assert await content_of(api, path_of(LOG)) == LOG
 
 
-async def test_a_late_commit_does_not_bring_a_deleted_capture_back(
-    api: Api, own_redis: RedisServer, relay: Relay, start_api: Callable[..., Any], tmp_path: Path
+async def test_a_commit_that_is_repeated_does_not_bring_a_deleted_capture_back(
+    relay: Relay,
+    own_redis: RedisServer,
+    start_api: Callable[..., Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    other: Api = await start_api(store=f"file://{tmp_path}/objects", catalog=own_redis.url)
+    monkeypatch.setattr("overspill_service.catalog.redis_lanes.PATIENCE", 0.1)
+    store, deadline = f"file://{tmp_path}/objects", f"?deadline={PATIENCE}"
+    api: Api = await start_api(store=store, catalog=f"redis://127.0.0.1:{relay.port}{deadline}")
+    other: Api = await start_api(store=store, catalog=own_redis.url + deadline)
+    await until(api.service.archive.catalog.is_complete)
+    own_redis.command("SCRIPT", "LOAD", scripts.COMMIT.text)
     relay.lose_answers_to(scripts.COMMIT.sha.encode())
     put = asyncio.create_task(api.send("PUT", path_of(LOG), data=LOG))
     await until(lambda: has_status(other, 200))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,8 @@ import msgspec
 import pytest
 from overspill import wire
 from overspill.errors import NotFound
-from overspill_service.rebuild import adopt, captures_in, rebuild_if_lost
+from overspill_service.catalog import Entry, Quota, Tombstone
+from overspill_service.rebuild import adopt, captures_in, entry_of, rebuild_if_lost
 
 from tests.faults.traffic import (
     MIB,
@@ -110,6 +112,54 @@ async def test_a_changed_expiry_comes_back(pair: list[Api], own_redis: RedisServ
     assert (await (await pair[1].get(path_of(b"kept\n"))).json())["expires"] == expected
 
 
+async def test_the_expiry_that_was_set_last_comes_back_also_where_an_earlier_one_was_left_behind(
+    pair: list[Api], own_redis: RedisServer, tmp_path: Path
+) -> None:
+    await pair[0].put(b"kept\n")
+    await pair[0].send("PATCH", path_of(b"kept\n"), json={"ttl": 2 * DAY})
+    (earlier,) = (tmp_path / "objects").rglob("*-expires-*")
+    marker, stamp = earlier.read_bytes(), earlier.stat().st_mtime
+    changed = await pair[0].send("PATCH", path_of(b"kept\n"), json={"ttl": 600})
+    earlier.write_bytes(marker)  # as where its deletion failed
+    os.utime(earlier, (stamp - 1, stamp - 1))
+    own_redis.restart(empty=True)
+
+    assert (await (await pair[0].get(path_of(b"kept\n"))).json())["expires"] == (await changed.json())[
+        "expires"
+    ]
+
+
+async def test_an_expiry_set_during_a_rebuild_holds(pair: list[Api], own_redis: RedisServer) -> None:
+    await pair[0].put(b"kept\n")
+    await pair[0].send("PATCH", path_of(b"kept\n"), json={"ttl": 600})
+    own_redis.restart(empty=True)
+    archive = pair[1].service.archive
+    (listed,) = [each async for each in captures_in(archive)]
+    changed = await pair[0].send("PATCH", path_of(b"kept\n"), json={"ttl": 2 * DAY})
+
+    assert await adopt(archive, listed)
+    found = await pair[0].get(path_of(b"kept\n"))
+    assert (await found.json())["expires"] == (await changed.json())["expires"]
+
+
+async def test_a_redis_that_comes_back_older_than_it_was_learns_what_it_missed(
+    pair: list[Api], own_redis: RedisServer
+) -> None:
+    await pair[0].put(b"kept\n")
+    old = await pair[0].service.archive.catalog.get("default", id_of(b"kept\n"))
+    assert isinstance(old, Entry)
+    changed = await pair[0].send("PATCH", path_of(b"kept\n"), json={"ttl": 3 * DAY})
+    await pair[0].put(b"later\n")
+    own_redis.restart(empty=True)
+    await pair[0].service.archive.catalog.commit(old, Quota())
+    await rebuild(pair[1])
+
+    found = await pair[0].get(path_of(b"kept\n"))
+    assert (await found.json())["expires"] == (await changed.json())["expires"]
+    assert await content_of(pair[1], path_of(b"later\n")) == b"later\n"
+    assert (await usage_of(pair[1])).captures == 2
+
+
 async def test_what_has_expired_does_not_come_back(pair: list[Api], own_redis: RedisServer) -> None:
     await pair[0].put(b"short\n", Overspill_Ttl="60")
     own_redis.restart(empty=True)
@@ -139,12 +189,13 @@ async def test_what_is_deleted_during_a_rebuild_stays_deleted(
     await pair[0].put(b"unwanted\n")
     own_redis.restart(empty=True)
     archive = pair[1].service.archive
-    listed = [found async for found in captures_in(archive)]
-    listed_entry = await pair[1].get(path_of(b"unwanted\n"))
-    assert listed_entry.status == 200
+    (found,) = [each async for each in captures_in(archive)]
+    entry = await entry_of(archive, found)
+    assert entry is not None
     assert (await pair[0].send("DELETE", path_of(b"unwanted\n"))).status == 200
 
-    assert not await adopt(archive, listed[0])
+    assert not await adopt(archive, found)
+    assert isinstance(await archive.catalog.commit(entry, Quota()), Tombstone)  # as one that was about to
     await rebuild(pair[1])
     assert (await pair[1].get(path_of(b"unwanted\n"))).status == 410
 

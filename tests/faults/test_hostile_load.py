@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ CLIENTS = 50
 ROUNDS = 3
 PIECE = 64 * 1024
 LARGE = noise(3 * MIB)
+WHOLE = b"all of it\n"
 
 
 @pytest.fixture
@@ -106,3 +107,59 @@ async def figures_are_right(api: Api) -> None:
     assert usage.size == sum(each["size"] for each in captures)
     assert usage.stored_size == sum(each["stored_size"] for each in captures)
     assert {key.split("/")[2] for key in await keys_in(api)} == {each["id"] for each in captures}
+
+
+class SlowStore:
+    """Holds up what is put into a service's store until the test lets go; it goes on without its caller."""
+
+    def __init__(self, api: Api) -> None:
+        self.is_asked, self.go_on = asyncio.Event(), asyncio.Event()
+        self.puts: list[asyncio.Task[None]] = []
+        self._put = api.service.archive.store.put
+        api.service.archive.store.put = self.put  # type: ignore[method-assign]
+
+    async def put(self, key: str, pieces: Sequence[bytes]) -> None:
+        self.puts.append(asyncio.create_task(self._later(key, pieces)))
+        self.is_asked.set()
+        await asyncio.shield(self.puts[-1])
+
+    async def _later(self, key: str, pieces: Sequence[bytes]) -> None:
+        await self.go_on.wait()
+        await self._put(key, pieces)
+
+
+@pytest.fixture
+def slow_store(api: Api) -> SlowStore:
+    return SlowStore(api)
+
+
+async def hang_up_while_storing(api: Api, store: SlowStore, content: bytes, length: int) -> None:
+    """Send this much of the body, and hang up once a segment is on its way to the store."""
+    _, writer = await asyncio.open_connection("127.0.0.1", api.port)
+    writer.write(f"PUT {path_of(content)} HTTP/1.1\r\nHost: x\r\n".encode())
+    writer.write(f"Content-Length: {len(content)}\r\n\r\n".encode() + content[:length])
+    await store.is_asked.wait()
+    writer.transport.abort()
+    for _ in range(3):  # a loop that answers these has seen the connection end
+        await api.get("/healthz")
+    store.go_on.set()
+    await asyncio.wait(store.puts)
+    await until(lambda: is_at_rest(api))
+
+
+async def test_a_client_that_hangs_up_after_its_last_byte_has_stored_its_capture(
+    api: Api, slow_store: SlowStore
+) -> None:
+    await hang_up_while_storing(api, slow_store, WHOLE, len(WHOLE))
+
+    assert await content_of(api, path_of(WHOLE)) == WHOLE
+    await figures_are_right(api)
+
+
+async def test_a_segment_that_arrives_after_its_client_has_gone_is_taken_away(
+    api: Api, slow_store: SlowStore
+) -> None:
+    await hang_up_while_storing(api, slow_store, noise(3 * MIB, 1), 2 * MIB)
+
+    assert slow_store.puts
+    await figures_are_right(api)

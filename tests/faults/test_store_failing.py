@@ -136,6 +136,16 @@ async def test_a_service_without_its_store_is_not_ready(
     assert (await api.get("/readyz")).status == 200
 
 
+async def test_a_back_end_that_hangs_longer_than_a_probe_may_take_is_not_ready(
+    api: Api, faulty_s3: FaultyProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("overspill_service.web.health.PROBE_SECONDS", 0.1)
+    faulty_s3.always("HEAD", stall)
+    refused = await api.get("/readyz")
+
+    assert (refused.status, await code_of(refused)) == (503, Code.DEADLINE_EXCEEDED)
+
+
 async def test_bytes_that_vanish_from_the_store_are_stored_anew_when_sent_again(
     api: Api,
 ) -> None:

@@ -149,9 +149,10 @@ def wire_time(instant: object) -> str:
 # --- orphans --------------------------------------------------------------------------------------
 
 
-async def upload_of(archive: Archive, content: bytes, call_id: str = "call_0") -> tuple[Upload, Entry]:
+async def upload_of(archive: Archive, content: bytes, capture: str = "") -> tuple[Upload, Entry]:
     """Segments of an upload that was never committed, and the entry that its last one would hold."""
-    upload = Upload(archive.store, archive.cpu, "default", id_of(content, call_id), object_keys.new_upload())
+    name = object_keys.new_upload()
+    upload = Upload(archive.store, archive.cpu, "default", capture or id_of(content), name)
     ingest = Ingest(None, level=3, limit=2**40)
 
     async def body() -> AsyncIterator[bytes]:
@@ -168,7 +169,7 @@ async def upload_of(archive: Archive, content: bytes, call_id: str = "call_0") -
         sha256=ingest.sha256,
         content_type="text/plain",
         kind="text",
-        call_id=call_id,
+        call_id="call_0",
         created=time.time(),
         expires=time.time() + DAY,
         segments=[],
@@ -190,7 +191,7 @@ async def test_old_orphans_go_and_uploads_in_progress_stay(fleet: list[Api], tmp
     broken_off, _ = await upload_of(archive, noise(MIB, 1))
     await broken_off._settle()
     make_older(tmp_path / "objects", 2 * DAY)
-    in_progress, later = await upload_of(archive, noise(MIB, 2), "later")
+    in_progress, later = await upload_of(archive, noise(MIB, 2))
     await in_progress._settle()
 
     await asyncio.gather(*(sweep_orphans(api.service.archive, age=DAY) for api in fleet))
@@ -215,11 +216,12 @@ async def test_a_whole_upload_without_an_entry_gets_it_back(fleet: list[Api], tm
     assert (usage.captures, usage.size) == (1, len(content))
 
 
+@pytest.mark.parametrize("earlier", [LOG, b"another content\n"])
 async def test_of_two_whole_uploads_the_one_that_lives_is_found_again(
-    fleet: list[Api], own_redis: RedisServer
+    fleet: list[Api], own_redis: RedisServer, earlier: bytes
 ) -> None:
     archive = fleet[0].service.archive
-    expired, draft = await upload_of(archive, LOG)
+    expired, draft = await upload_of(archive, earlier, capture=id_of(LOG))
     past = msgspec.structs.replace(draft, created=time.time() - DAY, expires=time.time() - 60)
     await expired.seal(encode_entry(past))
     await fleet[0].put(LOG)
