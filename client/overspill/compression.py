@@ -20,7 +20,7 @@ WORTHWHILE: Final = 4 * 1024
 """Content below this is sent as it is: a packet more or less costs less than compressing."""
 SAMPLE: Final = 128 * 1024
 MAX_FRAME: Final = 16 * 1024 * 1024
-"""Content of one frame that a download accepts; the service cuts frames of about 512 KiB."""
+"""Content of one frame that a download accepts; the service cuts frames of about 576 KiB."""
 _LEVEL: Final = 3
 _GAIN: Final = 0.9
 _LONGEST_HEADER: Final = 18

@@ -205,7 +205,7 @@ def _draft(captures: Captures, upload: Upload, ingest: Ingest, facts: Facts, exp
         call_id=facts.call_id,
         status=facts.status,
         labels=facts.labels,
-        created=round(captures.archive.clock(), 3),
+        created=round(captures.archive.clock(), 6),
         expires=expires,
         segments=[],
     )

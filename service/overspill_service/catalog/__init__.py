@@ -89,8 +89,8 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 def instant(seconds: float) -> datetime:
-    """Seconds since the epoch as an aware UTC datetime of whole milliseconds."""
-    return datetime.fromtimestamp(round(seconds, 3), UTC)
+    """Seconds since the epoch as an aware UTC datetime of whole microseconds."""
+    return datetime.fromtimestamp(round(seconds, 6), UTC)
 
 
 class Tombstone(Struct, frozen=True, kw_only=True):
