@@ -15,9 +15,8 @@ def api_table() -> str:
     for route in ROUTES:
         scope = "none" if isinstance(route.scope, Access) else route.scope.value
         query = ", ".join(f"`{name}`" for name in route.query.__struct_fields__)
-        rows.append(
-            f"| `{route.method} {route.path}` | {scope} | {route.summary}{' Query: ' + query if query else ''} |"
-        )
+        does = f"{route.summary} Query: {query}" if query else route.summary
+        rows.append(f"| `{route.method} {route.path}` | {scope} | {does} |")
     return "\n".join(rows)
 
 

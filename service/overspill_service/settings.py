@@ -53,9 +53,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = ""
     catalog: Annotated[
         str,
-        Meta(
-            description="redis://…, rediss://…, redis+sentinel://…, redis+cluster://… or sqlite:///file"
-        ),
+        Meta(description="redis://…, rediss://…, redis+sentinel://…, redis+cluster://… or sqlite:///file"),
     ] = "sqlite:"
     data: Annotated[Path, Meta(description="directory of the embedded store and catalog")] = field(
         default_factory=data_directory
