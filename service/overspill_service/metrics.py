@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from overspill_service.catalog import Entry
 
 MULTIPROCESS: Final = "PROMETHEUS_MULTIPROC_DIR"
+NAMESPACE: Final = "overspill"
 OTHER: Final = "other"
+METHODS: Final = frozenset({"GET", "HEAD", "PUT", "PATCH", "POST", "DELETE", "OPTIONS"})
+"""Any word can be a method on the wire; these are told apart."""
 MOST_TOOLS: Final = 200
 MOST_TENANTS: Final = 1000
 SIZES: Final = tuple(float(4**power) for power in range(5, 18))
@@ -52,54 +55,54 @@ class Metrics:
     """The service's counters and histograms, on a registry of their own."""
 
     def __init__(self) -> None:
-        self._registry = registry = CollectorRegistry()
+        self._registry = CollectorRegistry()
         self._tool, self._tenant = Bounded(MOST_TOOLS), Bounded(MOST_TENANTS)
+        self._count_outputs()
+        self._count_captures()
+        self._count_requests()
 
-        def counter(name: str, text: str, *labels: str) -> Counter:
-            return Counter(name, text, labels, namespace="overspill", registry=registry)
+    def _count_outputs(self) -> None:
+        labels = "tenant", "tool", "outcome"
+        self._outputs = self._counter("tool_outputs", "Tool outputs seen by clients.", *labels)
+        self._before = self._counter("tool_output_bytes", "Bytes of tool outputs as they were.", *labels)
+        self._after = self._counter(
+            "tool_output_kept_bytes", "Bytes of tool outputs that entered a conversation.", *labels
+        )
 
-        def histogram(name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
-            return Histogram(name, text, labels, namespace="overspill", buckets=buckets, registry=registry)
-
-        self._outputs = counter("tool_outputs", "Tool outputs seen by clients.", "tenant", "tool", "outcome")
-        self._before = counter(
-            "tool_output_bytes", "Bytes of tool outputs, as the tools gave them.", "tenant", "tool", "outcome"
-        )
-        self._after = counter(
-            "tool_output_kept_bytes",
-            "Bytes of tool outputs that entered a conversation.",
-            "tenant",
-            "tool",
-            "outcome",
-        )
-        self._captures = counter("captures", "Captures by result.", "tenant", "tool", "result")
-        self._raw = counter("capture_bytes", "Bytes of content of new captures.", "tenant", "tool")
-        self._stored = counter("capture_stored_bytes", "Bytes stored for new captures.", "tenant", "tool")
-        self._sizes = histogram("capture_size_bytes", "Sizes of new captures.", SIZES, "tenant")
-        self._reads = counter("reads", "Reads of captures by mode.", "tenant", "mode")
-        self._read_bytes = counter("read_bytes", "Bytes of answers to reads.", "tenant", "mode")
-        self._requests = counter(
-            "http_requests", "Requests by route and status.", "route", "method", "status"
-        )
-        self._request_seconds = histogram(
-            "http_request_seconds", "Time to answer.", SECONDS, "route", "method"
-        )
-        self._operations = counter(
-            "backend_operations", "Operations of the back ends.", "backend", "operation", "result"
-        )
-        self._operation_seconds = histogram(
-            "backend_operation_seconds", "Time of back-end operations.", SECONDS, "backend", "operation"
-        )
-        self._problems = counter("problems", "Problems answered, by code.", "code")
-        self._swept = counter("swept_captures", "Captures removed by sweeps.")
-        self._sweeps = counter("sweeps", "Sweeps by result.", "result")
+    def _count_captures(self) -> None:
+        self._captures = self._counter("captures", "Captures by result.", "tenant", "tool", "result")
+        self._raw = self._counter("capture_bytes", "Bytes of content of new captures.", "tenant", "tool")
+        self._stored = self._counter("capture_stored_bytes", "Bytes stored for them.", "tenant", "tool")
+        self._sizes = self._histogram("capture_size_bytes", "Sizes of new captures.", SIZES, "tenant")
+        self._reads = self._counter("reads", "Reads of captures by mode.", "tenant", "mode")
+        self._read_bytes = self._counter("read_bytes", "Bytes of answers to reads.", "tenant", "mode")
+        self._swept = self._counter("swept_captures", "Captures removed by sweeps.")
+        self._sweeps = self._counter("sweeps", "Sweeps by result.", "result")
         self.uploads = Gauge(
             "uploads_in_progress",
             "Uploads in progress.",
-            namespace="overspill",
-            registry=registry,
+            namespace=NAMESPACE,
+            registry=self._registry,
             multiprocess_mode="livesum",
         )
+
+    def _count_requests(self) -> None:
+        route, operation = ("route", "method"), ("backend", "operation")
+        self._requests = self._counter("http_requests", "Requests by route and status.", *route, "status")
+        self._request_seconds = self._histogram("http_request_seconds", "Time to answer.", SECONDS, *route)
+        self._operations = self._counter(
+            "backend_operations", "Operations of the back ends.", *operation, "result"
+        )
+        self._operation_seconds = self._histogram(
+            "backend_operation_seconds", "Time of back-end operations.", SECONDS, *operation
+        )
+        self._problems = self._counter("problems", "Problems answered, by code.", "code")
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(name, text, labels, namespace=NAMESPACE, registry=self._registry)
+
+    def _histogram(self, name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+        return Histogram(name, text, labels, namespace=NAMESPACE, buckets=buckets, registry=self._registry)
 
     def observation(self, tenant: str, seen: Observation) -> None:
         """Count tool outputs that a client reports."""
@@ -123,6 +126,7 @@ class Metrics:
         self._read_bytes.labels(self._tenant(tenant), mode).inc(size)
 
     def request(self, route: str, method: str, status: int, seconds: float) -> None:
+        method = method if method in METHODS else OTHER
         self._requests.labels(route, method, str(status)).inc()
         self._request_seconds.labels(route, method).observe(seconds)
 

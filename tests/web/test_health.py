@@ -74,3 +74,12 @@ async def test_the_front_page_is_html_without_scripts(api: Api) -> None:
     assert response.content_type == "text/html"
     assert "script" not in (await response.text()).lower()
     assert "default-src 'none'" in response.headers["Content-Security-Policy"]
+
+
+async def test_made_up_methods_make_no_labels(api: Api) -> None:
+    for number in range(5):
+        await api.send(f"MADEUP{number}", "/nowhere")
+    figures = await (await api.get("/metrics")).text()
+
+    assert "MADEUP" not in figures
+    assert 'overspill_http_requests_total{method="other",route="unknown",status="404"} 5.0' in figures
