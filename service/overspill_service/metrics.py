@@ -26,7 +26,7 @@ MULTIPROCESS: Final = "PROMETHEUS_MULTIPROC_DIR"
 NAMESPACE: Final = "overspill"
 OTHER: Final = "other"
 METHODS: Final = frozenset({"GET", "HEAD", "PUT", "PATCH", "POST", "DELETE", "OPTIONS"})
-"""Any word can be a method on the wire; these are told apart."""
+"""A client may send any of the many methods that there are; these are told apart."""
 MOST_TOOLS: Final = 200
 MOST_TENANTS: Final = 1000
 SIZES: Final = tuple(float(4**power) for power in range(5, 18))
