@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.fixture(autouse=True)
+def keep_logging(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `main` sets up for its own process would outlive the test here."""
+    monkeypatch.setattr("overspill_service.logs.configure", lambda *_: None)
+
+
 def serve(*flags: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "overspill_service", "serve", *flags]
     return subprocess.run(
