@@ -488,7 +488,7 @@ class Code(StrEnum):
 _CODES: Final[dict[Code, tuple[int, str]]] = {
     Code.INVALID_REQUEST: (400, "The request is malformed"),
     Code.INVALID_ID: (422, "The capture id is malformed"),
-    Code.INVALID_PARAMETER: (422, "A query parameter is not valid"),
+    Code.INVALID_PARAMETER: (422, "A parameter is not valid"),
     Code.INVALID_HEADER: (422, "A header is not valid"),
     Code.INVALID_BODY: (422, "The body is not valid"),
     Code.INVALID_PATTERN: (422, "The pattern is not valid or not supported"),

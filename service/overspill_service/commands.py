@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import time
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
@@ -134,6 +135,8 @@ def _record(settings: Settings, options: Mapping[str, Any], key: str) -> KeyReco
         wanted = [Scope(scope.strip()) for scope in scopes.split(",")]
     except ValueError as error:
         raise SettingError(f"--scopes {scopes}: scopes are {', '.join(Scope)}") from error
+    if days is not None and not 0 < days < math.inf:
+        raise SettingError(f"--expires-days {days} must be more than 0; leave it out for a key without end")
     now = time.time()
     return KeyRecord(
         hash=hash_key(key, settings.key_secret),

@@ -58,7 +58,7 @@ class FileKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     hash: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
     scopes: list[Scope]
     name: str = ""
-    expires: float | None = None
+    expires: Annotated[float, Meta(ge=0)] | None = None
 
 
 class FileTenant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -74,10 +74,17 @@ class FileTenant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     min_ttl: Annotated[int, Meta(ge=1)] | None = None
 
     def limits(self, defaults: Limits) -> Limits:
+        """Its limits in full. Raises `ValueError` where nothing stored without a TTL could be kept."""
         given = {name: getattr(self, name) for name in Limits.__struct_fields__}
-        return msgspec.structs.replace(
+        limits = msgspec.structs.replace(
             defaults, **{name: value for name, value in given.items() if value is not None}
         )
+        if not limits.min_ttl <= limits.default_ttl <= limits.max_ttl:
+            raise ValueError(
+                f"the tenant {self.name}: default_ttl ({limits.default_ttl}) must lie between "
+                f"min_ttl ({limits.min_ttl}) and max_ttl ({limits.max_ttl})"
+            )
+        return limits
 
 
 class TenantsFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -45,6 +45,14 @@ async def test_figures_never_carry_ids(api: Api) -> None:
     assert 'overspill_reads_total{mode="content",tenant="default"} 1.0' in figures
 
 
+async def test_bytes_of_answers_are_bytes_and_not_characters(api: Api) -> None:
+    entry = await api.put("€\n".encode())
+    await api.get(f"/v1/captures/{entry.id}/tail")
+    figures = await (await api.get("/metrics")).text()
+
+    assert 'overspill_read_bytes_total{mode="tail",tenant="default"} 4.0' in figures
+
+
 async def test_tool_labels_are_bounded(api: Api) -> None:
     for number in range(210):
         await api.put(b"%d" % number, f"c{number}", Overspill_Tool=f"tool{number}")

@@ -67,7 +67,7 @@ class Call(Generic[Q_co]):
 
     def text(self, answer: Text) -> web.Response:
         """A bounded read: JSON, or the text alone for a client that asks for text/plain."""
-        self.service.metrics.read(self.principal.tenant.name, answer.mode, len(answer.content))
+        self.service.metrics.read(self.principal.tenant.name, answer.mode, len(answer.content.encode()))
         if "text/plain" in self.request.headers.get(hdrs.ACCEPT, ""):
             return web.Response(text=answer.content, content_type="text/plain", charset="utf-8")
         return self.json(answer)

@@ -1,0 +1,42 @@
+"""Tenants and keys that could not work are refused when they are named, not when they are used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from overspill_service.__main__ import main
+from overspill_service.app import directory_of
+from overspill_service.settings import SettingError, Settings
+
+
+@pytest.mark.parametrize("limit", ["max_ttl = 100", "min_ttl = 90_000", "default_ttl = 8_000_000"])
+def test_a_tenant_whose_default_ttl_is_out_of_its_bounds_is_refused_by_name(
+    tmp_path: Path, limit: str
+) -> None:
+    file = tmp_path / "tenants.toml"
+    file.write_text(f'[[tenants]]\nname = "acme"\n{limit}\n')
+
+    with pytest.raises(SettingError, match="the tenant acme: default_ttl"):
+        directory_of(Settings(tenants=file))
+
+
+def test_a_key_of_the_tenants_file_cannot_expire_at_no_time(tmp_path: Path) -> None:
+    file = tmp_path / "tenants.toml"
+    keys = f'keys = [{{ hash = "{"0" * 64}", scopes = ["read"], expires = nan }}]'
+    file.write_text(f'[[tenants]]\nname = "acme"\n{keys}\n')
+
+    with pytest.raises(SettingError, match="expires"):
+        directory_of(Settings(tenants=file))
+
+
+@pytest.mark.parametrize("days", ["0", "-1", "nan", "inf"])
+def test_a_key_that_could_never_or_always_be_used_is_not_created(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, days: str
+) -> None:
+    monkeypatch.setattr("overspill_service.logs.configure", lambda *_: None)
+
+    assert (
+        main(["keys", "create", "--tenant", "acme", "--data", str(tmp_path), f"--expires-days={days}"]) == 2
+    )
+    assert "--expires-days" in capsys.readouterr().err
