@@ -28,7 +28,7 @@ from overspill.threads import Threads
 from overspill.wire import DEFAULT_TTL, Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Coroutine, Iterator
 
     from overspill.client import Client
     from overspill.content import Content
@@ -248,9 +248,14 @@ class Guard:
             if type(result) is str and len(result) <= fits:
                 note(result)
                 return result
+            if inspect.iscoroutine(result):  # the tool is a coroutine function behind a plain one
+                return self._awaited(result, label)
             return self.process_sync(result, tool=label).value
 
         return guarded
+
+    async def _awaited(self, result: Coroutine[Any, Any, Any], tool: str) -> Any:
+        return (await self.process(await result, tool=tool)).value
 
     @contextmanager
     def bypass(self) -> Iterator[None]:
@@ -290,7 +295,7 @@ class Guard:
             call_id = f"call_{secrets.token_hex(12)}" if call is None else call.id
         if session is None:
             session = self.session if call is None or call.session is None else call.session
-        return Origin(tool, call_id, session, status)
+        return Origin(_word(tool), _word(call_id), _word(session), _word(status))
 
     async def _in_thread(self, content: Content, work: Callable[..., R], *args: Any) -> R:
         """`work` in a thread where the size of `content` would hold up the event loop."""
@@ -335,11 +340,16 @@ class Guard:
             reason=sanitised(f"the output could not be measured: {storage.reason(error)}"),
             matches_dropped=matches_dropped,
         )
-        return self._counted(guarded, tool)
+        return self._counted(guarded, _word(tool))
 
     def _counted(self, guarded: Guarded, tool: str) -> Guarded:
         self._tally.add(tool, guarded.outcome, guarded.bytes_before, guarded.bytes_after)
         return guarded
+
+
+def _word(name: Any) -> str:
+    """`name` as text: frameworks hand on ids that are numbers, as JSON-RPC's, and tools without a name."""
+    return name if isinstance(name, str) else "" if name is None else str(name)
 
 
 def _captured(content: Any, guarded: Guarded) -> CapturedOutput:

@@ -61,16 +61,18 @@ class Notice:
     preview: str
 
     def __str__(self) -> str:
-        newline = "" if not self.preview or self.preview.endswith("\n") else "\n"
-        return f"{self.head}\n--- preview ---\n{self.preview}{newline}[/overspill {self.id}]"
+        newline = "" if self.preview.endswith("\n") else "\n"
+        shown = f"--- preview ---\n{self.preview}{newline}" if self.preview else ""
+        return f"{self.head}\n{shown}[/overspill {self.id}]"
 
 
 def captured(facts: Facts, expires: datetime) -> Notice:
     """The notice of an output that is stored whole until `expires`."""
     read_more = facts.reader.replace("{id}", facts.id)
+    shown = "; a preview is below" if facts.preview else ""
     return _notice(
         facts,
-        f"[overspill {facts.id}] {_too_long(facts)} It is stored whole; a preview is below.\n"
+        f"[overspill {facts.id}] {_too_long(facts)} It is stored whole{shown}.\n"
         f"To read more: {read_more}\n"
         f"Kept until {_instant(expires)}. {_digest(facts)} "
         f"Do not run the tool again to see more: read the capture.",
@@ -80,10 +82,11 @@ def captured(facts: Facts, expires: datetime) -> Notice:
 
 def truncated(facts: Facts, reason: str) -> Notice:
     """The notice of an output that could not be stored; what the preview leaves out is gone."""
+    lost = "What the preview below leaves out" if facts.preview else "All of it"
     return _notice(
         facts,
         f"[overspill {facts.id} NOT STORED] {_too_long(facts)} It could NOT be stored: {sanitised(reason)}.\n"
-        f"What the preview below leaves out is lost. If you need it, run the tool again with a narrower "
+        f"{lost} is lost. If you need it, run the tool again with a narrower "
         f"question (a filter, a range, fewer files). {_digest(facts)}",
         None,
     )

@@ -84,7 +84,10 @@ def reason(error: Exception) -> str:
         return f"the service refused: {error}"
     if isinstance(error, OverspillError):
         return str(error) or type(error).__name__
-    return f"{type(error).__name__}: {error}"
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001  (a tool's own exception, which cannot even say what it is)
+        return type(error).__name__
 
 
 def _too_slow(spill: Spill) -> str:

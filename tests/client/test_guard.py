@@ -7,7 +7,7 @@ import inspect
 import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -122,6 +122,24 @@ async def test_an_output_that_cannot_even_be_looked_at_passes_as_it_is() -> None
 
 
 # --- truncated ------------------------------------------------------------------------------------
+
+
+def test_an_error_that_cannot_even_be_named_does_not_come_through() -> None:
+    class Unspeakable(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    class Output(str):
+        __slots__ = ()
+
+        def isascii(self) -> bool:
+            raise Unspeakable
+
+    output, unhashable = Output(LONG), cast("Any", [])
+    guarded = Guard().process_sync(output, tool="t")
+    assert guarded.value is output
+    assert "Unspeakable" in str(guarded.reason)
+    assert Guard().process_sync(LONG, tool=unhashable).value is LONG
 
 
 async def test_without_a_service_the_output_is_cut_and_the_model_is_told() -> None:
@@ -246,6 +264,15 @@ async def test_the_id_is_that_of_the_contract() -> None:
     assert guarded.capture == capture_id("s", "call_0", hashlib.sha256(LONG.encode()).digest())
 
 
+def test_ids_and_names_that_are_no_text_are_taken_as_text() -> None:
+    call: Any = {"call_id": 5, "session": 7, "status": None}
+    nameless: Any = None
+    guarded = Guard().process_sync(LONG, tool=nameless, **call)
+    assert guarded.outcome is Outcome.TRUNCATED
+    assert guarded.capture == capture_id("7", "5", hashlib.sha256(LONG.encode()).digest())
+    assert "The output of the tool is too long" in guarded.value
+
+
 async def test_a_call_id_may_come_from_the_surroundings() -> None:
     guard = Guard(session="s")
     expected = (await guard.process(LONG, tool="t", call_id="call_7", session="other")).capture
@@ -292,6 +319,17 @@ async def test_a_wrapped_async_function_stays_one() -> None:
 
     assert inspect.iscoroutinefunction(tool)
     assert is_notice(await tool())
+
+
+async def test_a_coroutine_function_behind_a_plain_one_is_guarded_too() -> None:
+    class Tool:
+        async def __call__(self, text: str) -> str:
+            return text
+
+    guard = Guard()
+    assert is_notice(await guard.wrap(Tool())(LONG))
+    assert is_notice(await guard.wrap(lambda: Tool()(LONG), name="plain")())
+    assert await guard.wrap(Tool())("short") == "short"
 
 
 def test_a_wrapped_function_obeys_the_limit_of_its_name() -> None:

@@ -43,6 +43,16 @@ def test_the_text_that_a_model_sees_of_a_captured_output() -> None:
     )
 
 
+def test_where_no_preview_fits_the_notice_promises_none() -> None:
+    stored = str(notice.captured(facts(preview=""), EXPIRES))
+    assert "It is stored whole.\n" in stored
+    lost = str(notice.truncated(facts(preview=""), "no space"))
+    assert "\nAll of it is lost. " in lost
+    assert "preview" not in stored + lost
+    assert notice.is_notice(stored)
+    assert notice.is_notice(lost)
+
+
 def test_the_text_that_a_model_sees_of_an_output_that_was_lost() -> None:
     assert str(notice.truncated(facts(), "http://127.0.0.1:8750 refused the connection")) == (
         "[overspill cap_abcdefghij234567abcd NOT STORED] The output of run_command is too long to show: "

@@ -47,9 +47,8 @@ def grep(  # noqa: PLR0913  (one option for each query parameter)
     with at.client() as client:
         found = limits.run(at, client, ref, pattern, search)
     if limits.cursor is not None and not at.json:
-        output.say(
-            f"stopped at {found:,} matches; go on: {at.command(*_words(ref, pattern, search, limits))}"
-        )
+        matches = "1 match" if found == 1 else f"{found:,} matches"
+        output.say(f"stopped at {matches}; go on: {at.command(*_words(ref, pattern, search, limits))}")
     if not found:
         raise typer.Exit(1)
 
