@@ -442,7 +442,7 @@ class Accepted(Struct, frozen=True, kw_only=True):
 
 
 class Code(StrEnum):
-    """Stable problem codes; `STATUS` and `TITLE` say what each means."""
+    """Stable problem codes; `status` and `heading` say what each means."""
 
     INVALID_REQUEST = "invalid_request"
     INVALID_ID = "invalid_id"

@@ -83,6 +83,11 @@ async def is_open(settings: Settings, directory: Directory, catalog: Catalog) ->
         return False
     if settings.tenants is None and (settings.is_loopback or settings.anonymous):
         return True
+    if settings.tenants is not None:
+        raise SettingError(
+            f"tenants: {settings.tenants} has no keys nor has the catalog: nobody could use the service; "
+            "make one with `overspill-service keys hash` or `overspill-service keys create`"
+        )
     raise SettingError(
         f"listen={settings.listen} is reachable from elsewhere and there are no keys: create one with "
         "`overspill-service keys create`, name a file with `--tenants`, or say `--anonymous true`"

@@ -40,3 +40,14 @@ def test_a_key_that_could_never_or_always_be_used_is_not_created(
         main(["keys", "create", "--tenant", "acme", "--data", str(tmp_path), f"--expires-days={days}"]) == 2
     )
     assert "--expires-days" in capsys.readouterr().err
+
+
+def test_a_tenants_file_without_keys_is_named_where_nobody_could_come_in(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("overspill_service.logs.configure", lambda *_: None)
+    file = tmp_path / "tenants.toml"
+    file.write_text('[[tenants]]\nname = "acme"\n')
+
+    assert main(["serve", "--listen", "127.0.0.1:0", "--tenants", str(file), "--data", str(tmp_path)]) == 2
+    assert f"{file} has no keys" in capsys.readouterr().err

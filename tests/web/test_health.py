@@ -53,6 +53,22 @@ async def test_bytes_of_answers_are_bytes_and_not_characters(api: Api) -> None:
     assert 'overspill_read_bytes_total{mode="tail",tenant="default"} 4.0' in figures
 
 
+async def test_asking_for_headers_alone_counts_as_no_read(api: Api) -> None:
+    entry = await api.put(b"x" * 1000)
+    await api.send("HEAD", f"/v1/captures/{entry.id}/content")
+    figures = await (await api.get("/metrics")).text()
+
+    assert 'overspill_reads_total{mode="content"' not in figures
+
+
+async def test_a_summary_counts_the_bytes_of_its_answer(api: Api) -> None:
+    entry = await api.put(b"x\n" * 100_000)
+    size = len(await (await api.get(f"/v1/captures/{entry.id}/summary")).read())
+    figures = await (await api.get("/metrics")).text()
+
+    assert f'overspill_read_bytes_total{{mode="summary",tenant="default"}} {float(size)}' in figures
+
+
 async def test_tool_labels_are_bounded(api: Api) -> None:
     for number in range(210):
         await api.put(b"%d" % number, f"c{number}", Overspill_Tool=f"tool{number}")

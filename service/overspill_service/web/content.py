@@ -108,10 +108,10 @@ async def _send(
     response.content_length = length
     async with aclosing(pieces):
         first = await anext(pieces, b"") if call.request.method == "GET" else b""
-        call.service.metrics.read(call.principal.tenant.name, "content", length)
         await response.prepare(call.request)
         if call.request.method == "HEAD":
             return response
+        call.service.metrics.read(call.principal.tenant.name, "content", length)
         try:
             await _write(response, first)
             async for piece in pieces:

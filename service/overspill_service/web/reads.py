@@ -66,8 +66,9 @@ async def summary(call: Call[wire.RefQuery]) -> web.Response:
         return Summarizer(extent, content_type=entry.content_type, kind=entry.kind, expired=is_late)
 
     answer = await inspect(call.service.archive, entry, begin)
-    call.service.metrics.read(call.principal.tenant.name, answer.mode, answer.scanned_bytes)
-    return call.json(answer)
+    response = call.json(answer)
+    call.service.metrics.read(call.principal.tenant.name, answer.mode, response.content_length or 0)
+    return response
 
 
 def _deadline(call: Call[Any]) -> Callable[[], bool]:
