@@ -134,10 +134,10 @@ class Question(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def _next(self, text: wire.Text) -> Answer | None:
         """The arguments of the call that reads on: None at the end, and where all that was named is there."""
         if self.mode == "grep":
-            return {**msgspec.to_builtins(self), **text.next} if text.next else None
+            return {**msgspec.to_builtins(self), "cursor": text.next["cursor"]} if text.next else None
         is_open = self.mode != "tail" and self.end is None
         if text.next:
-            place = {name: int(value) for name, value in text.next.items()}
+            place = text.place
             return self._page(place.pop("start"), place) if is_open else self._range(place)
         if text.end_line < text.start_line:
             return None

@@ -289,8 +289,8 @@ class Text(Struct, frozen=True, kw_only=True):
     """The one shape of every bounded read of text.
 
     Lines count from 1 and both ends are inclusive; an empty answer has `end_line = start_line - 1`.
-    `truncated` says that a cap cut the answer short; `next` then holds the query that goes on,
-    also inside one very long line.
+    `truncated` says that a cap cut the answer short; `next` then holds the whole query that goes on (of
+    grep, or of lines for every other mode), also inside one very long line.
     """
 
     content: str
@@ -307,6 +307,14 @@ class Text(Struct, frozen=True, kw_only=True):
     matches: list[Match] | UnsetType = UNSET
     match_count: int | UnsetType = UNSET
     """Matching lines found in the part that was searched; a `cursor` in `next` goes on."""
+
+    @property
+    def place(self) -> dict[str, int]:
+        """The `start`, `end` and `offset` that `next` holds."""
+        return {name: int(value) for name, value in (self.next or {}).items() if name in _PLACES}
+
+
+_PLACES: Final = frozenset({"start", "end", "offset"})
 
 
 class Repeated(Struct, frozen=True, kw_only=True):

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DEFAULT_TYPE = "text/plain; charset=utf-8"
+BINARY_TYPE = "application/octet-stream"
 
 log = logging.getLogger(__name__)
 
@@ -189,6 +190,7 @@ def _ingest(captures: Captures, body: Body, *, is_dry: bool = False) -> Ingest:
 
 def _draft(captures: Captures, upload: Upload, ingest: Ingest, facts: Facts, expires: float) -> Entry:
     """The entry as the last segment holds it: all but where the bytes lie, which the segments tell."""
+    kind = detect(ingest.head, facts.content_type or None)
     unfinished = int(ingest.size > 0 and not ingest.ends_in_newline)
     return Entry(
         tenant=captures.tenant.name,
@@ -198,8 +200,8 @@ def _draft(captures: Captures, upload: Upload, ingest: Ingest, facts: Facts, exp
         size=ingest.size,
         lines=upload.newlines + unfinished,
         sha256=ingest.sha256,
-        content_type=facts.content_type or DEFAULT_TYPE,
-        kind=detect(ingest.head, facts.content_type or None),
+        content_type=facts.content_type or (BINARY_TYPE if kind == "binary" else DEFAULT_TYPE),
+        kind=kind,
         tool=facts.tool,
         session=facts.session,
         call_id=facts.call_id,

@@ -267,3 +267,24 @@ async def test_an_id_of_another_capture_is_not_found(api: Api) -> None:
     response = await api.get(f"/v1/captures/{id_of(b'never stored')}")
 
     assert (response.status, (await problem(response)).code) == (404, wire.Code.NOT_FOUND)
+
+
+async def test_an_expired_capture_is_erased_at_once_when_asked(api: Api) -> None:
+    entry = await api.put(LOG, Overspill_Session="s", Overspill_Ttl="60")
+    other = await api.put(b"other", "c", Overspill_Session="s", Overspill_Ttl="60")
+    real = api.service.archive.clock
+    api.service.archive.clock = lambda: real() + 120
+
+    assert (await problem(await api.get(f"/v1/captures/{entry.id}"))).code == wire.Code.EXPIRED
+    removed = await api.send("DELETE", f"/v1/captures/{entry.id}")
+    assert (await removed.json())["captures"] == 1
+    erased = await api.send("DELETE", "/v1/sessions/s")
+    assert (await erased.json())["captures"] == 1
+    assert [each async for each in api.service.archive.store.list("v1/")] == []
+    assert (await problem(await api.get(f"/v1/captures/{other.id}"))).code == wire.Code.DELETED
+
+
+async def test_binary_content_without_a_type_is_not_called_text(api: Api) -> None:
+    entry = await api.put(bytes(range(256)) * 10)
+
+    assert (entry.kind, entry.content_type) == ("binary", "application/octet-stream")

@@ -161,3 +161,30 @@ async def test_all_reads_take_a_call_id(api: Api) -> None:
 
     assert (await read(api, "call:toolu_1", "tail", lines=1))["content"] == LINES[-1] + "\n"
     assert (await read(api, "call:toolu_1", "grep", pattern="039999"))["match_count"] == 1
+
+
+async def test_next_is_the_whole_query_that_goes_on(api: Api) -> None:
+    entry = await api.put(LOG)
+    found = await read(api, entry.id, "grep", pattern="error", ignore_case="true", context=1, max_matches=3)
+    following = await read(api, entry.id, "grep", **found["next"])
+    head = await read(api, entry.id, "head", lines=5000, ansi="true")
+
+    assert [match["line_number"] for match in following["matches"]] == [2992, 3989, 4986]
+    assert head["next"] == {"ansi": "true", "start": str(head["end_line"] + 1), "end": "5000"}
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        ("text/plain", "text/plain"),
+        ("text/plain, application/json;q=0.5", "text/plain"),
+        ("application/json, text/plain;q=0.5", "application/json"),
+        ("text/plain;q=0, application/json", "application/json"),
+        ("*/*", "application/json"),
+    ],
+)
+async def test_the_text_alone_comes_where_it_is_preferred(api: Api, accept: str, kind: str) -> None:
+    entry = await api.put(LOG)
+    response = await api.get(f"/v1/captures/{entry.id}/tail", headers={"Accept": accept})
+
+    assert response.content_type == kind

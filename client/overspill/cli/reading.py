@@ -107,7 +107,7 @@ def _print(at: Invocation, client: Any, ref: str, session: str | None, text: "Te
     output.text(text.content, raw=at.raw)
     while text.next:
         output.flush()
-        place = {name: int(value) for name, value in text.next.items()}
+        place = text.place
         text = client.lines(ref, **place, ansi=at.raw, session=session)
         output.text(text.content, raw=at.raw)
         replaced = replaced or text.replaced

@@ -10,6 +10,7 @@ from aiohttp import hdrs, web
 
 from overspill_service.captures import Captures
 from overspill_service.errors import BodyTooLarge, InvalidBody
+from overspill_service.web.negotiation import prefers_text
 
 if TYPE_CHECKING:
     from overspill.wire import Text
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 Q_co = TypeVar("Q_co", covariant=True)
 B = TypeVar("B")
+PLACES = frozenset({"lines", "start", "end", "offset", "cursor"})
+"""Parameters that say where a read begins and ends; every answer's `next` gives them anew."""
 MAX_BODY = 1024 * 1024
 """Bytes of a JSON body, at most."""
 
@@ -68,6 +71,13 @@ class Call(Generic[Q_co]):
     def text(self, answer: Text) -> web.Response:
         """A bounded read: JSON, or the text alone for a client that asks for text/plain."""
         self.service.metrics.read(self.principal.tenant.name, answer.mode, len(answer.content.encode()))
-        if "text/plain" in self.request.headers.get(hdrs.ACCEPT, ""):
+        if prefers_text(self.request.headers.get(hdrs.ACCEPT, "")):
             return web.Response(text=answer.content, content_type="text/plain", charset="utf-8")
-        return self.json(answer)
+        return self.json(self._with_whole_next(answer))
+
+    def _with_whole_next(self, answer: Text) -> Text:
+        """The answer with all of the query that goes on: what was asked for, but for where to begin."""
+        if answer.next is None:
+            return answer
+        kept = {name: value for name, value in self.request.query.items() if name not in PLACES}
+        return msgspec.structs.replace(answer, next=kept | answer.next)

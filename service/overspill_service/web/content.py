@@ -137,6 +137,12 @@ ROUTES: Final = (
         handler=content,
         summary="The bytes of a capture, or one range; a client that accepts zstd gets stored frames.",
         query=wire.RefQuery,
-        answers={200: "application/octet-stream", 206: "application/octet-stream"},
+        headers={
+            hdrs.RANGE: "One range of bytes.",
+            hdrs.IF_RANGE: "Answer with the range only where this is the validator.",
+            hdrs.IF_NONE_MATCH: "Answer 304 where the content has one of these validators.",
+            hdrs.ACCEPT_ENCODING: "zstd gives the stored frames undecoded.",
+        },
+        answers={200: "application/octet-stream", 206: "application/octet-stream", 304: None},
     ),
 )

@@ -5,12 +5,20 @@ from __future__ import annotations
 
 def accepts_zstd(accept_encoding: str) -> bool:
     """Whether an `Accept-Encoding` names zstd with a weight above 0, and not below identity's."""
-    weights: dict[str, float] = {}
-    for member in accept_encoding.split(","):
-        coding, _, parameters = member.partition(";")
-        weights[coding.strip().lower()] = _weight(parameters)
+    weights = {coding.strip().lower(): _weight(rest) for coding, _, rest in _members(accept_encoding)}
     wanted = weights.get("zstd", 0.0)
     return wanted > 0 and wanted >= weights.get("identity", 0.0)
+
+
+def prefers_text(accept: str) -> bool:
+    """Whether an `Accept` names text/plain with a weight above 0, and not below JSON's."""
+    weights = {kind.strip().lower(): _weight(rest) for kind, _, rest in _members(accept)}
+    wanted = weights.get("text/plain", 0.0)
+    return wanted > 0 and wanted >= weights.get("application/json", 0.0)
+
+
+def _members(field: str) -> list[tuple[str, str, str]]:
+    return [member.partition(";") for member in field.split(",")]
 
 
 def _weight(parameters: str) -> float:

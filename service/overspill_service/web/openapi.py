@@ -86,7 +86,9 @@ def _operation_id(route: Route) -> str:
     return "_".join([route.method.lower(), *words])
 
 
-def _answer(kind: type[Struct] | str, route: Route) -> dict[str, Any]:
+def _answer(kind: type[Struct] | str | None, route: Route) -> dict[str, Any]:
+    if kind is None:
+        return {"description": "Not modified."}
     content = _content(kind)
     if route.is_text:
         content["text/plain"] = {"schema": {"type": "string"}}
@@ -152,7 +154,7 @@ def _resolved(schema: dict[str, Any], components: Mapping[str, dict[str, Any]]) 
 def _header_parameters(route: Route) -> list[dict[str, Any]]:
     return [
         {
-            "name": name,
+            "name": str(name),
             "in": "header",
             "required": False,
             "description": text,

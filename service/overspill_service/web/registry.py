@@ -33,7 +33,7 @@ PUBLIC: Final = Access.PUBLIC
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """One route. `answers` maps statuses to a struct, or to a media type for a body of bytes."""
+    """One route. `answers` maps statuses to a struct, to a media type for a body of bytes, or to nothing."""
 
     method: str
     path: str
@@ -43,7 +43,7 @@ class Route:
     query: type[Struct] = NoQuery
     headers: Mapping[str, str] = field(default_factory=dict)
     body: type[Struct] | str | None = None
-    answers: Mapping[int, type[Struct] | str]
+    answers: Mapping[int, type[Struct] | str | None]
     is_text: bool = False
     """The answer also comes as text/plain."""
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 REMEMBERED_SECONDS: Final = 15.0
 """How long a key found in the catalog is trusted without asking again: the most that a revocation lags."""
 REMEMBERED_KEYS: Final = 10_000
+_NO_KEY: Final = "this service needs a key: send `Authorization: Bearer` and the key"
+_WRONG_KEY: Final = "the key is not known here, was revoked or has expired"
 
 
 class Gate:
@@ -44,7 +46,7 @@ class Gate:
             return self._directory.anonymous()
         scheme, _, key = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
         if scheme.lower() != "bearer" or not KEY_PATTERN.fullmatch(key.strip()):
-            raise Unauthorized("send a key: `Authorization: Bearer ovs_…`")
+            raise Unauthorized(_NO_KEY if not key.strip() else _WRONG_KEY)
         principal = await self._lookup(hash_key(key.strip(), self._secret))
         if scope not in principal.scopes:
             raise Forbidden(
@@ -62,7 +64,7 @@ class Gate:
         record = await self._keys.find_key(key_hash)
         if record is None or (record.expires is not None and record.expires <= self._clock()):
             self._remembered.pop(key_hash, None)
-            raise Unauthorized("the key is not known, was revoked or has expired")
+            raise Unauthorized(_WRONG_KEY)
         principal = Principal(tenant=self._directory.tenant(record.tenant), scopes=frozenset(record.scopes))
         self._remember(key_hash, principal, record.expires)
         return principal
