@@ -31,7 +31,7 @@ class Stream:
 
     The length is verified, and for a whole capture the SHA-256: `ProtocolError` may follow the last
     piece, and what came before is to be thrown away then. A transfer that breaks off or stalls goes on
-    where it was, as often as the client retries; then it raises `Unreachable`.
+    where it was, until as many tries in a row as the client retries bring nothing new: `Unreachable`.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Stream:
         self._decode: Callable[[bytes], Iterator[bytes]] = _as_it_is
         self._decoding: Iterator[bytes] = iter(())
         self._ready: deque[bytes] = deque()
-        self._resumed = 0
+        self._resumed, self._resumed_at = 0, -1
         self._is_done = False
 
     def __aiter__(self) -> Self:
@@ -129,15 +129,19 @@ class Stream:
             raise ProtocolError(f"a resumed transfer went on with another content: {part}")
 
     def _ended(self, transport: Transport, progress: _Progress, error: Unreachable) -> None:
-        """Verify what is complete; let the next step ask for the rest. Raises `error` after enough tries."""
+        """Verify what is complete; let the next step ask for the rest.
+
+        Raises `error` where as many tries in a row as the client retries brought nothing new.
+        """
         self._drop()
+        start, _ = progress.expects
+        self._resumed = self._resumed + 1 if start == self._resumed_at else 0
+        self._resumed_at = start
         if progress.is_complete:
             progress.verify()
             self._is_done = True
         elif self._resumed >= transport.address.retries:
             raise error
-        else:
-            self._resumed += 1
 
 
 class _Progress:
