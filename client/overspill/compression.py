@@ -65,10 +65,6 @@ class FrameDecoder:
         self._frame: zstandard.ZstdDecompressionObj | None = None
         self._pending = b""
 
-    @property
-    def is_between_frames(self) -> bool:
-        return self._frame is None and not self._pending
-
     def decode(self, data: bytes) -> Iterator[bytes]:
         """The content that `data` completes, lazily, at most one frame at a time."""
         self._pending += data

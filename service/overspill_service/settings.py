@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 PREFIX = "OVERSPILL_"
 CLIENT_NAMES = frozenset({"OVERSPILL_URL", "OVERSPILL_KEY", "OVERSPILL_SESSION", "OVERSPILL_SPOOL"})
 
-Positive = Annotated[int, Meta(ge=1)]
-Natural = Annotated[int, Meta(ge=0)]
-Seconds = Annotated[float, Meta(gt=0)]
-
 
 class SettingError(Exception):
     """A setting that cannot be used; the message names it and where it came from."""

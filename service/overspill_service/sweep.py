@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from overspill_service.tenants import Tenant
 
 PAGE: Final = 200
-LEASE_TTL: Final = 60.0
+"""Expired captures removed between two looks at the catalog."""
 
 log = logging.getLogger(__name__)
 
