@@ -1,0 +1,44 @@
+"""The bytes of an output that is to be kept: in memory, or in a file where they are too many for that."""
+
+from __future__ import annotations
+
+import weakref
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PIECE: Final = 1024 * 1024
+
+
+class Filed:
+    """`size` bytes in a file of its own, which goes with this object unless somebody has moved it away."""
+
+    def __init__(self, path: Path, *, size: int, lines: int, sha256: bytes) -> None:
+        self.path = path
+        self.size = size
+        self.lines = lines
+        self.sha256 = sha256
+        self._gone = weakref.finalize(self, Path.unlink, path, missing_ok=True)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def at(self, offset: int, length: int) -> bytes:
+        """Up to `length` bytes from `offset`; raises `OSError`."""
+        with self.path.open("rb") as file:
+            file.seek(offset)
+            return file.read(length)
+
+    def pieces(self) -> Iterator[bytes]:
+        with self.path.open("rb") as file:
+            while piece := file.read(PIECE):
+                yield piece
+
+    def close(self) -> None:
+        """Remove the file. Nothing can be read any more."""
+        self._gone()
+
+
+Body: TypeAlias = str | bytes | Filed
