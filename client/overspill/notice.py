@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from overspill import measure
 from overspill.plain import clean
+from overspill.wire import Outcome
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -32,9 +33,16 @@ _PLACEHOLDER: Final = re.compile(
 )
 
 
+TOO_LONG: Final = "is too long to show"
+"""Why an output is not shown, as the end of a sentence about it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a notice says of an output: sizes in bytes and lines of the whole, a `preview` safe to show."""
+    """What a notice says of an output: sizes in bytes and lines of the whole, a `preview` safe to show.
+
+    `same_as` is the id of an earlier capture of the same content in the same session.
+    """
 
     id: str
     tool: str
@@ -43,6 +51,8 @@ class Facts:
     sha256: bytes
     preview: str
     reader: str
+    why: str = TOO_LONG
+    same_as: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +63,17 @@ class Notice:
     """
 
     id: str
-    stored: bool
+    outcome: Outcome
     size: int
     lines: int
     head: str
     read_more: str
     preview: str
+
+    @property
+    def stored(self) -> bool:
+        """Whether the whole can be read, wherever it is."""
+        return self.outcome is not Outcome.TRUNCATED
 
     def __str__(self) -> str:
         newline = "" if self.preview.endswith("\n") else "\n"
@@ -67,17 +82,24 @@ class Notice:
 
 
 def captured(facts: Facts, expires: datetime) -> Notice:
-    """The notice of an output that is stored whole until `expires`."""
-    read_more = facts.reader.replace("{id}", facts.id)
-    shown = "; a preview is below" if facts.preview else ""
-    return _notice(
-        facts,
-        f"[overspill {facts.id}] {_too_long(facts)} It is stored whole{shown}.\n"
-        f"To read more: {read_more}\n"
-        f"Kept until {_instant(expires)}. {_digest(facts)} "
-        f"Do not run the tool again to see more: read the capture.",
-        read_more,
-    )
+    """The notice of an output that the service has whole until `expires`."""
+    return _stored(facts, Outcome.CAPTURED, "It is stored whole", _call(facts), _kept(facts, expires))
+
+
+def spooled(facts: Facts, expires: datetime | None, reason: str, path: str = "") -> Notice:
+    """The notice of an output that is whole on this machine, at `path` if its agent can open that.
+
+    `reason` says why the service does not have it; empty where nobody meant it to.
+    """
+    because = f", because the service could not take it ({sanitised(reason)})" if reason else ""
+    if path:
+        shown = _shown_path(path)
+        where = f"It is stored whole in the file {shown}{because}"
+        read_more = f"read that file in parts with your file-reading tool, or search it with grep: {shown}"
+        return _stored(facts, Outcome.SPOOLED, where, read_more, _kept(facts, expires, "file"))
+    later = "; it will be uploaded as soon as the service can take it" if reason else ""
+    where = f"It is stored whole on this machine{because}{later}"
+    return _stored(facts, Outcome.SPOOLED, where, _call(facts), _kept(facts, expires))
 
 
 def truncated(facts: Facts, reason: str) -> Notice:
@@ -85,21 +107,49 @@ def truncated(facts: Facts, reason: str) -> Notice:
     lost = "What the preview below leaves out" if facts.preview else "All of it"
     return _notice(
         facts,
+        Outcome.TRUNCATED,
         f"[overspill {facts.id} NOT STORED] {_too_long(facts)} It could NOT be stored: {sanitised(reason)}.\n"
         f"{lost} is lost. If you need it, run the tool again with a narrower "
-        f"question (a filter, a range, fewer files). {_digest(facts)}",
-        None,
+        f"question (a filter, a range, fewer files). {_digest(facts)}{_same(facts)}",
+        "",
     )
 
 
-def _notice(facts: Facts, head: str, read_more: str | None) -> Notice:
+def _stored(facts: Facts, outcome: Outcome, where: str, read_more: str, kept: str) -> Notice:
+    shown = "; a preview is below" if facts.preview else ""
+    head = (
+        f"[overspill {facts.id}] {_too_long(facts)} {where}{shown}.\nTo read more: {read_more}\n"
+        f"{kept}{_same(facts)}"
+    )
+    return _notice(facts, outcome, head, read_more)
+
+
+def _call(facts: Facts) -> str:
+    return facts.reader.replace("{id}", facts.id)
+
+
+def _kept(facts: Facts, expires: datetime | None, what: str = "capture") -> str:
+    until = "" if expires is None else f"Kept until {_instant(expires)}. "
+    return f"{until}{_digest(facts)} Do not run the tool again to see more: read the {what}."
+
+
+def _same(facts: Facts) -> str:
+    if facts.same_as is None:
+        return ""
+    return (
+        f" This output is byte for byte that of an earlier call of this session, whose handle is "
+        f"{facts.same_as}."
+    )
+
+
+def _notice(facts: Facts, outcome: Outcome, head: str, read_more: str) -> Notice:
     return Notice(
         id=facts.id,
-        stored=read_more is not None,
+        outcome=outcome,
         size=facts.size,
         lines=facts.lines,
         head=head,
-        read_more=read_more or "",
+        read_more=read_more,
         preview=_MARK.sub("(", facts.preview),
     )
 
@@ -114,7 +164,7 @@ def as_dict(notice: Notice) -> dict[str, Any]:
     """A notice for those who need a dict; its `notice` comes first and is complete but for the preview."""
     return {
         "notice": notice.head,
-        "status": "captured" if notice.stored else "truncated",
+        "status": str(notice.outcome),
         "capture": notice.id,
         "total_bytes": notice.size,
         "total_lines": notice.lines,
@@ -167,9 +217,13 @@ def _too_long(facts: Facts) -> str:
     readable = measure.readable(facts.size)
     in_short = "" if readable == size else f" ({readable})"
     return (
-        f"The output of {_tool(facts)} is too long to show: {size}{in_short}, "
+        f"The output of {_tool(facts)} {facts.why}: {size}{in_short}, "
         f"{measure.counted(facts.lines, 'line')}, about {measure.approx_tokens(facts.size):,} tokens."
     )
+
+
+def _shown_path(path: str) -> str:
+    return _MARK.sub("(", " ".join(clean(path).split("\n")))
 
 
 def _digest(facts: Facts) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from overspill import content, measure, notice, preview, wire
 from overspill.measure import Extent
 from overspill.notice import Facts
+from overspill.wire import Outcome
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -42,6 +43,19 @@ class Origin(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What became of a spill, and until when.
+
+    `reason` says why the service does not have it; `path` names the file that the agent itself can open.
+    """
+
+    outcome: Outcome
+    expires: datetime | None = None
+    reason: str = ""
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Spill:
     """One output on its way out of the conversation. `origin` says whose it is."""
 
@@ -52,6 +66,7 @@ class Spill:
     sha256: bytes
     id: str
     lines: int
+    why: str = ""
 
     @property
     def size(self) -> int:
@@ -63,7 +78,7 @@ class Spill:
         return self.policy.deadline(self.size)
 
     @classmethod
-    def of(cls, content: Content, policy: Policy, origin: Origin) -> Spill:
+    def of(cls, content: Content, policy: Policy, origin: Origin, *, why: str = "") -> Spill:
         """Encodes and hashes: about 1 ms a megabyte, so large contents belong in a thread."""
         body = content.body
         data = measure.encode(body) if isinstance(body, str) else body
@@ -76,7 +91,18 @@ class Spill:
             sha256=sha256,
             id=wire.capture_id(origin.session, origin.call_id, sha256),
             lines=measure.lines(body) if isinstance(body, str) else measure.lines_of_bytes(body),
+            why=why,
         )
+
+    def notice(self, kept: Kept, *, same_as: str | None = None) -> Notice:
+        """The notice of what became of it; `same_as` is an earlier capture of the session, the same bytes."""
+        lost = kept.outcome is Outcome.TRUNCATED
+        facts = self._facts(self.policy.lost_preview_bytes if lost else self.policy.preview_bytes, same_as)
+        if lost:
+            return notice.truncated(facts, kept.reason)
+        if kept.outcome is Outcome.CAPTURED and kept.expires is not None:
+            return notice.captured(facts, kept.expires)
+        return notice.spooled(facts, kept.expires, kept.reason, kept.path)
 
     def captured(self, expires: datetime) -> Notice:
         """The notice once the service has it until `expires`."""
@@ -86,7 +112,7 @@ class Spill:
         """The notice where it could not be stored; it shows more, for nothing else is left."""
         return notice.truncated(self._facts(self.policy.lost_preview_bytes), reason)
 
-    def _facts(self, preview_bytes: int) -> Facts:
+    def _facts(self, preview_bytes: int, same_as: str | None = None) -> Facts:
         limits, policy = self.policy.limits(self.origin.tool), self.policy
         budget = min(preview_bytes, limits.max_bytes), min(policy.preview_lines, limits.max_lines)
         return Facts(
@@ -97,6 +123,8 @@ class Spill:
             sha256=self.sha256,
             preview=self._preview(*budget),
             reader=policy.reader,
+            why=self.why or notice.TOO_LONG,
+            same_as=same_as,
         )
 
     def _preview(self, max_bytes: int, max_lines: int) -> str:

@@ -197,3 +197,51 @@ def test_as_a_dict_the_notice_of_what_was_lost_has_nothing_to_call() -> None:
 
     assert list(value) == ["notice", "status", "capture", "total_bytes", "total_lines", "preview"]
     assert value["status"] == "truncated"
+
+
+def test_the_text_that_a_model_sees_of_an_output_that_waits_for_the_service() -> None:
+    assert str(notice.spooled(facts(), EXPIRES, "http://127.0.0.1:8750 refused the connection")) == (
+        "[overspill cap_abcdefghij234567abcd] The output of run_command is too long to show: "
+        "4,194,304 bytes (4.2 MB), 50,123 lines, about 1,300,000 tokens. "
+        "It is stored whole on this machine, because the service could not take it "
+        "(http://127.0.0.1:8750 refused the connection); "
+        "it will be uploaded as soon as the service can take it; a preview is below.\n"
+        'To read more: inspect_output(capture="cap_abcdefghij234567abcd", mode="grep", pattern="…"); '
+        "other modes: head, tail, range, summary. "
+        "In a shell: overspill grep cap_abcdefghij234567abcd PATTERN\n"
+        "Kept until 2026-11-22T10:30:15Z. Its sha256 begins 000102030405. "
+        "Do not run the tool again to see more: read the capture.\n"
+        "--- preview ---\n"
+        "first\n"
+        "… [50,121 lines, 4,194,293 bytes not shown] …\n"
+        "last\n"
+        "[/overspill cap_abcdefghij234567abcd]"
+    )
+
+
+def test_the_text_that_a_model_sees_of_an_output_in_its_workspace() -> None:
+    assert str(notice.spooled(facts(preview=""), None, "", "/workspace/.overspill/out put.txt")) == (
+        "[overspill cap_abcdefghij234567abcd] The output of run_command is too long to show: "
+        "4,194,304 bytes (4.2 MB), 50,123 lines, about 1,300,000 tokens. "
+        "It is stored whole in the file /workspace/.overspill/out put.txt.\n"
+        "To read more: read that file in parts with your file-reading tool, or search it with grep: "
+        "/workspace/.overspill/out put.txt\n"
+        "Its sha256 begins 000102030405. Do not run the tool again to see more: read the file.\n"
+        "[/overspill cap_abcdefghij234567abcd]"
+    )
+
+
+def test_an_output_like_an_earlier_one_names_that_ones_handle() -> None:
+    same = facts(same_as="cap_zyxwvutsrqponm765432")
+
+    for text in (notice.captured(same, EXPIRES), notice.spooled(same, EXPIRES, "down")):
+        assert (
+            "read the capture. This output is byte for byte that of an earlier call of this session, "
+            "whose handle is cap_zyxwvutsrqponm765432.\n--- preview ---\n"
+        ) in str(text)
+
+
+def test_the_reason_why_an_output_is_not_shown_can_be_another() -> None:
+    text = str(notice.captured(facts(why="does not fit beside the other results of this turn"), EXPIRES))
+
+    assert "The output of run_command does not fit beside the other results of this turn: 4,194" in text
