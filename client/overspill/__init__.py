@@ -9,10 +9,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from overspill.calls import calling
     from overspill.captured import CapturedOutput
     from overspill.client import Client, call
     from overspill.errors import OverspillError, ProblemError, ProtocolError, Unreachable
-    from overspill.guard import Guard, Guarded, calling
+    from overspill.guard import Guard
+    from overspill.guarded import Guarded
     from overspill.policy import Policy
     from overspill.sync import SyncClient
     from overspill.tools import INSPECT_OUTPUT_SCHEMA, inspection_tool
@@ -42,7 +44,7 @@ _MODULES = {
     "CapturedOutput": "captured",
     "Client": "client",
     "Guard": "guard",
-    "Guarded": "guard",
+    "Guarded": "guarded",
     "OverspillError": "errors",
     "Policy": "policy",
     "ProblemError": "errors",
@@ -50,7 +52,7 @@ _MODULES = {
     "SyncClient": "sync",
     "Unreachable": "errors",
     "call": "client",
-    "calling": "guard",
+    "calling": "calls",
     "inspection_tool": "tools",
 }
 

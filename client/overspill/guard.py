@@ -1,96 +1,51 @@
 """The guard: every tool output passes it, and what is too long for the conversation leaves as a notice.
 
 It never raises on its own account and never loses output silently: what cannot be stored is cut, and the
-model is told so. Exceptions of the tools themselves pass through.
+model is told so.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import secrets
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, cast
 
-from msgspec import Struct
-
-from overspill import measure, storage
-from overspill.blocks import is_error
+from overspill import calls, measure, storage
 from overspill.captured import CapturedOutput
 from overspill.content import examine
-from overspill.notice import as_dict, sanitised
+from overspill.guarded import Guarded
+from overspill.notice import sanitised
 from overspill.policy import INLINE_CHARS, INLINE_LINES, Policy
 from overspill.spill import Origin, Spill, assess
 from overspill.tally import Tally
-from overspill.threads import Threads
+from overspill.ways import Blocking, Looping, Way, finished
 from overspill.wire import DEFAULT_TTL, Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator
+    from collections.abc import Callable, Coroutine
+    from contextlib import AbstractContextManager
 
     from overspill.client import Client
-    from overspill.content import Content
-    from overspill.notice import Notice
+    from overspill.spill import Kept
     from overspill.sync import SyncClient
     from overspill.tally import Count, InlineSizes
-    from overspill.wire import Entry
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_WORTH_A_THREAD: Final = 64 * 1024
-_MOST_TOOLS: Final = 1000
+_MOST_TOOLS = 1000
 
 
-class Call(NamedTuple):
-    id: str
+class _Output(NamedTuple):
+    """One output as the guard was given it."""
+
+    result: Any
+    tool: str
+    call_id: str | None = None
     session: str | None = None
-
-
-_CALL: ContextVar[Call | None] = ContextVar("overspill_call", default=None)
-_BYPASS: ContextVar[bool] = ContextVar("overspill_bypass", default=False)
-
-
-@contextmanager
-def calling(call_id: str, session: str | None = None) -> Iterator[None]:
-    """Within the block, outputs belong to this tool call: for adapters, which know ids that tools do not."""
-    token = _CALL.set(Call(call_id, session))
-    try:
-        yield
-    finally:
-        _CALL.reset(token)
-
-
-class Guarded(Struct, frozen=True, kw_only=True):
-    """What the guard made of one output. `value` goes into the conversation.
-
-    `bytes_before` and `bytes_after` are the guard's figures, before and after its cut; `lines` is counted
-    for what spilled only. `matches_dropped` is the tool's own figure of what its view left out, passed on as
-    given: the two have different units and are never added up. `reason` says why nothing was stored, or
-    why the output could not be measured. `notice` is what stands in `value` for the text that was cut.
-    """
-
-    value: Any
-    outcome: Outcome
-    bytes_before: int
-    bytes_after: int
-    capture: str | None = None
-    lines: int | None = None
-    reason: str | None = None
+    status: str = ""
     matches_dropped: int | None = None
-    notice: Notice | None = None
-
-    def as_response(self) -> dict[str, Any]:
-        """The output wrapped: `status` and either the untouched `result` or the notice as a dict.
-
-        `status` is `inline`, `captured` or `truncated`; `isError` stays where the result has it.
-        """
-        if self.notice is None:
-            return {"status": str(Outcome.INLINE), "result": self.value}
-        failed = {"isError": True} if is_error(self.value) else {}
-        return {**as_dict(self.notice), **failed}
 
 
 class _Lane(NamedTuple):
@@ -118,7 +73,8 @@ class Guard:
         self._storage = storage.Storage(client)
         self.session = self._storage.session if session is None else session
         self._tally = Tally()
-        self._threads = Threads()
+        self._looping = Looping()
+        self._blocking = Blocking()
         self._lanes: dict[str, _Lane] = {}
 
     @property
@@ -142,21 +98,11 @@ class Guard:
         `policy` goes before the guard's own. Waits for the service no longer than the policy's deadline.
         Raises nothing but `CancelledError`.
         """
-        try:
-            quick = None if policy else self._quick(result, tool, matches_dropped)
-            if quick is not None:
-                return quick
-            policy = policy or self.policy
-            content = None if _BYPASS.get() else assess(result, tool, policy)
-            if content is None:
-                return self._inline(result, tool, matches_dropped)
-            origin = self._origin(tool, call_id, session, status)
-            spill = await self._in_thread(content, Spill.of, content, policy, origin)
-            stored = await self._storage.put(spill)
-            settled = await self._in_thread(content, self._settled, spill, stored, matches_dropped)
-        except Exception as error:  # noqa: BLE001  (the boundary: the guard never breaks its agent)
-            return self._unmeasured(result, tool, error, matches_dropped)
-        return self._counted(settled, tool)
+        quick = None if policy else self._quick(result, tool, matches_dropped)
+        if quick is not None:
+            return quick
+        output = _Output(result, tool, call_id, session, status, matches_dropped)
+        return await self._processed(self._looping, output, policy or self.policy)
 
     def process_sync(
         self,
@@ -170,19 +116,24 @@ class Guard:
         policy: Policy | None = None,
     ) -> Guarded:
         """As `process`, for code without an event loop. Raises nothing."""
+        quick = None if policy else self._quick(result, tool, matches_dropped)
+        if quick is not None:
+            return quick
+        output = _Output(result, tool, call_id, session, status, matches_dropped)
+        return finished(self._processed(self._blocking, output, policy or self.policy))
+
+    async def _processed(self, way: Way, output: _Output, policy: Policy) -> Guarded:
         try:
-            quick = None if policy else self._quick(result, tool, matches_dropped)
-            if quick is not None:
-                return quick
-            policy = policy or self.policy
-            content = None if _BYPASS.get() else assess(result, tool, policy)
+            content = None if calls.is_bypassed() else assess(output.result, output.tool, policy)
             if content is None:
-                return self._inline(result, tool, matches_dropped)
-            spill = Spill.of(content, policy, self._origin(tool, call_id, session, status))
-            settled = self._settled(spill, self._storage.put_sync(spill), matches_dropped)
+                return self._counted(_inline(output), output.tool)
+            size = len(content.body)
+            spill = await way.work(size, Spill.of, content, policy, self._origin(output))
+            kept = await way.put(self._storage, spill)
+            guarded = await way.work(size, _settled, output, spill, kept)
         except Exception as error:  # noqa: BLE001  (the boundary: the guard never breaks its agent)
-            return self._unmeasured(result, tool, error, matches_dropped)
-        return self._counted(settled, tool)
+            guarded = _unmeasured(output, error)
+        return self._counted(guarded, output.tool)
 
     async def capture_output(
         self,
@@ -202,9 +153,7 @@ class Guard:
         """
         policy = self._file_based(inline_threshold, inline_lines)
         guarded = await self.process(content, tool=source, call_id=call_id, session=session, policy=policy)
-        if guarded.bytes_before < _WORTH_A_THREAD:
-            return _captured(content, guarded)
-        return await self._threads.run(_captured, content, guarded)
+        return await self._looping.work(guarded.bytes_before, _captured, content, guarded)
 
     def capture_output_sync(
         self,
@@ -221,8 +170,11 @@ class Guard:
         guarded = self.process_sync(content, tool=source, call_id=call_id, session=session, policy=policy)
         return _captured(content, guarded)
 
-    def _file_based(self, inline_chars: int, inline_lines: int) -> Policy:
-        policy = self.policy.limited(inline_chars, inline_lines)
+    def _file_based(self, inline_threshold: int, inline_lines: int) -> Policy:
+        for name, limit in ("inline_threshold", inline_threshold), ("inline_lines", inline_lines):
+            if limit < 0:
+                raise ValueError(f"{name} must be 0 or more, not {limit}")
+        policy = self.policy.limited(inline_threshold, inline_lines)
         return policy if policy.ttl is not None else replace(policy, ttl=DEFAULT_TTL)
 
     def wrap(self, tool: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
@@ -257,19 +209,19 @@ class Guard:
     async def _awaited(self, result: Coroutine[Any, Any, Any], tool: str) -> Any:
         return (await self.process(await result, tool=tool)).value
 
-    @contextmanager
-    def bypass(self) -> Iterator[None]:
+    def bypass(self) -> AbstractContextManager[None]:
         """Within the block, outputs pass whole: for code that calls tools and needs all that they return."""
-        token = _BYPASS.set(True)
-        try:
-            yield
-        finally:
-            _BYPASS.reset(token)
+        return calls.bypassing()
 
     def _quick(self, result: Any, tool: str, matches_dropped: int | None) -> Guarded | None:
         """The short cut of a short text: well under a microsecond, for nearly every output is one."""
-        lane = self._lanes.get(tool) or self._lane(tool)
-        if type(result) is not str or len(result) > lane.fits:
+        if type(result) is not str:
+            return None
+        try:
+            lane = self._lanes.get(tool) or self._lane(tool)
+        except TypeError:  # a tool's name that is no text
+            return None
+        if len(result) > lane.fits:
             return None
         size = lane.sizes.note(result)
         return Guarded(
@@ -288,63 +240,58 @@ class Guard:
             self._lanes[tool] = lane
         return lane
 
-    def _origin(self, tool: str, call_id: str | None, session: str | None, status: str) -> Origin:
+    def _origin(self, output: _Output) -> Origin:
         """Call and session as given, else those of `calling`, else a minted id and the guard's session."""
-        call = _CALL.get()
+        call = calls.current()
+        call_id, session = output.call_id, output.session
         if call_id is None:
-            call_id = f"call_{secrets.token_hex(12)}" if call is None else call.id
+            call_id = calls.minted() if call is None else call.id
         if session is None:
             session = self.session if call is None or call.session is None else call.session
-        return Origin(_word(tool), _word(call_id), _word(session), _word(status))
+        return Origin(_word(output.tool), _word(call_id), _word(session), _word(output.status))
 
-    async def _in_thread(self, content: Content, work: Callable[..., R], *args: Any) -> R:
-        """`work` in a thread where the size of `content` would hold up the event loop."""
-        if len(content.body) < _WORTH_A_THREAD:
-            return work(*args)
-        return await self._threads.run(work, *args)
-
-    def _settled(self, spill: Spill, stored: Entry | str, matches_dropped: int | None) -> Guarded:
-        lost = sanitised(stored) if isinstance(stored, str) else None
-        notice = spill.truncated(stored) if isinstance(stored, str) else spill.captured(stored.expires)
-        value = spill.content.replaced(notice)
-        return Guarded(
-            value=value,
-            outcome=Outcome.CAPTURED if lost is None else Outcome.TRUNCATED,
-            bytes_before=spill.size,
-            bytes_after=_size(value),
-            capture=spill.id,
-            lines=spill.lines,
-            reason=lost,
-            matches_dropped=matches_dropped,
-            notice=notice,
-        )
-
-    def _inline(self, result: Any, tool: str, matches_dropped: int | None) -> Guarded:
-        size = _size(result)
-        guarded = Guarded(
-            value=result,
-            outcome=Outcome.INLINE,
-            bytes_before=size,
-            bytes_after=size,
-            matches_dropped=matches_dropped,
-        )
-        return self._counted(guarded, tool)
-
-    def _unmeasured(self, result: Any, tool: str, error: Exception, matches_dropped: int | None) -> Guarded:
-        """An output that could not even be looked at, as when its own methods raise: it passes as it is."""
-        guarded = Guarded(
-            value=result,
-            outcome=Outcome.INLINE,
-            bytes_before=0,
-            bytes_after=0,
-            reason=sanitised(f"the output could not be measured: {storage.reason(error)}"),
-            matches_dropped=matches_dropped,
-        )
-        return self._counted(guarded, _word(tool))
-
-    def _counted(self, guarded: Guarded, tool: str) -> Guarded:
-        self._tally.add(tool, guarded.outcome, guarded.bytes_before, guarded.bytes_after)
+    def _counted(self, guarded: Guarded, tool: Any) -> Guarded:
+        self._tally.add(_word(tool), guarded.outcome, guarded.bytes_before, guarded.bytes_after)
         return guarded
+
+
+def _settled(output: _Output, spill: Spill, kept: Kept) -> Guarded:
+    notice = spill.notice(kept)
+    value = spill.content.replaced(notice)
+    return Guarded(
+        value=value,
+        outcome=kept.outcome,
+        bytes_before=spill.size,
+        bytes_after=_size(value),
+        capture=spill.id,
+        lines=spill.lines,
+        reason=sanitised(kept.reason) if kept.reason else None,
+        matches_dropped=output.matches_dropped,
+        notice=notice,
+    )
+
+
+def _inline(output: _Output) -> Guarded:
+    size = _size(output.result)
+    return Guarded(
+        value=output.result,
+        outcome=Outcome.INLINE,
+        bytes_before=size,
+        bytes_after=size,
+        matches_dropped=output.matches_dropped,
+    )
+
+
+def _unmeasured(output: _Output, error: Exception) -> Guarded:
+    """An output that could not even be looked at, as when its own methods raise: it passes as it is."""
+    return Guarded(
+        value=output.result,
+        outcome=Outcome.INLINE,
+        bytes_before=0,
+        bytes_after=0,
+        reason=sanitised(f"the output could not be measured: {storage.reason(error)}"),
+        matches_dropped=output.matches_dropped,
+    )
 
 
 def _word(name: Any) -> str:

@@ -98,7 +98,7 @@ def test_the_inline_threshold_can_be_another(guard: Guard) -> None:
 
 
 def test_a_limit_below_zero_is_a_mistake_of_the_caller(guard: Guard) -> None:
-    with pytest.raises(ValueError, match="must be 0 or more, not -4"):
+    with pytest.raises(ValueError, match="inline_threshold must be 0 or more, not -1"):
         guard.capture_output_sync("x", "t", inline_threshold=-1)
 
 

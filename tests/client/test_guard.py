@@ -12,8 +12,9 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from overspill.calls import calling
 from overspill.client import Client
-from overspill.guard import Guard, calling
+from overspill.guard import Guard
 from overspill.notice import is_notice
 from overspill.policy import Policy
 from overspill.sync import SyncClient

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill import measure, wire
+from overspill.calls import calling
 from overspill.cli import demo_page as page
 from overspill.cli import demo_tools
 from overspill.cli.demo_service import running
 from overspill.cli.exits import Code, Failure
 from overspill.client import Client
-from overspill.guard import Guard, calling
+from overspill.guard import Guard
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator

@@ -1,0 +1,48 @@
+"""Whose output it is: the tool call that is running, as context for everything beneath it."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Call(NamedTuple):
+    id: str
+    session: str | None = None
+
+
+_CALL: Final[ContextVar[Call | None]] = ContextVar("overspill_call", default=None)
+_BYPASS: Final[ContextVar[bool]] = ContextVar("overspill_bypass", default=False)
+
+current = _CALL.get
+is_bypassed = _BYPASS.get
+
+
+@contextmanager
+def calling(call_id: str, session: str | None = None) -> Iterator[None]:
+    """Within the block, outputs belong to this tool call: for adapters, which know ids that tools do not."""
+    token = _CALL.set(Call(call_id, session))
+    try:
+        yield
+    finally:
+        _CALL.reset(token)
+
+
+@contextmanager
+def bypassing() -> Iterator[None]:
+    """Within the block, outputs pass every guard whole."""
+    token = _BYPASS.set(True)
+    try:
+        yield
+    finally:
+        _BYPASS.reset(token)
+
+
+def minted() -> str:
+    """An id for a call that has none."""
+    return f"call_{secrets.token_hex(12)}"

@@ -1,0 +1,72 @@
+"""The two ways of waiting: on an event loop, and in the caller's own thread.
+
+The guard is written once for both: its coroutines wait through a `Way` alone. With `Blocking` they never
+suspend, and `finished` runs them without an event loop.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+from overspill.spill import Kept
+from overspill.threads import Threads
+from overspill.wire import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from overspill.spill import Spill
+    from overspill.storage import Storage
+    from overspill.wire import Entry
+
+R = TypeVar("R")
+
+WORTH_A_THREAD: Final = 64 * 1024
+"""Bytes from which on work on an output would hold up an event loop."""
+
+
+class Way(Protocol):
+    async def work(self, size: int, work: Callable[..., R], *args: Any) -> R:
+        """`work(*args)` on something of `size` bytes."""
+
+    async def put(self, storage: Storage, spill: Spill) -> Kept: ...
+
+
+class Looping:
+    """For code on an event loop: what takes long is done in threads."""
+
+    def __init__(self) -> None:
+        self._threads = Threads()
+
+    async def work(self, size: int, work: Callable[..., R], *args: Any) -> R:
+        return work(*args) if size < WORTH_A_THREAD else await self._threads.run(work, *args)
+
+    async def put(self, storage: Storage, spill: Spill) -> Kept:
+        return _kept(await storage.put(spill))
+
+
+class Blocking:
+    """For code without an event loop."""
+
+    async def work(self, size: int, work: Callable[..., R], *args: Any) -> R:  # noqa: ARG002
+        return work(*args)
+
+    async def put(self, storage: Storage, spill: Spill) -> Kept:
+        return _kept(storage.put_sync(spill))
+
+
+def _kept(stored: Entry | str) -> Kept:
+    if isinstance(stored, str):
+        return Kept(outcome=Outcome.TRUNCATED, reason=stored)
+    return Kept(outcome=Outcome.CAPTURED, expires=stored.expires)
+
+
+def finished(coroutine: Coroutine[Any, Any, R]) -> R:
+    """What a coroutine that never suspends returns or raises."""
+    try:
+        coroutine.send(None)
+    except StopIteration as ended:
+        result: R = ended.value
+        return result
+    coroutine.close()
+    raise RuntimeError("a coroutine suspended where nothing could resume it")
