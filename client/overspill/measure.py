@@ -6,14 +6,23 @@ counts the same way.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+import sys
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from overspill import wire
+from overspill.body import Filed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from overspill.body import Body
+
+UNLIMITED: Final = sys.maxsize
 MAX_BYTES_PER_CHARACTER: Final = 4
+SAFE_BYTES_PER_TOKEN: Final = 2.4
+"""For a budget that must hold: of twenty texts nineteen have more bytes a token (logs, code, JSON, prose)."""
+_SPARSE: Final = 512
+"""Characters a line above which it is faster to look for each newline than to count them."""
 _READABLE: Final = 999.95
 _STEP: Final = 1024 * 1024
 _ENCODE_ERRORS: Final = ("strict", "surrogateescape", "surrogatepass")
@@ -26,18 +35,38 @@ class Extent(NamedTuple):
     lines: int
 
     @classmethod
-    def of(cls, body: str | bytes) -> Extent:
+    def of(cls, body: Body) -> Extent:
+        if isinstance(body, Filed):
+            return cls(body.size, body.lines)
         if isinstance(body, bytes):
             return cls(len(body), lines_of_bytes(body))
         return cls(size(body), lines(body))
 
 
+class Counter(Protocol):
+    """What decides on a limit in tokens."""
+
+    def exceeds(self, text: str, limit: int) -> bool:
+        """Whether `text` has strictly more than `limit` tokens, or may have where it cannot be known."""
+
+    def exceeds_by_size(self, size: int, limit: int) -> bool:
+        """The same of `size` bytes that are not at hand as text."""
+
+    def surely_fits(self, limit: int) -> int:
+        """The length in characters up to which no text has more than `limit` tokens."""
+
+
 class Limits(NamedTuple):
-    """What a text may have at most: bytes, lines, and characters unless None."""
+    """What a text may have at most: bytes, lines, and unless None characters and tokens.
+
+    `counter` counts the tokens; without one `SAFE_BYTES_PER_TOKEN` does.
+    """
 
     max_bytes: int
-    max_lines: int
+    max_lines: int = UNLIMITED
     max_chars: int | None = None
+    max_tokens: int | None = None
+    counter: Counter | None = None
 
 
 def encode(text: str) -> bytes:
@@ -46,12 +75,17 @@ def encode(text: str) -> bytes:
     Bytes that Python smuggled through a `str` (`surrogateescape`, as in file names) come back as they
     were; any other lone surrogate becomes its own three bytes, which are not UTF-8 but lose nothing.
     """
-    return text.encode() if text.isascii() else b"".join(map(_encoded, _pieces(text)))
+    return text.encode() if text.isascii() else b"".join(encoded_pieces(text))
 
 
 def size(text: str) -> int:
     """Bytes of `encode(text)`, without encoding where the text is ASCII."""
-    return len(text) if text.isascii() else sum(map(len, map(_encoded, _pieces(text))))
+    return len(text) if text.isascii() else sum(map(len, encoded_pieces(text)))
+
+
+def encoded_pieces(text: str) -> Iterator[bytes]:
+    """`encode(text)` a piece at a time."""
+    return map(_encoded, _pieces(text))
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -83,27 +117,79 @@ def lines_of_bytes(data: bytes) -> int:
 
 
 def exceeds(text: str, limits: Limits) -> bool:
-    """Whether `text` has strictly more bytes, lines or characters than allowed.
+    """Whether `text` has strictly more bytes, lines, characters or tokens than allowed.
 
     Each step is dearer than the one before: the length alone, a flag of the string, encoding,
-    counting lines. A text of `n` characters has at most `n` lines.
+    counting lines, counting tokens. A text of `n` characters has at most `n` lines.
     """
     length = len(text)
     if length > limits.max_bytes or (limits.max_chars is not None and length > limits.max_chars):
         return True
     if length * MAX_BYTES_PER_CHARACTER > limits.max_bytes and size(text) > limits.max_bytes:
         return True
-    return length > limits.max_lines and lines(text) > limits.max_lines
+    if length > limits.max_lines and _has_more_lines(text, limits.max_lines):
+        return True
+    return limits.max_tokens is not None and _has_more_tokens(text, limits.max_tokens, limits.counter)
 
 
 def exceeds_bytes(data: bytes, limits: Limits) -> bool:
-    return len(data) > limits.max_bytes or lines_of_bytes(data) > limits.max_lines
+    """As `exceeds`; tokens are estimated."""
+    return len(data) > limits.max_bytes or _extent_exceeds(Extent(len(data), lines_of_bytes(data)), limits)
+
+
+def body_exceeds(body: Body, limits: Limits) -> bool:
+    """As `exceeds`, of a body of any kind; tokens of what is not text in memory are estimated."""
+    if isinstance(body, str):
+        return exceeds(body, limits)
+    return (
+        exceeds_bytes(body, limits) if isinstance(body, bytes) else _extent_exceeds(Extent.of(body), limits)
+    )
+
+
+def _extent_exceeds(extent: Extent, limits: Limits) -> bool:
+    if extent.size > limits.max_bytes or extent.lines > limits.max_lines:
+        return True
+    if limits.max_tokens is None:
+        return False
+    if limits.counter is None:
+        return extent.size > limits.max_tokens * SAFE_BYTES_PER_TOKEN
+    return limits.counter.exceeds_by_size(extent.size, limits.max_tokens)
+
+
+def _has_more_lines(text: str, limit: int) -> bool:
+    """Whether `text` has more than `limit` lines.
+
+    `find` runs through a long line at the speed of memory but costs a call for each; `count` costs the same
+    whatever it finds.
+    """
+    at = found = 0
+    while (end := text.find("\n", at) + 1) and end - at > _SPARSE:
+        at, found = end, found + 1
+    if not end:
+        return found + (at < len(text)) > limit
+    return found + newlines(text, at) + (not text.endswith("\n")) > limit
+
+
+def _has_more_tokens(text: str, limit: int, counter: Counter | None) -> bool:
+    if counter is None:
+        return size(text) > limit * SAFE_BYTES_PER_TOKEN
+    return counter.exceeds(text, limit)
 
 
 def surely_fits(limits: Limits) -> int:
     """The length in characters up to which no text can exceed the limits, whatever is in it."""
-    lengths = (limits.max_bytes // MAX_BYTES_PER_CHARACTER, limits.max_lines, limits.max_chars)
-    return min(length for length in lengths if length is not None)
+    lengths = [limits.max_bytes // MAX_BYTES_PER_CHARACTER, limits.max_lines]
+    if limits.max_chars is not None:
+        lengths.append(limits.max_chars)
+    if limits.max_tokens is not None:
+        lengths.append(_chars_for(limits.max_tokens, limits.counter))
+    return min(lengths)
+
+
+def _chars_for(tokens: int, counter: Counter | None) -> int:
+    if counter is None:
+        return int(tokens * SAFE_BYTES_PER_TOKEN) // MAX_BYTES_PER_CHARACTER
+    return counter.surely_fits(tokens)
 
 
 def approx_tokens(size: int) -> int:
