@@ -3,59 +3,152 @@
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left, bisect_right
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final
 
-from overspill import measure
-from overspill.wire import Outcome
+from overspill import forks, measure
+from overspill.wire import SIZE_BOUNDS, SIZE_CLASSES, Outcome, fit
 
 _PENDING: Final = 1024
 _MOST_TOOLS: Final = 500
+_MAX_NAME: Final = 256
 OTHER_TOOLS: Final = "(other)"
 """Where a process sees ever more tool names, as when a model invents them, the rest count here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many outputs, and their bytes as the tools returned them and as the model got them."""
+    """How many outputs, and their bytes as the tools returned them and as the model got them.
+
+    `sizes` is how many of them, as returned, fell into each class of `wire.SIZE_BOUNDS`; it is no part of
+    comparisons.
+    """
 
     count: int = 0
     bytes_before: int = 0
     bytes_after: int = 0
+    sizes: tuple[int, ...] = field(default=(0,) * SIZE_CLASSES, compare=False)
+
+    def __add__(self, other: Count) -> Count:
+        return Count(
+            self.count + other.count,
+            self.bytes_before + other.bytes_before,
+            self.bytes_after + other.bytes_after,
+            tuple(map(int.__add__, self.sizes, other.sizes)),
+        )
+
+    def __sub__(self, earlier: Count) -> Count:
+        """What came on top of an earlier count."""
+        return Count(
+            self.count - earlier.count,
+            self.bytes_before - earlier.bytes_before,
+            self.bytes_after - earlier.bytes_after,
+            tuple(map(int.__sub__, self.sizes, earlier.sizes)),
+        )
+
+
+class Names:
+    """The first `most` tool names as they are, long ones fitted as metadata is; all others as one."""
+
+    def __init__(self, most: int = _MOST_TOOLS) -> None:
+        self._most = most
+        self._known: set[str] = set()
+
+    def __call__(self, tool: str) -> str:
+        if tool in self._known:
+            return tool
+        name = fit(tool, _MAX_NAME)
+        if name not in self._known:
+            if len(self._known) >= self._most:
+                return OTHER_TOOLS
+            self._known.add(name)
+        return name
 
 
 class Tally:
-    """Safe to use from any number of threads."""
+    """Safe to use from any number of threads. A forked child counts from zero: each process its own."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._counts: dict[tuple[str, Outcome], Count] = {}
+        self._name = Names()
+        self._sums: dict[tuple[str, Outcome], _Sum] = {}
         self._inline: dict[str, InlineSizes] = {}
+        self._spilled = 0
+        forks.renew_in_child(self)
 
-    def add(self, tool: str, outcome: Outcome, before: int, after: int, count: int = 1) -> None:
+    def start_afresh(self) -> None:
+        self._lock = threading.Lock()
+        self._sums = {}
+        self._spilled = 0
+        for sizes in self._inline.values():
+            sizes.forget()
+
+    @property
+    def spilled(self) -> int:
+        """How many outputs did not stay inline."""
+        return self._spilled
+
+    def add(self, tool: str, outcome: Outcome, before: int, after: int) -> None:
+        """Count one output, by its bytes before and after."""
         with self._lock:
-            key = (tool if self._is_known(tool) else OTHER_TOOLS, outcome)
-            old = self._counts.get(key, Count())
-            self._counts[key] = Count(old.count + count, old.bytes_before + before, old.bytes_after + after)
+            self._spilled += outcome is not Outcome.INLINE
+            total = self._sum(tool, outcome)
+            total.count += 1
+            total.before += before
+            total.after += after
+            total.sizes[bisect_left(SIZE_BOUNDS, before)] += 1
+
+    def add_inline(self, tool: str, sizes: list[int]) -> None:
+        """Count inline outputs of these sizes in bytes, which end up sorted."""
+        sizes.sort()
+        places = [0, *(bisect_right(sizes, bound) for bound in SIZE_BOUNDS), len(sizes)]
+        whole = sum(sizes)
+        with self._lock:
+            total = self._sum(tool, Outcome.INLINE)
+            total.count += len(sizes)
+            total.before += whole
+            total.after += whole
+            for number, (start, stop) in enumerate(pairwise(places)):
+                total.sizes[number] += stop - start
 
     def inline(self, tool: str) -> InlineSizes:
         """Where the sizes of this tool's small outputs are noted without a lock."""
         sizes = self._inline.get(tool)
         if sizes is None:
             with self._lock:
-                name = tool if self._is_known(tool) else OTHER_TOOLS
+                name = self._name(tool)
                 sizes = self._inline.setdefault(name, InlineSizes(name, self))
         return sizes
 
     def counts(self) -> dict[tuple[str, Outcome], Count]:
+        """What was counted since the start of the process, or of the tally."""
         for sizes in list(self._inline.values()):
             sizes.settle()
         with self._lock:
-            return dict(self._counts)
+            return {key: total.as_count() for key, total in self._sums.items()}
 
-    def _is_known(self, tool: str) -> bool:
-        return tool in self._inline or len(self._inline) < _MOST_TOOLS
+    def _sum(self, tool: str, outcome: Outcome) -> _Sum:
+        key = self._name(tool), outcome
+        found = self._sums.get(key)
+        if found is None:
+            found = self._sums[key] = _Sum()
+        return found
+
+
+class _Sum:
+    """A count as it grows."""
+
+    __slots__ = ("after", "before", "count", "sizes")
+
+    def __init__(self) -> None:
+        self.count = self.before = self.after = 0
+        self.sizes = [0] * SIZE_CLASSES
+
+    def as_count(self) -> Count:
+        return Count(self.count, self.before, self.after, tuple(self.sizes))
 
 
 class InlineSizes:
@@ -78,10 +171,11 @@ class InlineSizes:
 
     def settle(self) -> None:
         """Move what was noted so far into the tally."""
-        sizes = self._taken()
-        if sizes:
-            total = sum(sizes)
-            self._tally.add(self._tool, Outcome.INLINE, total, total, len(sizes))
+        if sizes := self._taken():
+            self._tally.add_inline(self._tool, sizes)
+
+    def forget(self) -> None:
+        self._sizes.clear()
 
     def _taken(self) -> list[int]:
         taken: list[int] = []

@@ -12,11 +12,12 @@ import time
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from overspill.wire import SIZE_BOUNDS
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from overspill.wire import Observation
 
@@ -51,6 +52,16 @@ class Bounded:
         return value
 
 
+class Reported(Histogram):
+    """A histogram that takes in what was counted elsewhere, in the same buckets."""
+
+    def add(self, counts: Sequence[int], total: int) -> None:
+        """`counts` is how many values fell into each bucket, alone, and `total` the sum of these values."""
+        self._sum.inc(total)
+        for bucket, count in zip(self._buckets, counts, strict=True):
+            bucket.inc(count)
+
+
 class Metrics:
     """The service's counters and histograms, on a registry of their own."""
 
@@ -67,6 +78,14 @@ class Metrics:
         self._before = self._counter("tool_output_bytes", "Bytes of tool outputs as they were.", *labels)
         self._after = self._counter(
             "tool_output_kept_bytes", "Bytes of tool outputs that entered a conversation.", *labels
+        )
+        self._output_sizes = Reported(
+            "tool_output_size_bytes",
+            "Sizes of tool outputs as they were, from clients that report them.",
+            ["tenant"],
+            namespace=NAMESPACE,
+            buckets=SIZE_BOUNDS,
+            registry=self._registry,
         )
 
     def _count_captures(self) -> None:
@@ -110,6 +129,8 @@ class Metrics:
         self._outputs.labels(*labels).inc(seen.count)
         self._before.labels(*labels).inc(seen.bytes_before)
         self._after.labels(*labels).inc(seen.bytes_after)
+        if seen.sizes is not None:
+            self._output_sizes.labels(self._tenant(tenant)).add(seen.sizes, seen.bytes_before)
 
     def capture(self, entry: Entry, *, is_new: bool) -> None:
         """Count a stored capture, or the repetition of one."""

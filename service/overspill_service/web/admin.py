@@ -15,14 +15,12 @@ if TYPE_CHECKING:
 
     from overspill_service.web.call import Call
 
-BATCH_MEMORY: Final = 24 * 3600.0
-"""Seconds for which a batch of observations is known, so that sending it again counts nothing."""
-
 
 async def observe(call: Call[wire.NoQuery]) -> web.Response:
     batch = await call.body(wire.Observations)
     tenant = call.principal.tenant.name
-    is_new = await call.service.archive.catalog.once(f"observations:{tenant}:{batch.batch}", BATCH_MEMORY)
+    name = f"observations:{tenant}:{batch.batch}"
+    is_new = await call.service.archive.catalog.once(name, wire.BATCH_MEMORY)
     if is_new:
         for each in batch.observations:
             call.service.metrics.observation(tenant, each)
