@@ -1,0 +1,221 @@
+"""What model providers and gateways say when a request is too large for them, and the numbers in it.
+
+Text in, values out; `overflow` knows where in an exception the text is. The wordings are those that the
+providers' users reported; the tests name the provider of each.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+MAX_TEXT: Final = 8 * 1024
+"""Characters of a message that are looked at: behind them, some providers repeat the request."""
+
+
+class Kind(StrEnum):
+    CONTEXT = "context window"
+    PAYLOAD = "payload"
+
+
+@dataclass(frozen=True, slots=True)
+class Overflow:
+    """What a provider refused.
+
+    `limit` and `actual` where it says them: tokens of the context window, bytes (of one string: characters)
+    of the payload. `actual` is more than `limit`, and has the room for the answer in it where the provider
+    counts that.
+    """
+
+    kind: Kind
+    limit: int | None = None
+    actual: int | None = None
+
+
+def overflow_in(text: str) -> Overflow | None:
+    """The overflow that `text` speaks of; None for rate limits, quotas, parameters and all else."""
+    text = text[:MAX_TEXT].lower()
+    if _RATE.search(text):
+        return single_request(text)
+    if _OTHER.search(text):
+        return None
+    for kind, patterns in _WORDINGS.items():
+        for pattern in patterns:
+            if found := pattern.search(text):
+                return _overflow(kind, found)
+    return _one_string(text)
+
+
+def is_limit_of_rate(text: str) -> bool:
+    """Whether `text` speaks of requests or tokens per time, or of a quota: waiting or paying helps."""
+    return _RATE.search(text[:MAX_TEXT].lower()) is not None
+
+
+def overflow_of_code(code: str) -> Kind | None:
+    """The kind that a provider's code or type of error stands for."""
+    return _CODES.get(code.lower())
+
+
+_CODES: Final = {
+    "context_length_exceeded": Kind.CONTEXT,  # OpenAI and those that are compatible with it
+    "context_window_exceeded": Kind.CONTEXT,
+    "exceed_context_size_error": Kind.CONTEXT,  # llama.cpp
+    "model_max_prompt_tokens_exceeded": Kind.CONTEXT,  # GitHub Copilot
+    "tokens_limit_reached": Kind.CONTEXT,  # GitHub Models
+    "prompt_too_long": Kind.CONTEXT,
+    "1261": Kind.CONTEXT,  # Zhipu
+    "3051": Kind.CONTEXT,  # Mistral
+    "request_too_large": Kind.PAYLOAD,  # Anthropic
+    "payload_too_large": Kind.PAYLOAD,
+    "request_entity_too_large": Kind.PAYLOAD,
+}
+
+_RATE: Final = re.compile(
+    r"rate.?limit|too many requests|tokens? per (?:min|day|hour|second)|\b[tr]p[md]\b|throttl|\bquota\b"
+    r"|resource.?exhausted|wait before trying|(?:try again|retry) (?:later|in \d|after \d)"
+    r"|more credits|credit balance|insufficient.?(?:funds|balance|credits)"
+)
+
+# One request above the tokens of a whole minute: a limit of rate to OpenAI and Groq, but waiting is no use.
+_SINGLE_REQUEST: Final = re.compile(r"request too large for .{1,300}limit:? ([\d,]+), requested:? ([\d,]+)")
+
+# The answer, not the request, is what is too long here.
+_OTHER: Final = re.compile(
+    r"supports at most [\d,]+ (?:completion|output) tokens|maximum allowed number of output tokens"
+    r"|max_tokens or model output limit was reached|length limit was reached"
+    r"|maximum tokens you requested exceeds"
+)
+
+# OpenAI's limit of one string; names and ids have small ones, which nothing that spills could meet.
+_STRING: Final = re.compile(r"string too long.{1,40}maximum length ([\d,]+)(?:.{1,40}length ([\d,]+))?")
+_LEAST_STRING: Final = 10_000
+
+_NUMBER: Final = "[0-9,]+"
+
+
+def _pattern(wording: str) -> re.Pattern[str]:
+    """`wording` with `<limit>`, `<actual>` and `<extra>` (which adds to `actual`) where numbers stand."""
+    return re.compile(re.sub(r"<(limit|actual|extra)>", rf"(?P<\1>{_NUMBER})", wording))
+
+
+_MAXIMUM: Final = r"maximum context (?:length|window|limit)(?: of [\w./:-]{1,100})? (?:is|of)"
+
+_CONTEXT: Final = (
+    # Anthropic, also through Bedrock and Vertex
+    r"prompt is too long: <actual> tokens > <limit> maximum",
+    r"input length and .{0,3}max_tokens.{0,3} exceed context limit(?:: <actual> \+ <extra> > <limit>)?",
+    # Fireworks
+    r"prompt is too long: <actual>, model maximum context length: <limit>",
+    r"(?:prompt|query) (?:is )?too long",
+    # vLLM in its newer wordings
+    r"too large: <extra>\..{1,20} maximum context length is <limit> tokens.{1,20} has <actual> input tokens",
+    r"maximum context length is <limit> tokens\..{1,160} for a total of at least <actual> tokens",
+    # Mistral
+    r"contains <actual> tokens.{0,40} too large for model with <limit> maximum context length",
+    # OpenAI and most that are compatible with it; SambaNova, Cloudflare and SGLang
+    rf"{_MAXIMUM} <limit>\b.{{0,80}}?(?:requested(?: about| a total of)?|in|request has|will take) <actual>",
+    rf"{_MAXIMUM} <limit>\b",
+    r"\(<actual>\) exceeded maximum context length \(<limit>\)",
+    r"maximum context (?:length|window|limit)",
+    r"input tokens exceed the configured limit of <limit> tokens\.(?: your messages resulted in <actual>)?",
+    r"exceeds? the (?:model.{0,3}s )?context (?:window|length)",
+    # Google, AI Studio and Vertex
+    r"input token count \(<actual>\) exceeds the maximum number of tokens allowed \(<limit>\)",
+    r"input token count is <actual> but (?:the )?model only supports up to <limit>",
+    r"input token count.{0,20} exceeds the maximum",
+    # Amazon Bedrock
+    r"input is too long for requested model",
+    r"number of input tokens exceeds maximum length",
+    # xAI
+    r"maximum prompt length is <limit> but the request contains <actual>",
+    # GitHub Copilot, GitHub Models
+    r"prompt token count of <actual> exceeds the limit of <limit>",
+    r"request body too large for .{1,100} model\. max size: <limit> tokens",
+    # llama.cpp and its Python binding
+    r"request(?: \(<actual> tokens\))? exceeds the available context size(?: \(<limit> tokens\))?",
+    r"requested tokens \(<actual>\) exceed context window of <limit>",
+    # LM Studio
+    r"greater than the context length(?: \(n_keep: <actual>\s*>=\s*n_ctx: <limit>\))?",
+    r"keep the first <actual> tokens when context .{1,80} context length of only <limit>",
+    r"input length <actual> exceeds context length <limit>",
+    # Ollama
+    r"input length exceeds the context length",
+    r"exceeded max context length",
+    # Kimi
+    r"exceeded model token limit: <limit> \(re ?quested: <actual>\)",
+    r"input token length too long",
+    # Cerebras, Groq
+    r"current length is <actual> while limit is <limit>",
+    r"reduce the length of (?:the |your )?(?:messages|prompt|input)",
+    # Hugging Face TGI, Together
+    r"must be <= <limit>\. given: <actual> .{0,3}inputs.{0,3} tokens and <extra>",
+    r"inputs.{0,3} must have less than <limit> tokens\. given: <actual>",
+    # SGLang and older vLLM
+    r"input \(<actual> tokens\) is longer than the model.{0,3}s context length \(<limit> tokens\)",
+    r"input length \(<actual> tokens\) exceeds the maximum allowed length \(<limit> tokens\)",
+    r"total length <actual>\) is too long to fit into the model \(context length <limit>\)",
+    r"prompt \(<actual> tokens\) is too long and exceeds limit of <limit>",
+    # Alibaba, Zhipu, MiniMax (whose number in brackets is a code), Volcengine
+    r"range of input length should be \[\d+, ?<limit>\]",
+    r"prompt exceeds max(?:imum)? length",
+    r"context window exceeds limit",
+    r"exceed max message tokens",
+    # Cohere
+    r"number of tokens .{0,40}cannot exceed <limit> - received <actual>",
+    # in general, and type names of LiteLLM and LangChain in a proxy's text
+    r"context[ _]?(?:length|window|size|limit)[ _]?(?:limit[ _]?)?(?:was |is |has been )?(?:exceed|overflow)",
+    r"exceeds? (?:the )?(?:maximum )?token limit",
+)
+
+_PAYLOAD: Final = (
+    r"too many total text bytes: <actual> > <limit>",  # Anthropic
+    r"request exceeds the maximum (?:allowed )?(?:size|number of bytes)",  # Anthropic
+    r"request_too_large",
+    r"maximum request body size <limit> exceeded, actual body size <actual>",
+    r"(?:request|payload|body) size exceeds the limit: <limit> bytes",  # Google
+    r"value at 'body' .{1,60}length less than or equal to <limit>",  # Amazon Bedrock
+    r"(?:request|payload|content|body|entity) (?:entity |body )?(?:is )?too large",  # HTTP servers
+)
+
+_WORDINGS: Final = {
+    Kind.CONTEXT: tuple(map(_pattern, _CONTEXT)),
+    Kind.PAYLOAD: tuple(map(_pattern, _PAYLOAD)),
+}
+
+
+def _overflow(kind: Kind, found: re.Match[str]) -> Overflow:
+    groups = found.groupdict()
+    limit, actual, extra = (_int(groups.get(name)) for name in ("limit", "actual", "extra"))
+    return sized(kind, limit, None if actual is None else actual + (extra or 0))
+
+
+def sized(kind: Kind, limit: int | None, actual: int | None) -> Overflow:
+    """An overflow without `actual` where that is no more than the limit: it is something else then."""
+    return Overflow(kind, limit, actual if limit is None or actual is None or actual > limit else None)
+
+
+def single_request(text: str) -> Overflow | None:
+    """The overflow in what looks like a limit of rate, where one request alone is above that limit."""
+    found = _SINGLE_REQUEST.search(text[:MAX_TEXT].lower())
+    if found is None:
+        return None
+    limit, requested = _int(found.group(1)), _int(found.group(2))
+    if limit is None or requested is None or requested <= limit:
+        return None
+    return Overflow(Kind.CONTEXT, limit, requested)
+
+
+def _one_string(text: str) -> Overflow | None:
+    found = _STRING.search(text)
+    limit = None if found is None else _int(found.group(1))
+    if found is None or limit is None or limit < _LEAST_STRING:
+        return None
+    return sized(Kind.PAYLOAD, limit, _int(found.group(2)))
+
+
+def _int(digits: str | None) -> int | None:
+    """A number as providers write it; None for none, and for one that no model could have."""
+    digits = (digits or "").replace(",", "")
+    return int(digits) if 0 < len(digits) <= len(str(2**63)) else None
