@@ -1,0 +1,101 @@
+"""A directory that nobody but its owner can change, and the lock around changes to it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+LOCK: Final = ".lock"
+_PATIENCE: Final = 2.0
+"""Seconds that a change waits for those of other processes."""
+_AGAIN: Final = 0.005
+
+
+class NotSpooled(Exception):
+    """Why something cannot be kept on this machine, or read from it, in words for a notice."""
+
+
+def exists(path: Path) -> bool:
+    """Whether it is there. Raises `NotSpooled` where others could put files into it or take them out."""
+    try:
+        found = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise NotSpooled(told(error)) from error
+    _check(path, found)
+    return True
+
+
+def is_directory(path: Path) -> bool:
+    """Whether it is one, and no symbolic link to one."""
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def _check(path: Path, found: os.stat_result) -> None:
+    if not stat.S_ISDIR(found.st_mode):
+        kind = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "no directory"
+        raise NotSpooled(f"the local spool {path} is {kind}: name a directory with OVERSPILL_SPOOL")
+    if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
+        raise NotSpooled(f"the local spool {path} belongs to another user: name another with OVERSPILL_SPOOL")
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise NotSpooled(f"other users can write to the local spool {path}: chmod 700 makes it safe")
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Alone among all threads and processes that lock this directory.
+
+    Raises `NotSpooled` where others take too long, and `OSError`.
+    """
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    descriptor = os.open(path / LOCK, flags, 0o600)
+    try:
+        _wait_for(descriptor, time.monotonic() + _PATIENCE)
+        try:
+            yield
+        finally:
+            lock(descriptor, shut=False)  # a child forked meanwhile has the descriptor too
+    finally:
+        os.close(descriptor)
+
+
+def _wait_for(descriptor: int, until: float) -> None:
+    while not lock(descriptor):
+        if time.monotonic() > until:
+            raise NotSpooled("other processes keep the local spool busy")
+        time.sleep(_AGAIN)
+
+
+def lock(descriptor: int, *, shut: bool = True) -> bool:
+    """Lock an open file, or with `shut=False` unlock it; False where somebody else has it locked.
+
+    The lock goes with the process at the latest. Raises `NotSpooled` where the system has no such locks.
+    """
+    try:
+        import fcntl  # noqa: PLC0415  (not on every system)
+    except ImportError:
+        raise NotSpooled("this system cannot lock files, which the local spool needs") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB if shut else fcntl.LOCK_UN)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def told(error: OSError) -> str:
+    """Why the disk does not take it."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "the disk of the local spool is full"
+    return f"the local spool cannot be used: {error.strerror or error}"

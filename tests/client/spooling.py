@@ -1,0 +1,34 @@
+"""Spills to keep in a spool, and a clock that stands until it is moved."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from overspill.content import Binary, Text
+from overspill.policy import Policy
+from overspill.spill import Origin, Spill
+
+URL: Final = "http://service.example"
+NOON: Final = 1_780_000_000.0
+
+
+class Clock:
+    """Seconds since the epoch."""
+
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def spilled(
+    text: str | bytes,
+    call_id: str = "call_1",
+    *,
+    session: str = "s",
+    tool: str = "build",
+    ttl: int | None = None,
+) -> Spill:
+    content = Text(text) if isinstance(text, str) else Binary(text)
+    return Spill.of(content, Policy(ttl=ttl), Origin(tool, call_id, session, "exit 1"))

@@ -1,0 +1,505 @@
+"""The spool on disk: what it keeps, for whom, how much, and what it refuses to touch."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+from overspill import own_directory, wire
+from overspill.body import Filed
+from overspill.folder import ORPHANED
+from overspill.own_directory import NotSpooled
+from overspill.spool import MAX_BYTES, Shelf, Spool
+
+from tests.client.spooling import NOON, URL, Clock, spilled
+from tests.servers.overspill import clean_environment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KEY = "tenant-a-key"
+WHY = "the service cannot be reached"
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def spool(tmp_path: Path, clock: Clock) -> Spool:
+    return Spool(tmp_path / "spool", max_bytes=1_000_000, clock=clock)
+
+
+@pytest.fixture
+def shelf(spool: Spool) -> Shelf:
+    return spool.shelf(URL, KEY)
+
+
+def content_of(shelf: Shelf, name: str) -> bytes:
+    entry = shelf.find(name)
+    assert entry is not None
+    with shelf.open(entry) as file:
+        return file.read()
+
+
+def files_of(spool: Spool) -> set[str]:
+    return {str(path.relative_to(spool.path)) for path in spool.path.rglob("*") if path.is_file()}
+
+
+# --- what it keeps ---
+
+
+def test_what_is_kept_is_found_by_its_id_with_the_very_bytes(shelf: Shelf) -> None:
+    data = bytes(range(256)) * 1_000
+    kept = shelf.keep(spilled(data), WHY)
+
+    assert content_of(shelf, kept.id) == data
+
+
+def test_an_entry_says_all_that_the_service_would_be_told(shelf: Shelf) -> None:
+    spill = spilled("größe\n" * 100, "call_7", session="whose", tool="grep_search", ttl=600)
+    shelf.keep(spill, WHY)
+    entry = shelf.find(spill.id)
+
+    assert entry is not None
+    assert (entry.id, entry.size, entry.lines, entry.sha256) == (spill.id, 800, 100, spill.sha256.hex())
+    assert (entry.session, entry.call_id, entry.tool, entry.status) == (
+        "whose",
+        "call_7",
+        "grep_search",
+        "exit 1",
+    )
+    assert (entry.ttl, entry.created.timestamp(), entry.expires.timestamp()) == (600, NOON, NOON + 600)
+    assert (entry.url, entry.reason, entry.refused) == (URL, WHY, "")
+
+
+def test_without_a_ttl_it_is_kept_for_a_day(shelf: Shelf) -> None:
+    assert shelf.keep(spilled("x"), WHY).expires.timestamp() == NOON + wire.DEFAULT_TTL
+
+
+def test_the_newest_capture_of_a_call_is_found_by_the_calls_id(shelf: Shelf, clock: Clock) -> None:
+    shelf.keep(spilled("first", "call_0"), WHY)
+    clock.now += 1
+    newest = shelf.keep(spilled("second", "call_0"), WHY)
+    clock.now += 1
+    shelf.keep(spilled("third", "call_0", session="other"), WHY)
+    found = shelf.find("call:call_0", "s")
+
+    assert found is not None
+    assert found.id == newest.id
+
+
+@pytest.mark.parametrize("call_id", ["", "x" * 10_000, "../../etc/passwd", "\ud800 lone", "a/b\0c"])
+def test_any_call_id_can_be_kept_and_found(shelf: Shelf, call_id: str) -> None:
+    kept = shelf.keep(spilled("text", call_id), WHY)
+    found = shelf.find("call:" + call_id)
+
+    assert found is not None
+    assert found.id == kept.id
+
+
+@pytest.mark.parametrize("ref", ["cap_oops", "../../../etc/passwd", "", "cap_" + "a" * 20, "call:never"])
+def test_what_was_never_kept_is_not_found(shelf: Shelf, ref: str) -> None:
+    shelf.keep(spilled("text"), WHY)
+
+    assert shelf.find(ref) is None
+
+
+def test_keeping_the_same_again_changes_the_expiry_only(shelf: Shelf, spool: Spool, clock: Clock) -> None:
+    shelf.keep(spilled("text"), WHY)
+    files = files_of(spool)
+    clock.now += 60
+    kept = shelf.keep(spilled("text"), "still down")
+
+    assert files_of(spool) == files
+    assert shelf.find(kept.id) == kept
+    assert kept.expires.timestamp() == NOON + 60 + wire.DEFAULT_TTL
+
+
+def test_a_body_in_a_file_of_the_same_file_system_is_not_copied(shelf: Shelf, tmp_path: Path) -> None:
+    path = tmp_path / "body"
+    path.write_bytes(b"line\n" * 1_000)
+    spill = spilled(path.read_bytes())
+    filed = Filed(path, size=spill.size, lines=spill.lines, sha256=spill.sha256)
+    shelf.spool.make()
+    shelf.folder.path.mkdir()
+    part = shelf.folder.reserve(filed.size)
+    shelf.folder.fill(part, filed)
+
+    assert (shelf.folder.path / part).stat().st_ino == path.stat().st_ino
+    filed.close()
+    assert (shelf.folder.path / part).read_bytes() == b"line\n" * 1_000
+
+
+# --- for whom ---
+
+
+def test_directories_and_files_are_their_owners_alone(shelf: Shelf, spool: Spool) -> None:
+    before = os.umask(0)
+    try:
+        shelf.keep(spilled("secret"), WHY)
+    finally:
+        os.umask(before)
+    modes = {path: path.stat().st_mode & 0o777 for path in [spool.path, *spool.path.rglob("*")]}
+
+    assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
+    assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
+
+
+@pytest.mark.parametrize(("url", "key"), [(URL, "tenant-b-key"), ("http://other.example", KEY)])
+def test_another_tenants_captures_are_not_found(spool: Spool, shelf: Shelf, url: str, key: str) -> None:
+    kept = shelf.keep(spilled("text"), WHY)
+    other = spool.shelf(url, key)
+
+    assert other.find(kept.id) is None
+    assert other.entries() == []
+
+
+def test_no_key_is_anywhere_on_the_disk(shelf: Shelf, spool: Spool) -> None:
+    shelf.keep(spilled("text"), WHY)
+
+    assert not any(
+        KEY.encode() in (spool.path / name).read_bytes() + name.encode() for name in files_of(spool)
+    )
+
+
+def test_a_directory_that_others_can_write_to_is_refused_with_what_to_do(shelf: Shelf, spool: Spool) -> None:
+    spool.path.mkdir()
+    spool.path.chmod(0o770)
+
+    with pytest.raises(NotSpooled, match=r"other users can write to the local spool .*: chmod 700"):
+        shelf.keep(spilled("text"), WHY)
+    assert list(spool.path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+def test_a_directory_of_another_user_is_refused(shelf: Shelf, spool: Spool) -> None:
+    spool.path.mkdir(mode=0o700)
+    os.chown(spool.path, 12345, 12345)
+
+    with pytest.raises(NotSpooled, match="belongs to another user"):
+        shelf.keep(spilled("text"), WHY)
+    with pytest.raises(NotSpooled, match="belongs to another user"):
+        shelf.entries()
+
+
+def test_a_symbolic_link_in_place_of_the_spool_is_not_followed(
+    shelf: Shelf, spool: Spool, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    spool.path.symlink_to(elsewhere)
+
+    with pytest.raises(NotSpooled, match="is a symbolic link"):
+        shelf.keep(spilled("text"), WHY)
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_symbolic_links_inside_the_spool_are_not_followed(shelf: Shelf, spool: Spool, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("password")
+    kept = shelf.keep(spilled("text"), WHY)
+    content = shelf.folder.path / f"{kept.id}.bin"
+    content.unlink()
+    content.symlink_to(secret)
+
+    with pytest.raises(OSError, match=r"symbolic link|loop"):
+        shelf.open(kept)
+
+
+def test_a_shelf_that_is_a_symbolic_link_is_not_followed(shelf: Shelf, spool: Spool, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    spool.make()
+    shelf.folder.path.symlink_to(elsewhere)
+
+    with pytest.raises(NotSpooled, match="the local spool cannot be used"):
+        shelf.keep(spilled("text"), WHY)
+    assert list(elsewhere.iterdir()) == []
+
+
+# --- how much ---
+
+
+def test_the_oldest_goes_when_the_bound_is_reached_and_not_before(spool: Spool, shelf: Shelf) -> None:
+    kept = [shelf.keep(spilled(str(number) * 300_000), WHY).id for number in range(3)]
+    before = [entry.id for entry in shelf.entries()]
+    last = shelf.keep(spilled("3" * 300_000), WHY).id
+
+    assert before == kept
+    assert {entry.id for entry in shelf.entries()} == {*kept[1:], last}
+    assert spool.used() <= spool.max_bytes
+
+
+def test_the_bound_holds_for_all_tenants_together(spool: Spool, shelf: Shelf) -> None:
+    first = shelf.keep(spilled("1" * 600_000), WHY)
+    spool.shelf(URL, "another").keep(spilled("2" * 600_000), WHY)
+
+    assert shelf.find(first.id) is None
+    assert spool.used() <= spool.max_bytes
+
+
+def test_what_is_dropped_is_logged_and_remembered_with_its_reason(
+    shelf: Shelf, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = shelf.keep(spilled("1" * 600_000, "call_1"), WHY)
+    with caplog.at_level(logging.WARNING, "overspill"):
+        shelf.keep(spilled("2" * 600_000, "call_2"), WHY)
+    by_id, by_call = shelf.dropped(first.id), shelf.dropped("call:call_1", "s")
+
+    assert caplog.messages == [f"the local spool is full: dropped {first.id} (600.0 KB), not uploaded yet"]
+    assert by_id is not None
+    assert (by_id, by_id.size, by_id.reason) == (by_call, 600_000, "the spool was full and it was the oldest")
+
+
+def test_an_output_larger_than_the_whole_spool_is_refused_and_nothing_else_goes(shelf: Shelf) -> None:
+    kept = shelf.keep(spilled("1" * 600_000), WHY)
+
+    with pytest.raises(NotSpooled, match=r"larger than the whole local spool may be \(1\.2 MB, 1\.0 MB\)"):
+        shelf.keep(spilled("2" * 1_200_000), WHY)
+    assert shelf.find(kept.id) == kept
+
+
+def test_what_is_still_being_written_counts_and_is_not_dropped(shelf: Shelf) -> None:
+    kept = shelf.keep(spilled("1" * 100_000), WHY)
+    shelf.folder.reserve(700_000)
+
+    with pytest.raises(NotSpooled, match="full of outputs that are still being written"):
+        shelf.keep(spilled("2" * 400_000), WHY)
+    assert shelf.find(kept.id) == kept
+
+
+def test_what_has_expired_is_not_found_and_goes_before_anything_else(shelf: Shelf, clock: Clock) -> None:
+    lasting = shelf.keep(spilled("1" * 400_000, ttl=1_000), WHY)
+    short = shelf.keep(spilled("2" * 400_000, ttl=10), WHY)
+    clock.now += 11
+    found = shelf.find(short.id)
+    shelf.keep(spilled("3" * 400_000, ttl=1_000), WHY)
+    dropped = shelf.dropped(short.id)
+
+    assert found is None
+    assert shelf.find(lasting.id) == lasting
+    assert dropped is not None
+    assert dropped.reason == "it had expired"
+
+
+def test_a_full_disk_is_a_reason_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    """A process that may write files of 64 KiB only meets the same error path as a full disk."""
+    code = f"""
+import resource, signal, sys
+from overspill.spool import Spool
+from overspill.own_directory import NotSpooled
+from tests.client.spooling import spilled
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+shelf = Spool({str(tmp_path / "spool")!r}).shelf("http://x", "")
+shelf.keep(spilled("small"), "down")
+resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
+try:
+    shelf.keep(spilled("x" * 100_000), "down")
+except NotSpooled as error:
+    print(error)
+print(sorted(path.suffix for path in shelf.folder.path.iterdir()))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "the local spool cannot be used: File too large\n['.bin', '.json']\n"
+
+
+def test_a_disk_without_room_is_named_as_such() -> None:
+    error = OSError(28, "No space left on device")
+
+    assert own_directory.told(error) == "the disk of the local spool is full"
+
+
+def test_the_environment_says_where_how_much_and_whether(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("OVERSPILL_SPOOL", raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    usual = Spool()
+    monkeypatch.setenv("OVERSPILL_SPOOL", str(tmp_path / "here"))
+    monkeypatch.setenv("OVERSPILL_SPOOL_BYTES", "5000")
+    named = Spool()
+    monkeypatch.setenv("OVERSPILL_SPOOL", "off")
+
+    assert (usual.path, usual.max_bytes) == (tmp_path / "overspill" / "spool", MAX_BYTES)
+    assert (named.path, named.max_bytes) == (tmp_path / "here", 5_000)
+    assert Spool.default() is None
+
+
+def test_a_bound_that_is_no_number_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OVERSPILL_SPOOL_BYTES", "1 GB")
+
+    with pytest.raises(ValueError, match="OVERSPILL_SPOOL_BYTES must be a number of bytes"):
+        Spool()
+
+
+# --- processes, threads, crashes ---
+
+
+def test_two_threads_keep_the_same_capture_at_once(shelf: Shelf, spool: Spool) -> None:
+    spill = spilled("same\n" * 20_000)
+    with ThreadPoolExecutor(8) as threads:
+        kept = list(threads.map(lambda _: shelf.keep(spill, WHY), range(24)))
+
+    assert {entry.id for entry in kept} == {spill.id}
+    assert content_of(shelf, spill.id) == spill.data
+    assert len(files_of(spool)) == 3  # the lock, the content, its entry
+
+
+def test_processes_keep_at_once_and_the_bound_holds(tmp_path: Path) -> None:
+    code = """
+import sys
+from overspill.spool import Spool
+from tests.client.spooling import spilled
+shelf = Spool(sys.argv[1], max_bytes=400_000).shelf("http://x", "")
+for number in range(20):
+    shelf.keep(spilled(f"{sys.argv[2]} {number} " + "x" * 50_000), "down")
+"""
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, tmp_path / "spool", str(number)], stderr=subprocess.PIPE
+        )
+        for number in range(4)
+    ]
+    errors = [process.communicate()[1] for process in processes]
+    spool = Spool(tmp_path / "spool", max_bytes=400_000)
+
+    assert [process.returncode for process in processes] == [0] * 4, errors
+    assert spool.used() <= 400_000
+    assert len(spool.shelf("http://x", "").entries()) == 7
+
+
+def test_kill_9_while_spooling_leaves_no_half_capture(tmp_path: Path) -> None:
+    """The process is killed at many different moments; what is visible afterwards is whole."""
+    code = """
+import sys
+from overspill.spool import Spool
+from tests.client.spooling import spilled
+shelf = Spool(sys.argv[1]).shelf("http://x", "")
+print("begins", flush=True)
+for number in range(10_000):
+    shelf.keep(spilled(f"{number}\\n" + "x" * 200_000), "down")
+"""
+    for round_number in range(8):
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, tmp_path / "spool"],
+            stdout=subprocess.PIPE,
+            env=clean_environment(),
+        )
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(0.003 * (round_number + 1))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    shelf = Spool(tmp_path / "spool").shelf("http://x", "")
+
+    for entry in shelf.entries():
+        data = content_of(shelf, entry.id)
+        assert len(data) == entry.size
+        assert entry.id == wire.capture_id(entry.session, entry.call_id, bytes.fromhex(entry.sha256))
+        assert entry.sha256 == spilled(data).sha256.hex()
+    assert shelf.keep(spilled("afterwards"), WHY)
+
+
+def test_what_a_dead_process_left_goes_after_an_hour_and_not_before(shelf: Shelf, spool: Spool) -> None:
+    shelf.keep(spilled("whole"), WHY)
+    part = shelf.folder.path / shelf.folder.reserve(1_000)
+    content = shelf.folder.path / f"cap_{'a' * 20}.bin"
+    content.write_bytes(b"no entry")
+    spool.tidy()
+    young = (part.exists(), content.exists())
+    for path in shelf.folder.path.iterdir():
+        os.utime(path, (0, time.time() - ORPHANED - 60))
+    spool.tidy()
+
+    assert young == (True, True)
+    assert sorted(path.suffix for path in shelf.folder.path.iterdir()) == [".bin", ".json"]
+    assert len(shelf.entries()) == 1
+
+
+def test_a_content_without_an_entry_is_not_there(shelf: Shelf) -> None:
+    kept = shelf.keep(spilled("text"), WHY)
+    (shelf.folder.path / f"{kept.id}.json").unlink()
+
+    assert shelf.find(kept.id) is None
+    assert shelf.entries() == []
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"\xff\xfe", b"[]", b'{"id": 3}'])
+def test_a_damaged_entry_is_passed_over(shelf: Shelf, damage: bytes) -> None:
+    kept = shelf.keep(spilled("text"), WHY)
+    (shelf.folder.path / f"{kept.id}.json").write_bytes(damage)
+    other = shelf.keep(spilled("other"), WHY)
+
+    assert shelf.entries() == [other]
+
+
+def test_a_spool_that_others_keep_locked_is_given_up_soon(shelf: Shelf, spool: Spool) -> None:
+    spool.make()
+    with spool.locked(), ThreadPoolExecutor(1) as threads:
+        kept = threads.submit(shelf.keep, spilled("text"), WHY)
+
+        with pytest.raises(NotSpooled, match="other processes keep the local spool busy"):
+            kept.result()
+
+
+def test_a_process_that_dies_with_the_lock_does_not_keep_it(shelf: Shelf, spool: Spool) -> None:
+    code = f"""
+import os
+from pathlib import Path
+from overspill import own_directory
+with own_directory.locked(Path({str(spool.path)!r})):
+    os.kill(os.getpid(), 9)
+"""
+    spool.make()
+    subprocess.run([sys.executable, "-c", code], check=False)
+
+    assert shelf.keep(spilled("text"), WHY)
+
+
+def test_a_child_forked_while_the_spool_is_locked_does_not_keep_it_locked(shelf: Shelf, spool: Spool) -> None:
+    spool.make()
+    read_end, write_end = os.pipe()
+    with spool.locked():
+        child = os.fork()
+        if child == 0:
+            os.read(read_end, 1)
+            os._exit(0)
+    kept = shelf.keep(spilled("text"), WHY)
+    os.write(write_end, b".")
+    os.waitpid(child, 0)
+
+    assert shelf.find(kept.id) == kept
+
+
+# --- reading goes on ---
+
+
+def test_what_is_open_stays_readable_when_it_is_dropped(shelf: Shelf) -> None:
+    kept = shelf.keep(spilled("text"), WHY)
+    with shelf.open(kept) as file:
+        shelf.drop([kept.id], "by hand")
+
+        assert file.read() == b"text"
+    assert shelf.find(kept.id) is None
+
+
+def test_what_was_uploaded_goes_without_being_counted_as_dropped(shelf: Shelf) -> None:
+    kept = shelf.keep(spilled("text"), WHY)
+    shelf.uploaded(kept)
+
+    assert (shelf.find(kept.id), shelf.dropped(kept.id)) == (None, None)
+
+
+def test_reading_a_spool_that_never_was_creates_nothing(spool: Spool, shelf: Shelf) -> None:
+    assert (shelf.find("call:x"), shelf.entries(), shelf.dropped("call:x")) == (None, [], None)
+    assert not spool.path.exists()
