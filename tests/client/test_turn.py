@@ -1,0 +1,427 @@
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from overspill.turn import Offer, Turn, choose, current
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+
+OWNER = object()
+NOTICE = 300
+LATER = 10
+"""Rounds of the event loop within which everything has happened that can happen."""
+
+offers_of = st.lists(
+    st.builds(
+        Offer,
+        size=st.integers(0, 2_000),
+        spilled=st.none() | st.integers(1, 600),
+        exceeds=st.booleans(),
+        call_id=st.sampled_from(["", "call_0", "call_1"]),
+    ),
+    max_size=8,
+)
+
+
+def offer(size: int, call_id: str = "") -> Offer:
+    return Offer(size, NOTICE, call_id=call_id)
+
+
+def total(offers: Sequence[Offer], spills: Sequence[bool]) -> int:
+    return sum(each.cost(spills=spill) for each, spill in zip(offers, spills, strict=True))
+
+
+async def settle() -> None:
+    for _ in range(LATER):
+        await asyncio.sleep(0)
+
+
+async def played(budget: int, offers: Sequence[Offer], order: Sequence[int]) -> list[bool]:
+    """What is decided where all calls start together and have their results in this order."""
+    gates = [asyncio.Event() for _ in offers]
+
+    async def call(number: int) -> bool:
+        with turn.calling() as running:
+            await gates[number].wait()
+            return await running.decide(offers[number])
+
+    async with asyncio.timeout(30), Turn(budget, OWNER) as turn:
+        calls = [asyncio.create_task(call(number)) for number in range(len(offers))]
+        await settle()
+        for number in order:
+            gates[number].set()
+            await settle()
+        return await asyncio.gather(*calls)
+
+
+def test_the_largest_spill_first_and_no_more_than_needed() -> None:
+    offers = [offer(5_000), offer(40_000), offer(9_000), offer(20_000)]
+
+    assert choose(offers, 80_000) == [False, False, False, False]
+    assert choose(offers, 73_999) == [False, True, False, False]
+    assert choose(offers, 20_000) == [False, True, False, True]
+
+
+def test_among_equals_the_call_id_and_then_the_order_decide() -> None:
+    assert choose([offer(1_000, "b"), offer(1_000, "a")], 1_500) == [False, True]
+    assert choose([offer(1_000), offer(1_000)], 1_500) == [True, False]
+
+
+def test_what_spilling_would_not_shrink_is_never_spilled_for_the_budget() -> None:
+    assert choose([offer(NOTICE), offer(NOTICE - 1), offer(NOTICE + 1)], 0) == [False, False, True]
+
+
+def test_what_must_not_spill_counts_and_the_others_spill_in_its_place() -> None:
+    assert choose([Offer(90_000), offer(5_000)], 50_000) == [False, True]
+
+
+def test_what_exceeds_its_own_limits_spills_and_counts_as_its_notice() -> None:
+    assert choose([Offer(90_000, NOTICE, exceeds=True), offer(5_000)], 5_300) == [True, False]
+    assert choose([Offer(90_000, NOTICE, exceeds=True), offer(5_000)], 5_299) == [True, True]
+
+
+@given(offers_of, st.integers(0, 8_000))
+def test_the_budget_holds_wherever_it_can(offers: list[Offer], room: int) -> None:
+    spills = choose(offers, room)
+
+    least = total(offers, [each.exceeds or each.saved > 0 for each in offers])
+    assert total(offers, spills) <= max(room, least)
+
+
+@given(offers_of, st.integers(0, 8_000))
+def test_nothing_spills_for_the_budget_without_need(offers: list[Offer], room: int) -> None:
+    spills = choose(offers, room)
+
+    chosen = [number for number, each in enumerate(offers) if spills[number] and not each.exceeds]
+    if chosen:
+        smallest = min(offers[number].size for number in chosen)
+        last = [number for number in chosen if offers[number].size == smallest]
+        assert any(total(offers, [s and i != number for i, s in enumerate(spills)]) > room for number in last)
+        assert all(spills[i] for i, each in enumerate(offers) if each.size > smallest and each.saved > 0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(offers_of, st.integers(0, 8_000), st.randoms(use_true_random=False))
+def test_which_spill_does_not_depend_on_who_is_ready_first(
+    offers: list[Offer], budget: int, chance: random.Random
+) -> None:
+    order = list(range(len(offers)))
+    chance.shuffle(order)
+
+    assert asyncio.run(played(budget, offers, order)) == choose(offers, budget)
+
+
+async def test_among_equals_the_one_that_was_called_first_spills() -> None:
+    equals = [offer(9_000)] * 3
+
+    assert await played(20_000, equals, [2, 1, 0]) == [True, False, False]
+
+
+def in_threads(budget: int, offers: Sequence[Offer], order: Sequence[int]) -> list[bool]:
+    """As `played`, each call in a thread of its own."""
+    everyone = threading.Barrier(len(offers))
+    turns = [threading.Event() for _ in offers]
+
+    def call(number: int) -> bool:
+        with turn.calling() as running:
+            everyone.wait(30)
+            place = order.index(number)
+            turns[place].wait(30)
+            if place + 1 < len(turns):
+                turns[place + 1].set()
+            return running.decide_sync(offers[number])
+
+    turns[0].set()
+    with Turn(budget, OWNER) as turn, ThreadPoolExecutor(len(offers)) as pool:
+        return list(pool.map(call, range(len(offers))))
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.permutations(range(4)))
+def test_threads_share_a_budget_in_the_same_way(order: list[int]) -> None:
+    offers = [offer(5_000), offer(40_000), offer(9_000), offer(20_000)]
+
+    assert in_threads(20_000, offers, order) == [False, True, False, True]
+
+
+async def test_a_tool_that_never_awaits_is_counted_with_its_siblings() -> None:
+    async def call(size: int) -> bool:
+        with turn.calling() as running:
+            return await running.decide(offer(size))
+
+    async with Turn(15_000, OWNER) as turn:
+        spills = await asyncio.gather(*map(call, (9_000, 8_000, 10_000)))
+
+    assert spills == [True, False, True]
+
+
+async def test_calls_one_after_another_are_decided_at_once() -> None:
+    async def call(size: int) -> bool:
+        with turn.calling() as running:
+            return await running.decide(offer(size))
+
+    async with Turn(15_000, OWNER) as turn:
+        spills = [await call(size) for size in (10_000, 6_000, 4_000, 5_000)]
+
+    assert spills == [False, True, False, True]
+    assert turn.used == 10_000 + NOTICE + 4_000 + NOTICE
+
+
+def test_calls_one_after_another_need_no_event_loop() -> None:
+    spills = []
+    with Turn(15_000, OWNER) as turn:
+        for size in (10_000, 6_000, 4_000):
+            with turn.calling() as running:
+                spills.append(running.decide_sync(offer(size)))
+
+    assert spills == [False, True, False]
+
+
+async def failing(turn: Turn) -> None:
+    with turn.calling():
+        raise LookupError
+
+
+async def stuck(turn: Turn) -> None:
+    with turn.calling():
+        await asyncio.Event().wait()
+
+
+async def stuck_with_a_result(turn: Turn) -> None:
+    with turn.calling() as running:
+        await running.decide(offer(90_000))
+
+
+async def deciding(turn: Turn, size: int) -> bool:
+    with turn.calling() as running:
+        return await running.decide(offer(size))
+
+
+async def test_a_failing_tool_keeps_nobody_waiting() -> None:
+    async with asyncio.timeout(30), Turn(15_000, OWNER) as turn:
+        _, spills = await asyncio.gather(failing(turn), deciding(turn, 9_000), return_exceptions=True)
+
+    assert spills is False
+
+
+async def test_a_cancelled_tool_keeps_nobody_waiting() -> None:
+    async with asyncio.timeout(30), Turn(15_000, OWNER) as turn:
+        other = asyncio.create_task(stuck(turn))
+        waiting = asyncio.create_task(deciding(turn, 9_000))
+        await settle()
+        was_waiting = not waiting.done()
+        other.cancel()
+
+        assert (was_waiting, await waiting) == (True, False)
+
+
+async def test_a_result_that_is_cancelled_while_it_waits_takes_no_room() -> None:
+    async with asyncio.timeout(30), Turn(15_000, OWNER) as turn:
+        running = asyncio.create_task(stuck(turn))
+        waiting = asyncio.create_task(stuck_with_a_result(turn))
+        other = asyncio.create_task(deciding(turn, 14_000))
+        await settle()
+        waiting.cancel()
+        running.cancel()
+
+        assert await other is False
+    assert turn.used == 14_000
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["returns", "raises", "cancelled"]), st.integers(0, 9_000)), max_size=8
+    ),
+    st.randoms(use_true_random=False),
+)
+def test_nothing_ever_waits_for_calls_that_have_ended_in_any_way(
+    ends: list[tuple[str, int]], chance: random.Random
+) -> None:
+    async def play() -> list[bool | BaseException]:
+        gates = [asyncio.Event() for _ in ends]
+
+        async def call(number: int) -> bool:
+            with turn.calling() as running:
+                await gates[number].wait()
+                if ends[number][0] == "raises":
+                    raise LookupError
+                return await running.decide(offer(ends[number][1]))
+
+        async with asyncio.timeout(30), Turn(15_000, OWNER) as turn:
+            calls = [asyncio.create_task(call(number)) for number in range(len(ends))]
+            await settle()
+            for number in chance.sample(range(len(ends)), len(ends)):
+                calls[number].cancel() if ends[number][0] == "cancelled" else gates[number].set()
+                await settle()
+            return await asyncio.gather(*calls, return_exceptions=True)
+
+    results = asyncio.run(play())
+
+    sizes = [size for end, size in ends if end == "returns"]
+    assert [each for each in results if isinstance(each, bool)] == choose(
+        [offer(size) for size in sizes], 15_000
+    )
+
+
+async def test_calls_inside_a_call_take_no_part() -> None:
+    async def inner() -> Turn | None:
+        return current(OWNER)
+
+    async with Turn(15_000, OWNER) as turn:
+        outside = await asyncio.create_task(inner())
+        with turn.calling() as running:
+            inside = [current(OWNER), await inner(), await asyncio.create_task(inner())]
+            await running.decide(offer(1))
+        after = current(OWNER)
+
+    assert (outside, inside, after) == (turn, [None, None, None], turn)
+    assert current(OWNER) is None
+
+
+async def test_another_guards_calls_take_no_part() -> None:
+    other = object()
+    async with Turn(15_000, OWNER) as turn, Turn(5_000, other) as second:
+        assert (current(OWNER), current(other), current(object())) == (turn, second, None)
+        with turn.calling():
+            assert (current(OWNER), current(other)) == (None, second)
+
+
+async def test_a_turn_within_a_turn_has_a_budget_of_its_own() -> None:
+    async with Turn(15_000, OWNER) as outer:
+        with outer.calling():
+            async with Turn(5_000, OWNER) as inner:
+                assert current(OWNER) is inner
+                await deciding(inner, 4_000)
+            assert current(OWNER) is None
+
+        assert current(OWNER) is outer
+    assert (inner.used, outer.used) == (4_000, 0)
+
+
+async def test_the_end_of_the_turn_decides_for_those_that_still_wait() -> None:
+    async with asyncio.timeout(30):
+        async with Turn(15_000, OWNER) as turn:
+            running = asyncio.create_task(stuck(turn))
+            waiting = [asyncio.create_task(deciding(turn, size)) for size in (9_000, 8_000)]
+            await settle()
+
+        assert await asyncio.gather(*waiting) == [True, False]
+        running.cancel()
+
+
+async def test_a_call_that_outlives_its_turn_is_decided_at_once() -> None:
+    async with asyncio.timeout(30), Turn(15_000, OWNER) as turn:
+        calls = [turn.calling(), turn.calling()]
+        for call in calls:
+            call.__enter__()
+    async with asyncio.timeout(30):
+        spills = await calls[0].decide(offer(16_000))
+    for call in calls:
+        call.__exit__()
+
+    assert spills is True
+    assert current(OWNER) is None
+
+
+async def test_a_call_that_takes_too_long_is_waited_for_once() -> None:
+    async with asyncio.timeout(30), Turn(15_000, OWNER, patience=0) as turn:
+        slow = asyncio.create_task(stuck(turn))
+        await settle()
+        first = await deciding(turn, 9_000)
+        turn._ledger.patience = 3_600
+        second = await deciding(turn, 8_000)
+        slow.cancel()
+
+    assert (first, second) == (False, True)
+
+
+def test_a_thread_waits_no_longer_than_its_patience() -> None:
+    with Turn(15_000, OWNER, patience=0) as turn, turn.calling(), turn.calling() as running:
+        assert running.decide_sync(offer(9_000)) is False
+
+
+async def test_a_synchronous_tool_in_the_event_loop_holds_up_nobody() -> None:
+    async with asyncio.timeout(30), Turn(15_000, OWNER) as turn:
+        other = asyncio.create_task(deciding(turn, 9_000))
+        slow = asyncio.create_task(stuck(turn))
+        await settle()
+        with turn.calling() as running:
+            spills = running.decide_sync(offer(14_000))
+        slow.cancel()
+
+        assert (spills, await other) == (False, True)
+
+
+async def test_tasks_and_threads_share_one_budget() -> None:
+    has_result = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def in_thread() -> bool:
+        turn = current(OWNER)
+        assert turn is not None
+        with turn.calling() as running:
+            loop.call_soon_threadsafe(has_result.set)
+            return running.decide_sync(offer(9_000))
+
+    async def in_task() -> bool:
+        with turn.calling() as running:
+            await has_result.wait()
+            return await running.decide(offer(8_000))
+
+    async with asyncio.timeout(30), Turn(15_000, OWNER) as turn:
+        spills = await asyncio.gather(in_task(), asyncio.to_thread(in_thread))
+
+    assert tuple(spills) == (False, True)
+
+
+def test_a_thread_takes_part_with_a_copy_of_the_context() -> None:
+    def find() -> Turn | None:
+        return current(OWNER)
+
+    with Turn(15_000, OWNER) as turn, ThreadPoolExecutor(1) as pool:
+        assert pool.submit(contextvars.copy_context().run, find).result() is turn
+        assert pool.submit(find).result() is None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_forked_child_takes_no_part_in_its_parents_turn() -> None:
+    with Turn(15_000, OWNER):
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if current(OWNER) is None else 1)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_turn_is_entered_once() -> None:
+    turn = Turn(15_000, OWNER)
+    with turn:
+        pass
+
+    with pytest.raises(RuntimeError, match="entered once"):
+        turn.__enter__()
+
+
+def test_a_negative_budget_is_refused() -> None:
+    with pytest.raises(ValueError, match="0 or more, not -1"):
+        Turn(-1, OWNER)
+
+
+async def test_a_turn_may_end_in_another_context_than_it_began() -> None:
+    turn = Turn(15_000, OWNER)
+    begin: Callable[[], Coroutine[None, None, Turn]] = turn.__aenter__
+    await asyncio.create_task(begin())
+    await turn.__aexit__(None, None, None)
+
+    assert current(OWNER) is None
