@@ -6,6 +6,8 @@ counts the same way.
 
 from __future__ import annotations
 
+import codecs
+import math
 import sys
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -25,7 +27,7 @@ _SPARSE: Final = 512
 """Characters a line above which it is faster to look for each newline than to count them."""
 _READABLE: Final = 999.95
 _STEP: Final = 1024 * 1024
-_ENCODE_ERRORS: Final = ("strict", "surrogateescape", "surrogatepass")
+_ENCODE_ERRORS: Final = ("strict", "surrogateescape", "overspill.each")
 
 
 class Extent(NamedTuple):
@@ -54,6 +56,15 @@ class Counter(Protocol):
 
     def surely_fits(self, limit: int) -> int:
         """The length in characters up to which no text has more than `limit` tokens."""
+
+    def safe(self, text: str) -> int:
+        """The least limit that `text` does not exceed."""
+
+    def prefix(self, text: str, limit: int) -> int:
+        """Characters of the longest prefix that is known to have at most `limit` tokens."""
+
+    def suffix(self, text: str, limit: int) -> int:
+        """As `prefix`, from the end."""
 
 
 class Limits(NamedTuple):
@@ -100,6 +111,22 @@ def _encoded(text: str) -> bytes:
         except UnicodeEncodeError:
             continue
     return text.encode("utf-8", _ENCODE_ERRORS[-1])
+
+
+def _each(error: UnicodeError) -> tuple[bytes, int]:
+    """Each surrogate by itself, so that the sizes of parts add up to that of the whole."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    run = error.object[error.start : error.end]
+    return b"".join(map(_surrogate, run)), error.end
+
+
+def _surrogate(character: str) -> bytes:
+    is_byte = "\udc80" <= character <= "\udcff"
+    return character.encode("utf-8", "surrogateescape" if is_byte else "surrogatepass")
+
+
+codecs.register_error(_ENCODE_ERRORS[-1], _each)
 
 
 def newlines(text: str, start: int = 0, stop: int | None = None) -> int:
@@ -174,6 +201,11 @@ def _has_more_tokens(text: str, limit: int, counter: Counter | None) -> bool:
     if counter is None:
         return size(text) > limit * SAFE_BYTES_PER_TOKEN
     return counter.exceeds(text, limit)
+
+
+def safe_tokens(text: str, counter: Counter | None) -> int:
+    """The least limit in tokens that `text` does not exceed."""
+    return math.ceil(size(text) / SAFE_BYTES_PER_TOKEN) if counter is None else counter.safe(text)
 
 
 def surely_fits(limits: Limits) -> int:

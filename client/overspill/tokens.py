@@ -6,6 +6,7 @@ A tokenizer may fail in any way: then the estimate stands in. None is ever fetch
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import tempfile
 from dataclasses import dataclass
@@ -105,6 +106,14 @@ class TokenCounter:
         if self.chars_per_token is not None:
             return int(limit * self.chars_per_token)
         return int(limit * measure.SAFE_BYTES_PER_TOKEN) // measure.MAX_BYTES_PER_CHARACTER
+
+    def safe(self, text: str) -> int:
+        """The least limit that `text` does not exceed."""
+        try:
+            return max(self._totals(text), default=0)
+        except Unusable:
+            length = measure.size(text) if self.chars_per_token is None else len(text)
+            return math.ceil(length / (self.chars_per_token or measure.SAFE_BYTES_PER_TOKEN))
 
     def prefix(self, text: str, limit: int) -> int:
         """Characters of the longest prefix that is known to have at most `limit` tokens."""
