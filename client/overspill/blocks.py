@@ -1,142 +1,108 @@
-"""Content blocks of MCP, Anthropic, OpenAI and LangChain, and the results that carry them.
+"""Where text is in the results, messages and content blocks of MCP, Anthropic, OpenAI, LangChain and others.
 
-A block is a dict or an object with a `type`; text blocks have a `text`. No framework is imported.
+A place is a path of field names and positions from the result to a text, or to structured content. No
+framework is imported: dicts and objects are told by their `type`, `role` or `kind` and by their fields.
 """
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from enum import Enum
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-import msgspec
-
-from overspill import measure
-from overspill.notice import MAX_NOTICE, as_dict, is_notice, placeholder
-from overspill.rendering import TEXT, as_text
+from overspill.fields import changed, get, word
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from overspill.notice import Notice
+Path: TypeAlias = tuple[str | int, ...]
 
-TEXT_BLOCKS: Final = frozenset({"text", "input_text", "output_text"})
+TEXT_BLOCKS: Final = frozenset({"text", "input_text", "output_text", "text-plain"})
 RESOURCE: Final = "resource"
-OTHER_BLOCKS: Final = frozenset(
-    {
-        *(
-            "image",
-            "image_url",
-            "input_image",
-            "audio",
-            "input_audio",
-            "video",
-            "media",
-            "file",
-            "input_file",
-        ),
-        *(
-            "resource",
-            "resource_link",
-            "document",
-            "search_result",
-            "tool_reference",
-            "refusal",
-            "data",
-            "uri",
-        ),
-    }
+_DOCUMENT: Final = "document"
+_TOOL_RESULT: Final = "tool_result"
+_SHELL_OUTPUT: Final = "shell_call_output"
+_HOLDERS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(TEXT_BLOCKS, "text"),
+    **dict.fromkeys((_TOOL_RESULT, "search_result", "text-content", "TextResultContent"), "content"),
+    **dict.fromkeys(("function_call_output", "custom_tool_call_output"), "output"),
+    **dict.fromkeys(("local_shell_call_output", "apply_patch_call_output"), "output"),
+    **dict.fromkeys(("program_output", "function_result"), "result"),
+}
+"""Which field holds a text, or blocks, in a block or item of this type."""
+_ITEMS: Final = frozenset(
+    kind for kind, field in _HOLDERS.items() if field in {"output", "result"} or kind == _TOOL_RESULT
 )
-_TOOL_MESSAGES: Final = frozenset({"tool", "tool_result", "function"})
+"""Blocks and items that are a tool's result by themselves."""
+_OTHER_BLOCKS: Final[Mapping[str, frozenset[str]]] = {
+    kind: frozenset(fields.split())
+    for kinds, fields in (
+        ("image input_image image_url", "data source url image_url base64 file_id id"),
+        ("audio input_audio video media", "data source url input_audio base64 file_id id"),
+        ("file input_file", "file file_id file_data file_url base64 source mime_type"),
+        ("document", "source file_id"),
+        ("resource", "resource"),
+        ("resource_link", "uri"),
+        ("search_result", "content"),
+        ("tool_reference", "tool_name"),
+        ("refusal", "refusal"),
+        ("data uri", "uri"),
+    )
+    for kind in kinds.split()
+}
+"""Blocks without text, and the fields of which a dict has one: rows of data have a `type` as well."""
+_OTHER_KINDS: Final = frozenset(
+    {"binary", "image-url", "audio-url", "video-url", "document-url", "uploaded-file", "cache-point"}
+)
+_TOOL_MESSAGES: Final = frozenset({"tool", _TOOL_RESULT, "function"})
 _OTHER_MESSAGES: Final = frozenset(
     {"human", "ai", "system", "user", "assistant", "developer", "chat", "remove"}
 )
 _STRUCTURED_FIELDS: Final = ("structuredContent", "structured_content")
 _ERROR_FIELDS: Final = ("isError", "is_error")
-_MOST_PLACEHOLDERS: Final = 16
+_BLOCK_TEXTS: Final = ((), ("text",), (RESOURCE, "text"), ("source", "data"))
+_DEEPEST: Final = 8
+"""Blocks in blocks beyond this are no protocol's."""
+_MOST_PLACES: Final = 1_000_000
 
 
-class Blocks:
-    """A list of content blocks: its text blocks share one budget and one capture.
-
-    The notice takes the place of the first text block and a placeholder that of each later one that is
-    longer, up to a number, behind which they go; blocks of other types stay where they are.
-    """
-
-    content_type = TEXT
-
-    def __init__(self, blocks: Sequence[Any]) -> None:
-        self._blocks = blocks
-        self._texts = {at: text for at, block in enumerate(blocks) if (text := text_of(block)) is not None}
-        self.body: str | bytes = joined(list(self._texts.values()))
-
-    def __bool__(self) -> bool:
-        return bool(self._texts)
-
-    def is_guarded(self) -> bool:
-        return len(self.body) <= MAX_NOTICE and any(is_notice(text) for text in self._texts.values())
-
-    def replaced(self, notice: Notice) -> Any:
-        instead = {at: _shorter(text, notice) for at, text in self._first_texts()}
-        for at in list(instead)[:1]:
-            instead[at] = str(notice)
-        kept = [
-            with_text(block, instead[at]) if at in instead else block
-            for at, block in enumerate(self._blocks)
-            if at in instead or at not in self._texts
-        ]
-        return kept if isinstance(self._blocks, list) else tuple(kept)
-
-    def _first_texts(self) -> list[tuple[int, str]]:
-        return list(self._texts.items())[: 1 + _MOST_PLACEHOLDERS]
+class _Gone(Enum):
+    GONE = "gone"
 
 
-class Envelope:
-    """A result around text or content blocks (MCP's `CallToolResult`, a tool message): its other fields stay.
+GONE: Final = _Gone.GONE
+"""In place of a text: its block leaves the list that it is in."""
 
-    Structured content that says the same as the text goes; any other is captured behind the text.
-    Where there is no text, a dict with the notice stands in for the structured content.
-    """
 
-    content_type = TEXT
+class Place(NamedTuple):
+    """`value` is a text, or structured content: what is rendered as JSON."""
 
-    def __init__(self, result: Any) -> None:
-        self._result = result
-        content = _get(result, "content")
-        self._is_text = isinstance(content, str)
-        self._blocks = Blocks([content] if self._is_text else content)
-        fields = ((name, _get(result, name)) for name in _STRUCTURED_FIELDS)
-        self._structured = {name: value for name, value in fields if value is not None}
-        self.body: str | bytes = self._body()
-
-    def _body(self) -> str | bytes:
-        text = str(self._blocks.body)
-        own = [as_text(value)[0] for value in self._structured.values() if not _repeats(text, value)]
-        return joined([text, *own] if text else own)
-
-    def is_guarded(self) -> bool:
-        return self._blocks.is_guarded()
-
-    def replaced(self, notice: Notice) -> Any:
-        if not self._blocks:
-            return _changed(self._result, dict.fromkeys(self._structured, as_dict(notice)))
-        blocks = self._blocks.replaced(notice)
-        without = dict.fromkeys(self._structured)
-        return _changed(self._result, {"content": blocks[0] if self._is_text else blocks, **without})
+    path: Path
+    value: Any
 
 
 def is_error(result: Any) -> bool:
     """Whether `result` says that its tool failed."""
-    return any(_get(result, name) is True for name in _ERROR_FIELDS)
+    return any(get(result, name) is True for name in _ERROR_FIELDS)
 
 
-def joined(texts: Sequence[str]) -> str:
-    """Texts one after the other, each beginning a line of its own."""
-    if len(texts) <= 1:
-        return texts[0] if texts else ""
-    *most, last = texts
-    return "".join([*(text if text.endswith("\n") else f"{text}\n" for text in most), last])
+def is_other_message(value: Any) -> bool:
+    """Whether `value` is a message of a person, the model or the system: those are never touched."""
+    return bool(_words(value) & _OTHER_MESSAGES) and get(value, "content") is not None
+
+
+def places(result: Any) -> list[Place] | None:
+    """Where the text of `result` is; None for what is none of the known shapes."""
+    if isinstance(result, (list, tuple)):
+        known = is_blocks(result) or (bool(result) and all(_is_carrier(item) for item in result))
+        found = _in_items(result, ()) if known else None
+    else:
+        found = _in_carrier(result, ()) if _is_carrier(result) else None
+    if found is None:
+        return None
+    listed = list(islice(found, _MOST_PLACES + 1))
+    return listed if len(listed) <= _MOST_PLACES else None
 
 
 def is_blocks(items: Sequence[Any]) -> bool:
@@ -146,86 +112,180 @@ def is_blocks(items: Sequence[Any]) -> bool:
     )
 
 
-def is_envelope(value: Any) -> bool:
-    """Whether `value` carries content blocks, or is a tool message around text."""
-    content = _get(value, "content")
-    if isinstance(content, str):
-        return bool({_word(value, "type"), _word(value, "role")} & _TOOL_MESSAGES)
-    if not isinstance(content, list):
+def may_go(path: Path) -> bool:
+    """Whether the text at `path` is all that its block in a list is there for."""
+    at = next((at for at in range(len(path) - 1, -1, -1) if isinstance(path[at], int)), None)
+    return at is not None and path[at + 1 :] in _BLOCK_TEXTS
+
+
+def with_values(value: Any, new: Mapping[Path, Any]) -> Any:
+    """A copy of `value` with other values at these places.
+
+    `GONE` takes a block out of its list, None a field away. Raises `Unchangeable`.
+    """
+    if () in new:
+        return new[()]
+    steps = _by_first_step(new)
+    if not isinstance(value, (list, tuple)):
+        return changed(
+            value, {str(name): with_values(get(value, str(name)), at) for name, at in steps.items()}
+        )
+    kept = [
+        with_values(item, steps[at]) if at in steps else item
+        for at, item in enumerate(value)
+        if GONE not in steps.get(at, {}).values()
+    ]
+    return kept if isinstance(value, list) else tuple(kept)
+
+
+def _by_first_step(new: Mapping[Path, Any]) -> dict[str | int, dict[Path, Any]]:
+    steps: dict[str | int, dict[Path, Any]] = {}
+    for path, value in new.items():
+        steps.setdefault(path[0], {})[path[1:]] = value
+    return steps
+
+
+def _in_items(items: Sequence[Any], path: Path) -> Iterator[Place]:
+    for at, item in enumerate(items):
+        yield from _in_any(item, (*path, at))
+
+
+def _in_any(value: Any, path: Path) -> Iterator[Place]:
+    """The texts in a text, in blocks, or in one block."""
+    if isinstance(value, str):
+        yield Place(path, value)
+    elif len(path) > _DEEPEST:
+        return
+    elif isinstance(value, (list, tuple)):
+        yield from _in_items(value, path)
+    elif _is_carrier(value):
+        yield from _in_carrier(value, path)
+    else:
+        yield from _in_block(value, path)
+
+
+def _in_block(block: Any, path: Path) -> Iterator[Place]:
+    kind = _kind(block)
+    if kind in _HOLDERS:
+        yield from _in_any(get(block, _HOLDERS[kind]), (*path, _HOLDERS[kind]))
+    elif kind == RESOURCE:
+        yield from _text_at(get(block, RESOURCE), "text", (*path, RESOURCE))
+    elif kind == _DOCUMENT:
+        source = get(block, "source")
+        field = {"text": "data", "content": "content"}.get(word(source, "type"))
+        if field is not None:
+            yield from _in_any(get(source, field), (*path, "source", field))
+    elif kind == _SHELL_OUTPUT:
+        for at, output in enumerate(_listed(get(block, "output"))):
+            for stream in ("stdout", "stderr"):
+                yield from _text_at(output, stream, (*path, "output", at))
+
+
+def _in_carrier(value: Any, path: Path) -> Iterator[Place]:
+    if _is_tool_return(value):
+        yield from _in_tool_return(value, path)
+    elif _is_command(value):
+        messages = get(get(value, "update"), "messages")
+        yield from _in_own_items(messages, (*path, "update", "messages"))
+    elif _is_turn_of_results(value):
+        yield from _in_own_items(get(value, "content"), (*path, "content"))
+    elif _kind(value) in _ITEMS or _kind(value) == _SHELL_OUTPUT:
+        yield from _in_block(value, path)
+    else:
+        yield from _in_any(get(value, "content"), (*path, "content"))
+        for name in _STRUCTURED_FIELDS:
+            if (structured := get(value, name)) is not None:
+                yield Place((*path, name), structured)
+
+
+def _in_own_items(items: Any, path: Path) -> Iterator[Place]:
+    """The texts of tools in a list that others' share."""
+    for at, item in enumerate(_listed(items)):
+        if _is_carrier(item):
+            yield from _in_carrier(item, (*path, at))
+
+
+def _in_tool_return(value: Any, path: Path) -> Iterator[Place]:
+    """Of pydantic-ai: a value for the model, and user content that follows it."""
+    returned = get(value, "return_value")
+    if isinstance(returned, str) or (isinstance(returned, (list, tuple)) and is_blocks(returned)):
+        yield from _in_any(returned, (*path, "return_value"))
+    elif returned is not None and not isinstance(returned, (bool, int, float)):
+        yield Place((*path, "return_value"), returned)
+    yield from _in_any(get(value, "content"), (*path, "content"))
+
+
+def _text_at(value: Any, field: str, path: Path) -> Iterator[Place]:
+    text = get(value, field)
+    if isinstance(text, str):
+        yield Place((*path, field), text)
+
+
+def _is_carrier(value: Any) -> bool:
+    """Whether `value` is a tool's message or item, or carries content blocks."""
+    if value is None or isinstance(value, (str, bytes, int, float, list, tuple, set, frozenset)):
         return False
-    return is_blocks(content) or (
-        not content and any(_get(value, name) is not None for name in _STRUCTURED_FIELDS)
+    if _is_turn_of_results(value):
+        return True
+    kind = _kind(value)
+    if kind in _ITEMS:
+        return isinstance(get(value, _HOLDERS[kind]), str) or _are_blocks(get(value, _HOLDERS[kind]))
+    if kind == _SHELL_OUTPUT or _is_tool_return(value) or _is_command(value):
+        return True
+    return not is_other_message(value) and _has_content(value)
+
+
+def _has_content(value: Any) -> bool:
+    content = get(value, "content")
+    if isinstance(content, str):
+        return bool(_words(value) & _TOOL_MESSAGES)
+    if not isinstance(content, (list, tuple)) or _kind(value) in _OTHER_BLOCKS:
+        return False
+    return _are_blocks(content) or (
+        not content and any(get(value, name) is not None for name in _STRUCTURED_FIELDS)
     )
 
 
-def is_other_message(value: Any) -> bool:
-    """Whether `value` is a message of a person, the model or the system: those are never touched."""
-    return (
-        bool({_word(value, "type"), _word(value, "role")} & _OTHER_MESSAGES)
-        and _get(value, "content") is not None
-    )
+def _is_turn_of_results(value: Any) -> bool:
+    """Whether `value` is the message of a user's turn in which tools' results are sent."""
+    content = get(value, "content") if word(value, "role") == "user" else None
+    return any(_kind(item) == _TOOL_RESULT for item in _listed(content))
 
 
-def text_of(block: Any) -> str | None:
-    """The text of a text block or of an embedded resource; None for a block of another type."""
-    if isinstance(block, str):
-        return block
-    kind = _word(block, "type")
-    holder = _get(block, "resource") if kind == RESOURCE else block if kind in TEXT_BLOCKS else None
-    text = None if holder is None else _get(holder, "text")
-    return text if isinstance(text, str) else None
+def _is_tool_return(value: Any) -> bool:
+    return word(value, "kind") == "tool-return" and not isinstance(value, Mapping)
 
 
-def with_text(block: Any, text: str) -> Any:
-    """A block like `block` with another text."""
-    if isinstance(block, str):
-        return text
-    if _word(block, "type") == RESOURCE:
-        return _changed(block, {"resource": _changed(_get(block, "resource"), {"text": text})})
-    return _changed(block, {"text": text})
-
-
-def _shorter(text: str, notice: Notice) -> str:
-    """A placeholder for `text`, or `text` where that is no longer: an exit status stays readable."""
-    short = placeholder(notice, measure.size(text))
-    return short if len(short) < len(text) else text
+def _is_command(value: Any) -> bool:
+    """Whether `value` is LangGraph's `Command` with a tool's messages."""
+    if type(value).__name__ != "Command":
+        return False
+    return any(_is_carrier(item) for item in _listed(get(get(value, "update"), "messages")))
 
 
 def _is_block(item: Any) -> bool:
-    return text_of(item) is not None or _word(item, "type") in OTHER_BLOCKS
+    kind = _kind(item)
+    if kind in TEXT_BLOCKS:
+        return isinstance(get(item, "text"), str)
+    if kind in _HOLDERS and isinstance(get(item, _HOLDERS[kind]), (str, list, tuple)):
+        return True
+    if not isinstance(item, Mapping):
+        return kind in _OTHER_BLOCKS or kind in _OTHER_KINDS
+    return any(name in item for name in _OTHER_BLOCKS.get(kind, ()))
 
 
-def _get(value: Any, name: str) -> Any:
-    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+def _are_blocks(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and is_blocks(value)
 
 
-def _word(value: Any, name: str) -> str:
-    word = _get(value, name)
-    return word if isinstance(word, str) else ""
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, (list, tuple)) else ()
 
 
-def _changed(value: Any, fields: dict[str, Any]) -> Any:
-    """A copy of a dict, record or plain object with other `fields`; a dict loses those that become None."""
-    if isinstance(value, Mapping):
-        return {
-            name: new for name, new in {**value, **fields}.items() if name not in fields or new is not None
-        }
-    if hasattr(value, "model_copy"):
-        return value.model_copy(update=fields)
-    if isinstance(value, msgspec.Struct):
-        return msgspec.structs.replace(value, **fields)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.replace(value, **fields)
-    changed = copy.copy(value)
-    for name, new in fields.items():
-        setattr(changed, name, new)
-    return changed
+def _kind(value: Any) -> str:
+    """The `type` of a block or item; of an object without one its `kind`, as pydantic-ai names it."""
+    return word(value, "type") or ("" if isinstance(value, Mapping) else word(value, "kind"))
 
 
-def _repeats(text: str, value: Any) -> bool:
-    """Whether `text` is the JSON of `value`, as MCP servers send it for clients that read text only."""
-    try:
-        parsed = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return False
-    return bool(value in (parsed, {"result": parsed}))
+def _words(value: Any) -> set[str]:
+    return {word(value, "type"), word(value, "role")}

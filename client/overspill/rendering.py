@@ -1,56 +1,209 @@
-"""Values of any kind as the text that is captured: indented JSON, else `repr`."""
+"""Values of any kind as the text that is captured: indented JSON where they are data, else as they print.
+
+Nothing here raises. What a value's own methods raise is described in its place.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from typing import Any, Final
+from collections import deque
+from collections.abc import ItemsView, KeysView, Mapping, Sequence, ValuesView
+from collections.abc import Set as AbstractSet
+from dataclasses import fields, is_dataclass
+from datetime import date, time
+from enum import Enum
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 TEXT: Final = "text/plain; charset=utf-8"
 JSON: Final = "application/json"
 BINARY: Final = "application/octet-stream"
 INDENT: Final = 2
-_NOT_JSON: Final = (TypeError, ValueError, OverflowError, RecursionError)
+_COLLECTIONS: Final = (list, tuple, AbstractSet, deque, KeysView, ValuesView, ItemsView, Sequence)
+_TEXTS: Final = (str, bytes, bytearray, memoryview, range)
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
+_HOLDERS: Final = frozenset({dict, list, tuple})
+_LONGEST_NUMBER: Final = 24
+_MOST_DIGITS: Final = 4_000
+"""Python refuses to print longer numbers (4,300 digits by default); they are written in hexadecimal."""
+_BITS_A_DIGIT: Final = 3.33
+_MOST_ITEMS: Final = 10_000_000
+"""A sequence that makes its items when it is asked for them may have no end."""
+_DEEPEST: Final = 200
+"""Well within the depth at which the C encoders give up."""
+
+
+class Outline(NamedTuple):
+    """What a look at plain data tells: how many values, the characters of its texts, and how deep it is."""
+
+    values: int
+    chars: int
+    depth: int
+
+    def most_bytes(self) -> int:
+        """No fewer bytes than its indented JSON has: six for an escaped character, lines of their own."""
+        return 6 * self.chars + self.values * (_LONGEST_NUMBER + 2 * INDENT * self.depth)
+
+    def most_lines(self) -> int:
+        return 2 * self.values + 1
+
+
+def outline(value: Any, most: int) -> Outline | None:
+    """The outline of plain data of up to `most` values; None for more, and for anything else.
+
+    What several holders share counts in each of them.
+    """
+    values, chars, depth, level = 1, 0, 0, [value]
+    try:
+        while level and depth < _DEEPEST:
+            depth += 1
+            below: list[Any] = []
+            for holder in level:
+                values += 2 * len(holder)
+                if values > most:
+                    return None
+                chars += _noted(holder, below)
+            level = below
+    except TypeError:
+        return None
+    return None if level else Outline(values, chars, depth)
+
+
+def _noted(holder: Any, below: list[Any]) -> int:
+    """Characters of the texts in `holder`; what it holds goes `below`. Raises `TypeError` for other data."""
+    chars = 0
+    if type(holder) is dict:
+        chars = len("".join(holder))
+        holder = holder.values()
+    for item in holder:
+        kind = type(item)
+        if kind is str:
+            chars += len(item)
+        elif kind in _HOLDERS:
+            below.append(item)
+        elif kind is int:
+            chars += item.bit_length() >> 6
+        elif kind not in _PLAIN:
+            raise TypeError
+    return chars
+
+
+def is_plain(value: Any) -> bool:
+    """Whether `value` is a dict, list or tuple itself, and none of a class made from them."""
+    return type(value) in _HOLDERS
 
 
 def is_structured(value: Any) -> bool:
     """Whether `value` is a container or record that frameworks turn into JSON for the model."""
-    if isinstance(value, (dict, list, tuple, set, frozenset, msgspec.Struct)):
+    if is_plain(value):
         return True
-    return not isinstance(value, type) and (dataclasses.is_dataclass(value) or hasattr(value, "model_dump"))
+    if isinstance(value, _TEXTS):
+        return False
+    return isinstance(value, (Mapping, *_COLLECTIONS, msgspec.Struct)) or (
+        not isinstance(value, type) and _has_fields(type(value))
+    )
 
 
-def as_text(value: Any) -> tuple[str, bool]:
-    """`value` as indented JSON and True; its `repr` and False where it has cycles or keys unfit for JSON."""
-    try:
-        compact = json.dumps(value, ensure_ascii=False, default=plain_value)
-    except _NOT_JSON:
-        return repr(value), False
-    try:
-        return msgspec.json.format(compact, indent=INDENT), True
-    except (msgspec.DecodeError, UnicodeEncodeError):  # NaN and infinities; lone surrogates
-        return json.dumps(value, ensure_ascii=False, default=plain_value, indent=INDENT), True
+def _has_fields(kind: type) -> bool:
+    return any(hasattr(kind, name) for name in ("__dataclass_fields__", "model_dump", "__attrs_attrs__"))
 
 
-def plain_value(value: Any) -> Any:
-    """What JSON can hold of `value`: a record's fields, a set's members in a fixed order, else its `repr`."""
-    if isinstance(value, (set, frozenset)):
-        return sorted(value, key=repr)
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return plain_bytes(bytes(value))
-    fields = None if isinstance(value, type) else _fields(value)
-    return repr(value) if fields is None else fields
+def is_opaque(value: Any) -> bool:
+    """Whether `value` prints as nothing but its class and address."""
+    printers: tuple[Any, Any] = (type(value).__str__, type(value).__repr__)
+    return isinstance(value, type) or printers == (object.__str__, object.__repr__)
 
 
-def _fields(value: Any) -> dict[str, Any] | None:
+def items_of(value: Any) -> Mapping[Any, Any] | Sequence[Any] | None:
+    """The dict or list that stands for a container or record; None for a single value.
+
+    Raises whatever the value's own methods do.
+    """
+    if isinstance(value, (dict, list, tuple)):
+        return value
+    if isinstance(value, (*_TEXTS, type)):
+        return None
+    if isinstance(value, Mapping):
+        return {key: value[key] for key in islice(value, _MOST_ITEMS)}
+    if isinstance(value, AbstractSet):
+        return sorted(value, key=shown)
+    if isinstance(value, _COLLECTIONS):
+        return list(islice(value, _MOST_ITEMS))
+    return _record(value)
+
+
+def _record(value: Any) -> Mapping[Any, Any] | Sequence[Any] | None:
     if isinstance(value, msgspec.Struct):
         return msgspec.structs.asdict(value)
-    if dataclasses.is_dataclass(value):
-        return {item.name: getattr(value, item.name) for item in dataclasses.fields(value)}
-    dump = getattr(value, "model_dump", None)
-    return dump() if callable(dump) else None
+    if is_dataclass(value):
+        return {item.name: getattr(value, item.name) for item in fields(value)}
+    if hasattr(type(value), "__attrs_attrs__"):
+        return {item.name: getattr(value, item.name) for item in type(value).__attrs_attrs__}
+    if not hasattr(type(value), "model_dump"):
+        return None
+    dumped = value.model_dump()
+    return dumped if isinstance(dumped, (dict, list, tuple)) else [dumped]
+
+
+def scalar(value: Any) -> Any:
+    """What JSON can hold of a single value, exactly where it can: a string, number, bool or None."""
+    if isinstance(value, Enum):
+        value = value.value
+    if value is None or isinstance(value, bool):
+        return value
+    for kind, plain in _SCALARS:
+        if isinstance(value, kind):
+            return plain(value)
+    return shown(value)
+
+
+def number(value: int) -> int | str:
+    """`value`, or its hexadecimal digits where it has too many decimal ones to be printed."""
+    return int(value) if value.bit_length() < _MOST_DIGITS * _BITS_A_DIGIT else hex(value)
+
+
+def shown(value: Any, how: Any = str) -> str:
+    """`value` as it prints, or what it is where that fails."""
+    try:
+        if isinstance(value, BaseException):
+            return f"{type(value).__name__}: {value}"
+        return str.__str__(how(value))
+    except Exception as error:  # noqa: BLE001  (a foreign method: whatever it raises)
+        return described(value, error)
+
+
+def described(value: Any, error: Exception) -> str:
+    """What stands for a value that cannot be shown."""
+    return f"<{_name(type(value))} that cannot be shown: {_name(type(error))}>"
+
+
+def _name(kind: type) -> str:
+    try:
+        return f"{kind.__name__}"
+    except Exception:  # noqa: BLE001  (a foreign metaclass: whatever it raises)
+        return "object"
+
+
+def compact(value: Any) -> str:
+    """JSON on one line; raises what `json.dumps` does."""
+    return _COMPACT.encode(value)
+
+
+def dumped(value: Any) -> str:
+    """Plain data as indented JSON; raises what `json.dumps` does."""
+    try:
+        return msgspec.json.format(compact(value), indent=INDENT)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):  # NaN, infinities; lone surrogates
+        return _INDENTED.encode(value)
+
+
+_COMPACT: Final = json.JSONEncoder(ensure_ascii=False)
+_INDENTED: Final = json.JSONEncoder(ensure_ascii=False, indent=INDENT)
 
 
 def plain_bytes(data: bytes) -> str:
@@ -61,6 +214,13 @@ def plain_bytes(data: bytes) -> str:
         return f"<{len(data):,} bytes of {kind_of_bytes(data)}>"
 
 
+_SCALARS: Final[tuple[tuple[Any, Callable[[Any], Any]], ...]] = (
+    (str, str.__str__),
+    (int, number),
+    (float, float),
+    ((bytes, bytearray, memoryview), lambda value: plain_bytes(bytes(value))),
+    ((date, time), lambda value: shown(value, type(value).isoformat)),
+)
 _MAGIC: Final = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -76,10 +236,14 @@ _MAGIC: Final = (
 
 def kind_of_bytes(data: bytes) -> str:
     """The media type that the first bytes give away; text where all is UTF-8."""
+    return kind_of_head(data) or (TEXT if is_utf8(data) else BINARY)
+
+
+def kind_of_head(data: bytes) -> str | None:
+    """The media type that the first bytes give away, if any."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
-    known = next((kind for magic, kind in _MAGIC if data.startswith(magic)), None)
-    return known or (TEXT if is_utf8(data) else BINARY)
+    return next((kind for magic, kind in _MAGIC if data.startswith(magic)), None)
 
 
 def is_utf8(data: bytes) -> bool:

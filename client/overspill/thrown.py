@@ -1,0 +1,123 @@
+"""Exceptions as outputs: what a model is told of them is the message, what is captured is all there is.
+
+The message with its notes, and those of a group's members, decide whether an exception is too long; its
+traceback is in the capture only. The exception that goes on is a twin of the same type.
+"""
+
+from __future__ import annotations
+
+import traceback
+from typing import TYPE_CHECKING, Final
+
+from overspill import measure
+from overspill.notice import MAX_NOTICE, is_notice, placeholder
+from overspill.rendering import TEXT, described
+from overspill.twin import twin
+
+if TYPE_CHECKING:
+    from overspill.body import Body
+    from overspill.measure import Limits
+    from overspill.notice import Notice
+
+_SHORT_NOTES: Final = 500
+_DEEPEST: Final = 8
+_WIDEST: Final = 1_000
+
+
+class Thrown:
+    """An exception that a tool returned or raised."""
+
+    content_type = TEXT
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+        self.message = message_of(error)
+        self._seen = "\n".join([self.message, *notes_of(error), *_members_texts(error, _DEEPEST)])
+        self._body: str | None = None
+
+    @property
+    def body(self) -> Body:
+        """The traceback with the whole message, those of causes and members included."""
+        if self._body is None:
+            self._body = full_text(self._error)
+        return self._body
+
+    def exceeds(self, limits: Limits) -> bool:
+        return measure.exceeds(self._seen, limits)
+
+    def is_guarded(self) -> bool:
+        return len(self._seen) <= MAX_NOTICE and is_notice(self.message)
+
+    def replaced(self, notice: Notice) -> Exception:
+        """An exception of the same type; the very same where its class lets none be made."""
+        return clamped(self._error, str(notice), notice)
+
+
+def clamped(error: Exception, text: str, notice: Notice) -> Exception:
+    """`error` with `text` as its message; members of a group, and long notes, point to the capture."""
+    members = _members(error)
+    if members is None:
+        made = twin(error, text)
+    else:
+        made = twin(error, text, [_shortened(member, notice) for member in members])
+    if made is not error:
+        _replace_copies(made, message_of(error), text)
+        _keep_short_notes(made, notes_of(error))
+    return made
+
+
+def message_of(error: BaseException) -> str:
+    """What `str` makes of it; what it is where that fails."""
+    try:
+        return str.__str__(str(error))
+    except Exception as failure:  # noqa: BLE001  (a foreign method: whatever it raises)
+        return described(error, failure)
+
+
+def notes_of(error: BaseException) -> list[str]:
+    notes = getattr(error, "__notes__", ())
+    return [note for note in notes if isinstance(note, str)] if isinstance(notes, (list, tuple)) else []
+
+
+def full_text(error: BaseException) -> str:
+    """The traceback as Python prints it, with every member of a group."""
+    try:
+        told = traceback.TracebackException(
+            type(error), error, error.__traceback__, max_group_width=_WIDEST, max_group_depth=_DEEPEST
+        )
+        return "".join(told.format())
+    except Exception:  # noqa: BLE001  (foreign methods, or a chain too long to follow)
+        return "\n".join([f"{type(error).__name__}: {message_of(error)}", *notes_of(error)])
+
+
+def _members(error: BaseException) -> list[Exception] | None:
+    return list(error.exceptions) if isinstance(error, ExceptionGroup) else None
+
+
+def _members_texts(error: BaseException, depth: int) -> list[str]:
+    if depth == 0:
+        return []
+    texts = []
+    for member in (_members(error) or [])[:_WIDEST]:
+        texts += [message_of(member), *notes_of(member), *_members_texts(member, depth - 1)]
+    return texts
+
+
+def _shortened(member: Exception, notice: Notice) -> Exception:
+    seen = "\n".join([message_of(member), *notes_of(member), *_members_texts(member, _DEEPEST)])
+    short = placeholder(notice, measure.size(seen))
+    return member if len(seen) <= len(short) else clamped(member, short, notice)
+
+
+def _replace_copies(made: Exception, message: str, text: str) -> None:
+    """Frameworks keep the message in an attribute as well, and show that one."""
+    for name, value in list(made.__dict__.items()):
+        if isinstance(value, str) and name != "__notes__" and len(value) >= len(text) and value == message:
+            made.__dict__[name] = text
+
+
+def _keep_short_notes(made: Exception, notes: list[str]) -> None:
+    made.__dict__.pop("__notes__", None)
+    if sum(map(len, notes)) <= _SHORT_NOTES:
+        for note in notes:
+            made.add_note(note)
