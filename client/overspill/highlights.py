@@ -1,108 +1,178 @@
-"""The lines that look like errors in the part of a text that a preview leaves out."""
+"""The lines that matter in the part of a text that a preview leaves out: what says why something failed.
+
+Those that are alike count as one. What is looked at, and for how long, is bounded whatever is in the text.
+"""
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from overspill import measure
-from overspill.plain import clean
+from overspill import candidates, measure, vocabulary
+from overspill.folding import form
+from overspill.plain import clean, cut_after, cut_before
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-SCANNED: Final = 2 * 1024 * 1024
-"""Characters searched at either end of the part left out: it bounds the time that a preview takes."""
-_LEAD: Final = 2
-_MOST: Final = 6
-_MOST_CANDIDATES: Final = 1_000
-_EXCERPT: Final = 80
-_SLICE: Final = 64 * 1024
-_LONGEST_WORD: Final = len("egmentation fault")
-_CANDIDATE: Final = re.compile(
-    r"rror|ERROR|xception|EXCEPTION|raceback|TRACEBACK|ailed|FAIL|ailure|atal|FATAL|anic|PANIC|ritical|CRITICAL"
-    r"|egmentation fault"
-)
-"""Literals alone, in their usual cases: the engine finds these ten times faster than it runs `_ERROR`."""
-_ERROR: Final = re.compile(
-    r"error|exception|traceback|\bfail(?:ed|ures?)?\b|\bfatal\b|\bpanic|\bcritical\b|segmentation fault",
-    re.IGNORECASE,
-)
-_HARMLESS: Final = re.compile(
-    r"\b(?:0|no|zero|without)\s+(?:\w+\s+)?(?:errors?|failures?|failed|exceptions?)\b"
-    r"|(?:errors?|failures?|failed|exceptions?)\"?\s*[=:]\s*0\b",
-    re.IGNORECASE,
-)
+    from overspill.candidates import Candidate
+    from overspill.excerpt import Excerpt
+    from overspill.vocabulary import Verdict
+
+_BEFORE: Final = 60
+_LONGEST: Final = 220
+"""Characters of one line that are shown, and how many of them stand before what makes it matter."""
+_RARE: Final = 10
+_LEAST_COMMON: Final = 100
+_SURROUNDED: Final = 2
+"""How many of the most important lines are shown with those around them."""
+_AROUND: Final = 2
+_PER_RULE: Final = 0.5
+_MOST_PER_RULE: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Highlight:
+    """`begin` and `end` are the line's place in the text that was searched; `text` is safe to show."""
+
     line_number: int
+    begin: int
+    end: int
     text: str
 
+    @property
+    def cost(self) -> int:
+        return measure.size(self.text) + 1
 
-def highlights(text: str, start: int, stop: int, *, max_bytes: int, max_lines: int) -> list[Highlight]:
-    """Lines of `text[start:stop]` that look like errors: the first ones and the last ones, numbered from 1.
+
+class _Group(NamedTuple):
+    verdict: Verdict
+    first: Candidate
+    last_number: int
+    count: int
+
+
+def highlights(excerpt: Excerpt, stop: int, start: int, *, max_bytes: int, max_lines: int) -> list[Highlight]:
+    """Lines of `excerpt.text[stop:start]` that matter, in their order.
 
     `max_bytes` and `max_lines` bound all of them together, the newline after each included.
     """
-    first = list(islice(_error_lines(text, start, min(stop, start + SCANNED)), _MOST))
-    searched = start + SCANNED if len(first) < _MOST else first[-1][1]
-    found = first + _last(text, max(searched, stop - SCANNED), stop)
-    chosen = found if len(found) <= _MOST else found[:_LEAD] + found[_LEAD - _MOST :]
-    return _within(_numbered(text, chosen), max_bytes, max_lines)
-
-
-def _last(text: str, start: int, stop: int) -> list[tuple[int, int, int]]:
-    """The last few of `_error_lines`, looked for from the end."""
-    found: list[tuple[int, int, int]] = []
-    while stop > start and len(found) < _MOST:
-        floor = max(start, stop - 2 * _SLICE)
-        begin = max(floor, text.rfind("\n", floor, max(floor, stop - _SLICE)) + 1)
-        found = [*_error_lines(text, begin, stop), *found]
-        stop = begin
-    return found[-_MOST:]
-
-
-def _error_lines(text: str, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-    """Begin, end and place of the match of each line; a long line is cut to what surrounds the match."""
-    for _ in range(_MOST_CANDIDATES):
-        place = _candidate(text, start, stop)
-        if place < 0:
-            return
-        floor = max(0, place - _EXCERPT)
-        begin = text.rfind("\n", floor, place) + 1 or floor
-        end = text.find("\n", place, place + 2 * _EXCERPT)
-        end = min(len(text), place + 2 * _EXCERPT) if end < 0 else end
-        start = end + 1
-        if _ERROR.search(text, begin, end) and not _HARMLESS.search(text, begin, end):
-            yield begin, end, place
-
-
-def _candidate(text: str, start: int, stop: int) -> int:
-    """Where a word for an error may stand, or -1; searched in slices that let other threads run between."""
-    for at in range(start, stop, _SLICE):
-        match = _CANDIDATE.search(text, at, min(at + _SLICE + _LONGEST_WORD, stop))
-        if match is not None:
-            return match.start()
-    return -1
-
-
-def _numbered(text: str, found: list[tuple[int, int, int]]) -> Iterator[Highlight]:
-    number, counted = 1, 0
-    for begin, end, place in found:
-        number += measure.newlines(text, counted, place)
-        counted = place
-        yield Highlight(number, f"line {number:,}: {clean(text[begin:end]).strip()}")
-
-
-def _within(items: Iterator[Highlight], max_bytes: int, max_lines: int) -> list[Highlight]:
-    kept: list[Highlight] = []
-    for item in items:
-        max_bytes -= measure.size(item.text) + 1
-        if max_bytes < 0 or len(kept) == max_lines:
+    found = candidates.find(excerpt, stop, start)
+    ranked = _ranked(_groups(found.candidates))
+    shown: dict[int, Highlight] = {}
+    for place, item in enumerate(_offered(excerpt, ranked, found.is_all, (stop, start))):
+        if len(shown) == max_lines or place > 4 * max_lines:
             break
-        kept.append(item)
-    return kept
+        if item.line_number not in shown and item.cost <= max_bytes:
+            max_bytes -= item.cost
+            shown[item.line_number] = item
+    return [shown[number] for number in sorted(shown)]
+
+
+def _groups(found: Iterable[Candidate]) -> list[_Group]:
+    """What is alike together, each under its first line, in the order of those."""
+    groups: dict[str, _Group] = {}
+    for item in found:
+        key = form(item.line)
+        known = groups.get(key)
+        if known is not None:
+            last = max(known.last_number, item.last_number)
+            groups[key] = known._replace(last_number=last, count=known.count + item.count)
+            continue
+        verdict = vocabulary.verdict(item.line)
+        if verdict is not None:
+            groups[key] = _Group(verdict, item, item.last_number, item.count)
+    return list(groups.values())
+
+
+def _ranked(groups: list[_Group]) -> list[_Group]:
+    """The most important first: by weight, less where there are many alike, or many of the same kind."""
+    least = vocabulary.least_shown(max((group.verdict.weight for group in groups), default=0))
+    order: Counter[int] = Counter()
+    ranked = []
+    for group in sorted(_from_both_ends(groups), key=_importance, reverse=True):
+        if group.verdict.weight >= least:
+            rank = min(order[group.verdict.rule], _MOST_PER_RULE)
+            order[group.verdict.rule] += 1
+            ranked.append((_importance(group) - _PER_RULE * rank, group))
+    ranked.sort(key=lambda pair: pair[0], reverse=True)
+    return [group for _, group in ranked]
+
+
+def _importance(group: _Group) -> int:
+    return group.verdict.weight - _commonness(group.count)
+
+
+def _commonness(count: int) -> int:
+    return 0 if count < _RARE else 1 if count < _LEAST_COMMON else 2
+
+
+def _from_both_ends(groups: list[_Group]) -> Iterator[_Group]:
+    """First, last, second, last but one, and so on."""
+    half = (len(groups) + 1) // 2
+    pairs = zip(groups[:half], [*reversed(groups[half:]), None], strict=False)
+    return (group for group in chain.from_iterable(pairs) if group is not None)
+
+
+def _offered(
+    excerpt: Excerpt, ranked: list[_Group], is_all: bool, within: tuple[int, int]
+) -> Iterator[Highlight]:
+    """What to show, in the order of importance; lines around the most important ones after the next few."""
+    head, rest = ranked[: 2 * _SURROUNDED], ranked[2 * _SURROUNDED :]
+    for group in head:
+        yield _highlight(group, is_all=is_all)
+    for group in head[:_SURROUNDED]:
+        if group.verdict.weight >= vocabulary.PLAIN and group.count == 1:
+            yield from _around(excerpt, group.first, within)
+    for group in rest:
+        yield _highlight(group, is_all=is_all)
+
+
+def _highlight(group: _Group, *, is_all: bool) -> Highlight:
+    item, more = group.first, group.count - 1
+    text = f"line {item.number:,}: {_shown(item.line, item.place)}"
+    if more:
+        least = "" if is_all else "at least "
+        text += f" (and {least}{measure.counted(more, 'more line')} like it, to line {group.last_number:,})"
+    return Highlight(item.number, item.begin, item.end, text)
+
+
+def _around(excerpt: Excerpt, item: Candidate, within: tuple[int, int]) -> Iterator[Highlight]:
+    """The lines that belong to `item`: deeper ones after and before it, and those that point at a place."""
+    text, (floor, ceiling) = excerpt.text, within
+    depth = _depth(item.line)
+    begin, number = item.end, item.number
+    for _ in range(_AROUND):
+        end = text.find("\n", begin, min(ceiling, begin + 4 * _LONGEST)) + 1
+        line = text[begin:end]
+        number += 1
+        if not end or not line.strip() or _depth(line) < max(depth, 1):
+            break
+        yield Highlight(number, begin, end, f"line {number:,}: {_shown(line, 0)}")
+        begin = end
+    end, number = item.begin, item.number
+    for _ in range(_AROUND):
+        begin = text.rfind("\n", max(floor, end - 4 * _LONGEST), max(floor, end - 1)) + 1
+        line = text[begin:end]
+        number -= 1
+        if not begin or begin < floor or not line.strip() or _depth(line) <= depth:
+            break
+        yield Highlight(number, begin, end, f"line {number:,}: {_shown(line, 0)}")
+        end = begin
+
+
+def _depth(line: str) -> int:
+    """How far a line is indented; marks of test runners and compilers at its beginning count as blanks."""
+    return len(line) - len(line.lstrip(" \t|>E"))
+
+
+def _shown(line: str, place: int) -> str:
+    """What surrounds `place`, on one line, safe to show."""
+    line = line.rstrip()
+    if len(line) <= _LONGEST:
+        return clean(line).strip()
+    begin = cut_after(line, max(0, min(place - _BEFORE, len(line) - _LONGEST)))
+    end = cut_before(line, begin + _LONGEST)
+    return f"{'…' * (begin > 0)}{clean(line[begin:end]).strip()}{'…' * (end < len(line))}"

@@ -1,31 +1,35 @@
-"""The part of a long text that is shown: its head, its tail, and the lines between that look like errors.
+"""The part of a long text that is shown: its head, its tail, and the lines between that say what matters.
 
-Pure and deterministic: the same text and budget give the same preview, and a budget in bytes or lines
-is never exceeded. Cuts fall on line ends; inside a line only where one line outgrows the budget.
+Deterministic: the same text and budget give the same preview, and a budget in bytes or lines is never
+exceeded. Cuts fall on line ends; inside a line only where one line outgrows the budget.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from overspill import measure
-from overspill.highlights import Highlight, highlights
+from overspill import ends, excerpt, measure, sketch
+from overspill.highlights import highlights
 from overspill.measure import Extent
-from overspill.plain import clean, cut_after, cut_before
+from overspill.plain import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Sized
 
-CEILING: Final = 128 * 1024
-_HEAD_SHARE: Final = 0.6
-_HIGHLIGHT_SHARE: Final = 0.25
+    from overspill.body import Body
+    from overspill.ends import End
+    from overspill.excerpt import Excerpt
+    from overspill.highlights import Highlight
+
+_HEAD_SHARE: Final = 0.5
+_HIGHLIGHT_SHARE: Final = 0.4
+_JSON_HEAD_SHARE: Final = 0.8
+_SKETCH_SHARE: Final = 0.4
 _MIN_FOR_HIGHLIGHTS: Final = 512
-_HEAD_LINES: Final = 0.5
 _WINDOW: Final = 2
-"""Characters looked at for each byte of budget: text in colour has more of them than it shows."""
 _MIN_ROWS: Final = 2
-_BUT: Final = " but for what looks like an error:"
+_BUT: Final = " but for lines that stand out:"
 _END: Final = "…\n"
 
 
@@ -38,15 +42,6 @@ class Preview:
     omitted_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Clip:
-    """`text` within the ceiling; `size` is that of the original, `omitted_bytes` what the cut took."""
-
-    text: str
-    size: int
-    omitted_bytes: int
-
-
 def preview(text: str, max_bytes: int, max_lines: int = 100, extent: Extent | None = None) -> Preview:
     """`text` whole where it fits into both budgets, else its head, highlights and tail.
 
@@ -54,41 +49,40 @@ def preview(text: str, max_bytes: int, max_lines: int = 100, extent: Extent | No
     """
     if _fits(text, max_bytes, max_lines):
         return Preview(clean(text), 0, 0)
-    whole = Extent.of(text) if extent is None else extent
-    plan = _plan(whole, max_bytes, max_lines)
-    if plan is None:
-        return Preview("", whole.lines, whole.size)
-    stop, start = _ends(text, plan.room - plan.highlight_room, plan.rows - plan.highlight_rows)
-    room, rows = plan.highlight_room - len((_BUT + _END).encode()), plan.highlight_rows - 1
-    found = highlights(text, stop, start, max_bytes=room, max_lines=rows) if room > 0 and rows > 0 else []
-    if not found:
-        stop, start = _ends(text, plan.room, plan.rows)
-    return _assemble(text, whole.size, stop, start, found)
+    return _parts(excerpt.of_text(text, extent), max_bytes, max_lines)
 
 
-def describe(data: bytes, media_type: str) -> str:
+def of_body(body: Body, content_type: str, max_bytes: int, max_lines: int, extent: Extent) -> Preview:
+    """The preview of `body`, of which no more than a few MiB are read; bytes that are no text are described.
+
+    `extent` is that of the body. Raises `OSError` where a file cannot be read.
+    """
+    found = excerpt.of_body(body, extent, max_bytes * _WINDOW)
+    if found is None:
+        description = describe(body, content_type)
+        shown = description if len(description.encode()) <= max_bytes and max_lines else ""
+        return Preview(shown, extent.lines, extent.size)
+    if found.is_whole and _fits(found.text, max_bytes, max_lines):
+        return Preview(clean(found.text), 0, 0)
+    return _parts(found, max_bytes, max_lines)
+
+
+def describe(data: Sized, media_type: str) -> str:
     """What stands for a preview where there is no text."""
     return f"({measure.counted(len(data), 'byte')} of {media_type}, not text)"
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """Bytes and lines for all that is shown of the text, and the part of them that highlights may take."""
+class _Room(NamedTuple):
+    """Bytes and lines."""
 
-    room: int
+    size: int
     rows: int
-    highlight_room: int
-    highlight_rows: int
 
+    def without(self, size: int, rows: int) -> _Room:
+        return _Room(self.size - size, self.rows - rows)
 
-def _plan(whole: Extent, max_bytes: int, max_lines: int) -> _Plan | None:
-    gap = max(measure.size(_gap(whole, within_line=inside)) for inside in (True, False))
-    room, rows = max_bytes - gap - len("\n") - len("\n"), max_lines - 1
-    if room <= 0 or rows < _MIN_ROWS:
-        return None
-    if room < _MIN_FOR_HIGHLIGHTS:
-        return _Plan(room, rows, 0, 0)
-    return _Plan(room, rows, int(room * _HIGHLIGHT_SHARE), rows // 4)
+    def share(self, share: float) -> _Room:
+        return _Room(int(self.size * share), int(self.rows * share))
 
 
 def _fits(text: str, max_bytes: int, max_lines: int) -> bool:
@@ -97,101 +91,59 @@ def _fits(text: str, max_bytes: int, max_lines: int) -> bool:
     return measure.size(clean(text)) <= max_bytes and measure.lines(text) <= max_lines
 
 
-def _ends(text: str, room: int, rows: int) -> tuple[int, int]:
-    """Where the head stops and the tail starts; what the head leaves unused goes to the tail."""
-    head_rows = max(1, int(rows * _HEAD_LINES))
-    stop = _head(text, int(room * _HEAD_SHARE), head_rows)
-    used = _cost(text[:stop])
-    start = _tail(text, stop, room - used, max(1, rows - head_rows))
-    return stop, start
+def _parts(found: Excerpt, max_bytes: int, max_lines: int) -> Preview:
+    whole = found.whole
+    gap = max(measure.size(_gap(whole, within_line=inside)) for inside in (True, False))
+    room = _Room(max_bytes - gap - len("\n") - len("\n"), max_lines - 1)
+    if room.size <= 0 or room.rows < _MIN_ROWS:
+        return Preview("", whole.lines, whole.size)
+    if room.size < _MIN_FOR_HIGHLIGHTS:
+        return _assembled(found, "", _both_ends(found, room, _HEAD_SHARE), [])
+    shape = sketch.of(found)
+    sketched = shape.within(*room.share(_SKETCH_SHARE)) if shape else ""
+    room = room.without(measure.size(sketched), sketched.count("\n"))
+    share = _JSON_HEAD_SHARE if shape else _HEAD_SHARE
+    head, tail, items = _filled(found, room, share)
+    return _assembled(found, sketched, (head, tail), items)
 
 
-def _assemble(text: str, size: int, stop: int, start: int, found: list[Highlight]) -> Preview:
-    head, tail = text[:stop], text[start:]
-    newlines = measure.newlines(text, stop, start)
-    omitted = Extent(size - measure.size(head) - measure.size(tail), newlines + (text[start - 1] != "\n"))
-    parts = [clean(head), "\n" if head and not head.endswith("\n") else ""]
-    parts += [_gap(omitted, within_line=not newlines, highlighted=bool(found)), "\n"]
-    parts += [f"{item.text}\n" for item in found]
-    parts += [_END if found else "", clean(tail)]
-    return Preview("".join(parts), omitted.lines, omitted.size)
+def _filled(found: Excerpt, room: _Room, head_share: float) -> tuple[End, End, list[Highlight]]:
+    """Head, tail and highlights; what highlights leave unused goes to head and tail."""
+    most = room.share(_HIGHLIGHT_SHARE)
+    head, tail = _both_ends(found, room.without(*most), head_share)
+    inside = most.without(len((_BUT + _END).encode()), 1)
+    items = highlights(found, head.edge, tail.edge, max_bytes=inside.size, max_lines=inside.rows)
+    used = _Room(sum(item.cost for item in items), len(items))
+    rest = room.without(*used).without(most.size - inside.size, 1) if items else room
+    head, tail = _both_ends(found, rest, head_share)
+    return head, tail, [item for item in items if item.end > head.edge and item.begin < tail.edge]
+
+
+def _both_ends(found: Excerpt, room: _Room, head_share: float) -> tuple[End, End]:
+    """What the head leaves unused goes to the tail."""
+    share = room.share(head_share)
+    head = ends.head(found.text, found.first_stop, share.size, max(1, share.rows))
+    start = max(head.edge, found.last_start)
+    return head, ends.tail(found.text, start, room.size - head.cost, max(1, room.rows - head.rows))
+
+
+def _assembled(found: Excerpt, sketched: str, both: tuple[End, End], items: list[Highlight]) -> Preview:
+    head, tail = both
+    folded = Extent(head.hidden.size + tail.hidden.size, head.hidden.lines + tail.hidden.lines)
+    if head.edge == tail.edge and found.is_whole:
+        return Preview(sketched + head.text + tail.text, folded.lines, folded.size)
+    text, before, after = found.text, found.text[: head.edge], found.text[tail.edge :]
+    newlines = found.newlines_between(head.edge, tail.edge)
+    size = found.whole.size - measure.size(before) - measure.size(after)
+    omitted = Extent(size, newlines + (text[tail.edge - 1] != "\n"))
+    parts = [sketched, head.text, "\n" if before and not before.endswith("\n") else ""]
+    parts += [_gap(omitted, within_line=not newlines, highlighted=bool(items)), "\n"]
+    parts += [f"{item.text}\n" for item in items]
+    parts += [_END if items else "", tail.text]
+    return Preview("".join(parts), omitted.lines + folded.lines, omitted.size + folded.size)
 
 
 def _gap(omitted: Extent, *, within_line: bool, highlighted: bool = False) -> str:
     size = f"{omitted.size:,} bytes"
     what = f"{size} of this line" if within_line else f"{measure.counted(omitted.lines, 'line')}, {size}"
     return f"… [{what} not shown{_BUT if highlighted else ''}] …"
-
-
-def _cost(text: str) -> int:
-    """Bytes that `text` takes once it is safe to show."""
-    return measure.size(clean(text))
-
-
-def _head(text: str, budget: int, rows: int) -> int:
-    """Where a head of `budget` bytes and `rows` lines stops: inside a line if that has most of it."""
-    window = text[: budget * _WINDOW]
-    stop = used = 0
-    for _ in range(rows):
-        end = window.find("\n", stop) + 1
-        cost = _cost(window[stop : end or len(window)])
-        if not end or used + cost > budget:
-            return stop if used * 2 > budget else stop + _prefix(window[stop:], budget - used, _cost)
-        stop, used = end, used + cost
-    return stop
-
-
-def _tail(text: str, floor: int, budget: int, rows: int) -> int:
-    """Where a tail of at most `budget` bytes and `rows` lines starts, at `floor` or later; as `_head`."""
-    floor = max(floor, len(text) - budget * _WINDOW)
-    start, used = len(text), 0
-    for _ in range(rows):
-        begin = text.rfind("\n", floor, max(floor, start - 1)) + 1
-        cost = _cost(text[begin or floor : start])
-        if not begin or used + cost > budget:
-            return start if used * 2 > budget else start - _suffix(text[floor:start], budget - used, _cost)
-        start, used = begin, used + cost
-    return start
-
-
-def _prefix(text: str, budget: int, cost: Callable[[str], int]) -> int:
-    """Characters in the longest prefix that costs at most `budget` and breaks no character."""
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if cost(text[:middle]) <= budget else (low, middle - 1)
-    stop = cut_before(text, low)
-    return stop if cost(text[:stop]) <= budget else 0
-
-
-def _suffix(text: str, budget: int, cost: Callable[[str], int]) -> int:
-    """Characters in the longest suffix that costs at most `budget` and breaks no character."""
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if cost(text[middle:]) <= budget else (middle + 1, high)
-    start = cut_after(text, low)
-    return len(text) - start if cost(text[start:]) <= budget else 0
-
-
-def clip(text: str, max_bytes: int = CEILING) -> Clip:
-    """`text` under a hard ceiling in bytes, the marker included: head and tail kept around a count.
-
-    Nothing is neutralised: this is for text that goes on to a program. Never longer than `text`.
-    """
-    size = measure.size(text)
-    if size <= max_bytes:
-        return Clip(text, size, 0)
-    room = max_bytes - len(_clip_marker(size))
-    if room <= 0:
-        stop = _prefix(text[:max_bytes], max_bytes, measure.size)
-        return Clip(text[:stop], size, size - measure.size(text[:stop]))
-    stop = _prefix(text[:room], (room + 1) // 2, measure.size)
-    tail = text[max(stop, len(text) - room) :]
-    tail = tail[len(tail) - _suffix(tail, room // 2, measure.size) :]
-    omitted = size - measure.size(text[:stop]) - measure.size(tail)
-    return Clip(text[:stop] + _clip_marker(omitted) + tail, size, omitted)
-
-
-def _clip_marker(omitted: int) -> str:
-    return f"\n... [{omitted} bytes truncated; head + tail kept] ...\n"

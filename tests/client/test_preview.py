@@ -1,11 +1,15 @@
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill import measure
+from overspill.body import Filed
+from overspill.cut import clip
+from overspill.measure import Extent
 from overspill.plain import clean
-from overspill.preview import clip, describe, preview
+from overspill.preview import describe, of_body, preview
 
 ANY_TEXT = st.text(
     st.characters(exclude_categories=()) | st.sampled_from("\n\r\x1b[m👩\u200d\u0301"), max_size=200
@@ -15,7 +19,25 @@ LONG_TEXT = st.builds(
     st.lists(ANY_TEXT | st.sampled_from(["ERROR it broke\n", "x" * 500, "\n" * 50]), max_size=5),
     st.integers(1, 40),
 )
+LINES = st.lists(
+    st.builds(
+        lambda line, number, times: [f"{line} {number + step}\n" for step in range(times)],
+        st.sampled_from(["served request", "WARN retrying", "ERROR it broke", "x" * 400, "é" * 30, ""]),
+        st.integers(0, 2_000),
+        st.integers(1, 60),
+    ),
+    min_size=5,
+    max_size=25,
+).map(lambda groups: [line for group in groups for line in group])
 NUMBERED = "".join(f"line {number}\n" for number in range(1, 1_001))
+WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau".split()
+PROSE = "".join(f"{one} {other} {third}\n" for one in WORDS for other in WORDS for third in WORDS)
+"""5,832 lines, no two neighbours alike."""
+
+
+def between(line: str) -> str:
+    """`line` in the middle of a long text."""
+    return PROSE + line + "\n" + PROSE
 
 
 @given(LONG_TEXT, st.integers(0, 4_000), st.integers(0, 60))
@@ -31,19 +53,42 @@ def test_the_same_text_gives_the_same_preview(text: str, max_bytes: int) -> None
     assert preview(text, max_bytes) == preview(text, max_bytes)
 
 
-@given(LONG_TEXT, st.integers(200, 2_000))
-def test_what_is_left_out_and_what_is_shown_make_up_the_whole(text: str, max_bytes: int) -> None:
-    result = preview(text, max_bytes)
-    if not result.omitted_bytes:
-        assert result.text == clean(text)
-        return
+@given(LONG_TEXT.filter(lambda text: "…" not in text), st.integers(200, 2_000))
+def test_head_and_tail_are_the_outputs_own(text: str, max_bytes: int) -> None:
+    shown = preview(text, max_bytes).text
+    first, last = shown.split("…")[0], shown.rsplit("…")[-1]
 
-    parts = re.fullmatch(r"(.*?)\n?(… \[[^\n]* not shown[^\n]*\] …)\n(.*)", result.text, re.DOTALL)
-    assert parts is not None
-    head, gap, tail = parts.groups()
-    assert f"{result.omitted_bytes:,} bytes" in gap
-    assert clean(text).startswith(head)
-    assert clean(text).endswith(re.sub(r"\A(line [\d,]+: [^\n]*\n)+…\n", "", tail))
+    assert clean(text).startswith(first.removesuffix("\n"))
+    assert clean(text).endswith(last.removeprefix("\n"))
+
+
+@given(LINES, st.integers(300, 3_000))
+def test_what_is_shown_folded_and_left_out_makes_up_the_whole(lines: list[str], max_bytes: int) -> None:
+    text = "".join(lines)
+    result = preview(text, max_bytes)
+    own = [line for line in result.text.splitlines() if not re.match(r"… \[[\d,]+ |…$|line [\d,]+: ", line)]
+    gone = [
+        int(count.replace(",", ""))
+        for count in re.findall(r"… \[([\d,]+) (?:more )?(?:empty )?lines?", result.text)
+    ]
+    cut = sum("bytes of this line" in line for line in own)
+
+    assert len(own) + sum(gone) == len(lines)
+    assert result.omitted_lines == sum(gone) + cut
+
+
+@given(LINES)
+def test_each_line_that_stands_out_has_its_own_number(lines: list[str]) -> None:
+    shown = re.findall(
+        r"^line ([\d,]+): (.*?)(?: \(and .*\))?$",
+        preview(PROSE + "".join(lines) + PROSE, 2_048).text,
+        re.MULTILINE,
+    )
+
+    assert [int(number.replace(",", "")) for number, _ in shown] == sorted(
+        {int(number.replace(",", "")) for number, _ in shown}
+    )
+    assert all(lines[int(number.replace(",", "")) - 5_833].strip() == line for number, line in shown)
 
 
 def test_a_text_within_the_budget_is_shown_whole() -> None:
@@ -57,17 +102,35 @@ def test_an_empty_text_has_an_empty_preview() -> None:
 
 
 def test_head_and_tail_are_whole_lines_around_what_is_left_out() -> None:
-    assert preview(NUMBERED, 150, 20).text == (
-        "line 1\nline 2\nline 3\nline 4\nline 5\nline 6\nline 7\nline 8\n"
-        "… [987 lines, 8,791 bytes not shown] …\n"
-        "line 996\nline 997\nline 998\nline 999\nline 1000\n"
+    assert preview(PROSE, 250, 20).text == (
+        "alpha alpha alpha\n"
+        "alpha alpha beta\n"
+        "alpha alpha gamma\n"
+        "alpha alpha delta\n"
+        "alpha alpha epsilon\n"
+        "… [5,818 lines, 87,278 bytes not shown] …\n"
+        "tau tau kappa\n"
+        "tau tau lambda\n"
+        "tau tau mu\n"
+        "tau tau nu\n"
+        "tau tau xi\n"
+        "tau tau pi\n"
+        "tau tau rho\n"
+        "tau tau sigma\n"
+        "tau tau tau\n"
     )
 
 
+def test_lines_that_differ_in_their_numbers_alone_are_folded() -> None:
+    result = preview(NUMBERED, 300, 20)
+
+    assert result.text == "line 1\nline 2\nline 3\n… [996 more lines like it, to line 999] …\nline 1000\n"
+    assert (result.omitted_lines, result.omitted_bytes) == (996, len(NUMBERED) - 31)
+
+
 def test_the_lines_shown_are_limited_too() -> None:
-    assert (
-        preview("\n" * 3_000, 2_048, 10).text
-        == "\n\n\n\n… [2,991 lines, 2,991 bytes not shown] …\n\n\n\n\n\n"
+    assert preview("\n".join(WORDS * 100), 2_048, 6).text == (
+        "alpha\nbeta\n… [1,795 lines, 8,975 bytes not shown] …\nrho\nsigma\ntau"
     )
 
 
@@ -75,7 +138,7 @@ def test_one_huge_line_is_cut_inside() -> None:
     result = preview("0123456789" * 1_000, 100)
 
     assert result.text == (
-        "0123456789012345678901234567890\n… [9,947 bytes of this line not shown] …\n8901234567890123456789"
+        "01234567890123456789012345\n… [9,947 bytes of this line not shown] …\n345678901234567890123456789"
     )
     assert result.omitted_lines == 1
 
@@ -89,68 +152,68 @@ def test_a_huge_line_after_a_short_one_is_still_shown_in_part() -> None:
     assert len(shown) > 800
 
 
-def test_an_error_in_the_middle_is_shown_with_its_line_number() -> None:
-    lines = [f"request {number} served\n" for number in range(1, 5_001)]
-    lines[2_499] = "request 2500: ERROR the database is down\n"
-    shown = preview("".join(lines), 2_048).text
+def test_a_long_line_leaves_room_for_others() -> None:
+    shown = preview("title\n" + "x" * 1_500 + "\nsecond\n" + PROSE, 1_000).text
 
-    assert "not shown but for what looks like an error:] …\nline 2,500: request 2500: ERROR the data" in shown
+    assert re.match(r"title\nx{20,}… \[1,[\d]{3} bytes of this line\] …x{10,}\nsecond\n", shown)
 
 
 @pytest.mark.parametrize(
     "line",
     [
         "ValueError: bad",
-        "Traceback (most recent call last):",
         "FAILED tests/test_a.py::test_b",
         "thread 'main' panicked at src/main.rs:2",
         "Segmentation fault (core dumped)",
         '{"level":"fatal"}',
         "CRITICAL disk full",
         "unhandled exception",
+        "WARN the last resort",
     ],
 )
 def test_common_ways_to_say_error_are_recognised(line: str) -> None:
-    text = "fine\n" * 2_000 + line + "\n" + "fine\n" * 2_000
-
-    assert f"line 2,001: {line}\n" in preview(text, 2_048).text
+    assert f"line 5,833: {line}\n" in preview(between(line), 2_048).text
 
 
 @pytest.mark.parametrize(
-    "line", ["0 errors", "no failures", "errors=0", '"failed": 0', "0 tests failed", "terrific"]
+    "line",
+    [
+        "0 errors",
+        "no failures",
+        "errors=0",
+        '"failed": 0',
+        '"error": null,',
+        "0 tests failed",
+        "terrific",
+        "copying src/errors.py",
+        "tests/test_errors.py::test_failure_is_reported PASSED",
+        "process exited with code 0",
+    ],
 )
 def test_the_absence_of_errors_is_no_error(line: str) -> None:
-    text = "fine\n" * 2_000 + line + "\n" + "fine\n" * 2_000
-
-    assert "error:]" not in preview(text, 2_048).text
+    assert "stand out" not in preview(between(line), 2_048).text
 
 
-def test_of_many_errors_the_first_and_the_last_are_shown() -> None:
-    text = "start\n" * 500 + "".join(f"error {number}\n" for number in range(1_000)) + "end\n" * 500
-    numbers = re.findall(r"^line [\d,]+: error (\d+)$", preview(text, 2_048).text, re.MULTILINE)
+def test_lines_that_are_alike_are_shown_once_with_a_count() -> None:
+    text = PROSE + "".join(f"WARN retry {number}\n{PROSE[:500]}\n" for number in range(300)) + PROSE
 
-    assert numbers == ["0", "1", "996", "997", "998", "999"]
+    assert (
+        "\nline 5,833: WARN retry 0 (and 299 more lines like it, to line 15,102)\n"
+        in preview(text, 2_048).text
+    )
+
+
+def test_the_one_error_stands_out_among_thousands_of_warnings() -> None:
+    flood = [f"WARN {word} {other} is slow\n" for word in WORDS for other in WORDS for _ in range(20)]
+    flood[3_000] = "ERROR the disk is full\n"
+
+    assert "line 3,001: ERROR the disk is full\n" in preview("".join(flood), 2_048).text
 
 
 def test_an_error_far_from_both_ends_of_a_large_part_is_looked_for_within_bounds() -> None:
-    text = "fine\n" * 2_000_000 + "ERROR at last\n" + "fine\n" * 2_000
+    text = PROSE * 100 + "ERROR at last\n" + PROSE
 
-    assert "\nline 2,000,001: ERROR at last\n" in preview(text, 2_048).text
-
-
-@given(
-    st.lists(
-        st.sampled_from(["fine\n", "an error here\n", "x" * 300 + " error " + "y" * 300 + "\n"]), max_size=60
-    )
-)
-def test_each_error_line_is_shown_once_and_with_its_own_number(lines: list[str]) -> None:
-    text = "start\n" * 200 + "".join(lines) + "end\n" * 200
-    shown = [
-        int(number) for number in re.findall(r"^line ([\d,]+):", preview(text, 2_048).text, re.MULTILINE)
-    ]
-
-    assert shown == sorted(set(shown))
-    assert all("error" in text.split("\n")[number - 1] for number in shown)
+    assert "\nline 583,201: ERROR at last\n" in preview(text, 2_048).text
 
 
 def test_an_error_inside_one_huge_line_is_shown_with_what_surrounds_it() -> None:
@@ -165,14 +228,14 @@ def test_terminal_escapes_do_not_reach_the_reader() -> None:
     shown = preview("\x1b[2J\x1b[31mred\x1b[0m\n" * 1_000, 500).text
 
     assert "\x1b" not in shown
-    assert shown.startswith("red\nred\n")
+    assert shown.startswith("red\n")
 
 
 def test_windows_line_ends_stay_whole() -> None:
-    shown = preview("abc\r\n" * 1_000, 300).text
+    shown = preview(PROSE.replace("\n", "\r\n"), 300).text
 
     assert "␍" not in shown
-    assert shown.startswith("abc\r\nabc\r\n")
+    assert shown.startswith("alpha alpha alpha\r\nalpha alpha beta\r\n")
 
 
 def test_an_emoji_family_at_the_cut_stays_whole() -> None:
@@ -194,6 +257,70 @@ def test_a_text_of_fifty_megabytes_is_previewed_within_the_budget() -> None:
 
     assert len(result.text) <= 2_048
     assert result.omitted_lines > 1_599_900
+
+
+# --- bodies ---------------------------------------------------------------------------------------
+
+
+def filed(tmp_path: Path, data: bytes) -> Filed:
+    path = tmp_path / "body"
+    path.write_bytes(data)
+    return Filed(path, size=len(data), lines=measure.lines_of_bytes(data), sha256=b"")
+
+
+@given(LONG_TEXT.filter(str.isprintable), st.integers(0, 3_000))
+def test_text_and_its_bytes_have_the_same_preview(text: str, max_bytes: int) -> None:
+    extent = Extent.of(text)
+
+    assert of_body(text.encode(), "text/plain", max_bytes, 100, extent) == preview(text, max_bytes)
+
+
+def test_a_long_file_is_previewed_from_its_ends_with_the_numbers_of_its_lines(tmp_path: Path) -> None:
+    data = (PROSE + "FAILED early\n" + PROSE * 200 + "FAILED late\n" + PROSE).encode()
+    body = filed(tmp_path, data)
+    shown = of_body(body, "text/plain", 2_048, 100, Extent(body.size, body.lines)).text
+
+    assert shown.startswith("alpha alpha alpha\n")
+    assert shown.endswith("tau tau tau\n")
+    assert "\nline 5,833: FAILED early\n" in shown
+    assert "\nline 1,172,234: FAILED late\n" in shown
+    gap = re.search(r"\[([\d,]+) lines, ([\d,]+) bytes not shown", shown)
+    assert gap is not None
+    head, tail = shown.partition("…")[0], shown.rpartition("…\n")[2]
+    assert int(gap[2].replace(",", "")) == len(data) - len(head) - len(tail)
+    assert int(gap[1].replace(",", "")) == body.lines - head.count("\n") - tail.count("\n")
+
+
+def test_a_long_file_of_one_line_is_cut_inside(tmp_path: Path) -> None:
+    body = filed(tmp_path, "é漢".encode() * 2_000_000)
+    result = of_body(body, "text/plain", 500, 100, Extent(body.size, body.lines))
+
+    assert re.fullmatch(
+        r"(é漢)+é?\n… \[9,999,[\d]{3} bytes of this line not shown\] …\n漢?(é漢)+", result.text
+    )
+    assert result.omitted_bytes == body.size - len(re.sub(r"\n… .*\n", "", result.text).encode())
+
+
+def test_a_long_file_that_is_no_text_is_described(tmp_path: Path) -> None:
+    body = filed(tmp_path, b"\x7fELF\x00\x00\x00\x00\xff" * 1_000_000)
+
+    assert of_body(body, "application/octet-stream", 500, 100, Extent(body.size, 1)).text == (
+        "(9,000,000 bytes of application/octet-stream, not text)"
+    )
+
+
+def test_a_wrong_byte_in_a_text_is_shown_as_one() -> None:
+    data = b"caf\xe9\n" + PROSE.encode()
+
+    assert of_body(data, "text/plain", 500, 100, Extent.of(data)).text.startswith(
+        "caf\N{REPLACEMENT CHARACTER}\nalpha"
+    )
+
+
+def test_a_description_keeps_within_the_budget() -> None:
+    data = bytes(range(256)) * 100
+
+    assert of_body(data, "image/png", 20, 100, Extent.of(data)).text == ""
 
 
 # --- the byte ceiling of a registry ---------------------------------------------------------------
