@@ -15,6 +15,8 @@ from overspill.rendering import TEXT, described
 from overspill.twin import twin
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from overspill.body import Body
     from overspill.measure import Limits
     from overspill.notice import Notice
@@ -50,16 +52,19 @@ class Thrown:
 
     def replaced(self, notice: Notice) -> Exception:
         """An exception of the same type; the very same where its class lets none be made."""
-        return clamped(self._error, str(notice), notice)
+        return self.with_message(str(notice), lambda text: placeholder(notice, measure.size(text)))
+
+    def with_message(self, text: str, shorter: Callable[[str], str]) -> Exception:
+        """The same with another message, and what `shorter` makes of the messages of a group's members."""
+        return _clamped(self._error, text, shorter)
 
 
-def clamped(error: Exception, text: str, notice: Notice) -> Exception:
-    """`error` with `text` as its message; members of a group, and long notes, point to the capture."""
+def _clamped(error: Exception, text: str, shorter: Callable[[str], str]) -> Exception:
     members = _members(error)
     if members is None:
         made = twin(error, text)
     else:
-        made = twin(error, text, [_shortened(member, notice) for member in members])
+        made = twin(error, text, [_shortened(member, shorter) for member in members])
     if made is not error:
         _replace_copies(made, message_of(error), text)
         _keep_short_notes(made, notes_of(error))
@@ -103,10 +108,10 @@ def _members_texts(error: BaseException, depth: int) -> list[str]:
     return texts
 
 
-def _shortened(member: Exception, notice: Notice) -> Exception:
+def _shortened(member: Exception, shorter: Callable[[str], str]) -> Exception:
     seen = "\n".join([message_of(member), *notes_of(member), *_members_texts(member, _DEEPEST)])
-    short = placeholder(notice, measure.size(seen))
-    return member if len(seen) <= len(short) else clamped(member, short, notice)
+    short = shorter(seen)
+    return member if len(seen) <= len(short) else _clamped(member, short, shorter)
 
 
 def _replace_copies(made: Exception, message: str, text: str) -> None:

@@ -39,7 +39,11 @@ def rendered(value: Any) -> Body:
 
 def as_text(value: Any) -> str:
     """As `rendered`, for what stands in one text with others."""
-    body = rendered(value)
+    return text_of(rendered(value))
+
+
+def text_of(body: Body) -> str:
+    """`body` as text, all of it in memory."""
     if isinstance(body, Filed):
         return b"".join(body.pieces()).decode(errors="replace")
     return body if isinstance(body, str) else body.decode(errors="replace")
