@@ -263,6 +263,55 @@ async def test_an_observation_batch_counts_once(api: Api) -> None:
     assert 'overspill_tool_outputs_total{outcome="inline",tenant="default",tool="grep"} 3.0' in figures
 
 
+def one_observation(**fields: object) -> bytes:
+    seen = {"tool": "grep", "outcome": "inline", "count": 3, "bytes_before": 70_000, "bytes_after": 70_000}
+    return msgspec.json.encode({"batch": "batch-00001", "observations": [seen | fields]})
+
+
+async def test_sizes_of_tool_outputs_become_a_histogram(api: Api) -> None:
+    sizes = [2] + [0] * (wire.SIZE_CLASSES - 2) + [1]
+    await api.send("POST", "/v1/observations", data=one_observation(sizes=sizes))
+    figures = await (await api.get("/metrics")).text()
+
+    for line in (
+        '_bucket{le="256.0",tenant="default"} 2.0',
+        '_bucket{le="1.073741824e+09",tenant="default"} 2.0',
+        '_bucket{le="+Inf",tenant="default"} 3.0',
+        '_count{tenant="default"} 3.0',
+        '_sum{tenant="default"} 70000.0',
+    ):
+        assert f"overspill_tool_output_size_bytes{line}\n" in figures
+
+
+async def test_an_observation_without_sizes_is_in_no_histogram(api: Api) -> None:
+    answer = await api.send("POST", "/v1/observations", data=one_observation())
+    figures = await (await api.get("/metrics")).text()
+
+    assert await answer.json() == {"counted": True}
+    assert 'overspill_tool_outputs_total{outcome="inline",tenant="default",tool="grep"} 3.0' in figures
+    assert "overspill_tool_output_size_bytes_count" not in figures
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        [],
+        [3],
+        [3] + [0] * wire.SIZE_CLASSES,
+        [2] + [0] * (wire.SIZE_CLASSES - 1),
+        [4, -1] + [0] * (wire.SIZE_CLASSES - 2),
+        [3.5] + [0] * (wire.SIZE_CLASSES - 1),
+        "3",
+    ],
+)
+async def test_sizes_that_make_no_sense_are_refused_and_nothing_is_counted(api: Api, sizes: object) -> None:
+    answer = await api.send("POST", "/v1/observations", data=one_observation(sizes=sizes))
+    figures = await (await api.get("/metrics")).text()
+
+    assert (await problem(answer)).code == wire.Code.INVALID_BODY
+    assert "overspill_tool_outputs_total{" not in figures
+
+
 async def test_an_id_of_another_capture_is_not_found(api: Api) -> None:
     response = await api.get(f"/v1/captures/{id_of(b'never stored')}")
 

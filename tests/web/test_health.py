@@ -6,9 +6,18 @@ import shutil
 import subprocess
 
 import pytest
-from overspill.wire import Code
+from overspill.wire import SIZE_CLASSES, Code, Observation, Outcome
 
 from tests.web.conftest import Api, problem
+
+OBSERVED = Observation(
+    tool="grep",
+    outcome=Outcome.INLINE,
+    count=1,
+    bytes_before=9,
+    bytes_after=9,
+    sizes=(1,) + (0,) * (SIZE_CLASSES - 1),
+)
 
 
 async def test_live_and_ready_answer_ok(api: Api) -> None:
@@ -27,6 +36,7 @@ async def test_a_stopping_service_is_alive_but_not_ready(api: Api) -> None:
 async def test_the_figures_are_clean_for_promtool(api: Api) -> None:
     await api.put(b"x" * 1000)
     await api.get("/nowhere")
+    api.service.metrics.observation("default", OBSERVED)
     figures = await (await api.get("/metrics")).read()
     checked = subprocess.run(
         ["promtool", "check", "metrics"], input=figures, capture_output=True, check=False
