@@ -81,6 +81,22 @@ def _ceiling(limit: int | None, share: float) -> int | None:
     return limit if limit in {None, UNLIMITED} else -int(-(limit or 0) * share // 1)
 
 
+def scaled(limits: Limits, share: float) -> Limits:
+    """`limits` times `share`, rounded down."""
+    size, lines, chars, tokens = (
+        limit if limit in {None, UNLIMITED} else int((limit or 0) * share) for limit in limits[:4]
+    )
+    return Limits(size or 0, lines or 0, chars, tokens, limits.counter)
+
+
+def least(one: Limits, other: Limits) -> Limits:
+    """What keeps to both."""
+    size, lines, chars, tokens = (
+        b if a is None else a if b is None else min(a, b) for a, b in zip(one[:4], other[:4], strict=True)
+    )
+    return Limits(size or 0, lines or 0, chars, tokens, one.counter)
+
+
 def less(limits: Limits, text: str, lines: int | None = None) -> Limits:
     """What is left of `limits` beside `text`, which takes up `lines`."""
     chars, tokens, counter = limits.max_chars, limits.max_tokens, limits.counter

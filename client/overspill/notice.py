@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from overspill import measure
 from overspill.plain import clean
+from overspill.tokens import TokenCount, estimated
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
@@ -21,26 +22,44 @@ if TYPE_CHECKING:
 
 MAX_NOTICE: Final = 64 * 1024
 """A longer text is no notice, whatever marks it wears."""
+TOO_LONG: Final = "is too long to show"
+"""Why an output is not shown, as the end of a sentence about it."""
 _MAX_TOOL: Final = 100
 _MAX_REASON: Final = 200
 _DIGEST_DIGITS: Final = 12
 _MARK: Final = re.compile(r"\[(?=/?overspill\b)", re.IGNORECASE)
+_ID: Final = "cap_[a-z2-7]{20}"
 _NOTICE: Final = re.compile(
-    r"\[overspill (?P<id>cap_[a-z2-7]{20})(?: NOT STORED)?\] .*\n\[/overspill (?P=id)\]", re.DOTALL
+    rf"\[overspill (?:(?P<id>{_ID})(?: NOT STORED)?|NOT STORED)\] .*\n\[/overspill(?(id) (?P=id))\]",
+    re.DOTALL,
 )
 _PLACEHOLDER: Final = re.compile(
-    r"\[overspill cap_[a-z2-7]{20}: [0-9,]+ bytes? of text, (?:in the capture|not stored)\]"
+    rf"\[overspill(?: {_ID})?: [0-9,]+ bytes? of text, (?:in the capture|not stored)\]"
+)
+_CLOSING: Final = re.compile(rf"\[overspill {_ID}: the whole output, [^\n]*\]")
+_FAILED: Final = re.compile(
+    r"Output too large \([0-9.]+ [KM]B\)\. Failed to save full output: .*\n\.\.\.", re.DOTALL
 )
 
 
-TOO_LONG: Final = "is too long to show"
-"""Why an output is not shown, as the end of a sentence about it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What became of a spill, and until when.
+
+    `reason` says why the service does not have it; `path` names the file that the agent itself can open.
+    """
+
+    outcome: Outcome
+    expires: datetime | None = None
+    reason: str = ""
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """What a notice says of an output: sizes in bytes and lines of the whole, a `preview` safe to show.
 
+    `id` and `sha256` are empty of what nobody tries to store. `tokens` is estimated where it is None;
     `same_as` is the id of an earlier capture of the same content in the same session.
     """
 
@@ -52,6 +71,7 @@ class Facts:
     preview: str
     reader: str
     why: str = TOO_LONG
+    tokens: TokenCount | None = None
     same_as: str | None = None
 
 
@@ -59,7 +79,8 @@ class Facts:
 class Notice:
     """`head` is the marker and what to do, `preview` the untrusted part; `str()` is the whole.
 
-    `read_more` is the call in `head` that reads the capture, and empty where nothing is stored.
+    `read_more` is the call in `head` that reads the capture, and empty where nothing is stored. `text` is
+    the whole where it is anything else than head and preview between marks.
     """
 
     id: str
@@ -69,6 +90,7 @@ class Notice:
     head: str
     read_more: str
     preview: str
+    text: str = ""
 
     @property
     def stored(self) -> bool:
@@ -76,14 +98,29 @@ class Notice:
         return self.outcome is not Outcome.TRUNCATED
 
     def __str__(self) -> str:
+        if self.text:
+            return self.text
         newline = "" if self.preview.endswith("\n") else "\n"
         shown = f"--- preview ---\n{self.preview}{newline}" if self.preview else ""
-        return f"{self.head}\n{shown}[/overspill {self.id}]"
+        return f"{self.head}\n{shown}[/{_name(self.id)}]"
+
+
+def _name(id: str) -> str:  # noqa: A002  (the notice's own word)
+    return f"overspill {id}" if id else "overspill"
+
+
+def of(facts: Facts, kept: Kept) -> Notice:
+    """The notice of an output that went where `kept` says."""
+    if kept.outcome is Outcome.TRUNCATED:
+        return truncated(facts, kept.reason)
+    if kept.outcome is Outcome.CAPTURED and kept.expires is not None:
+        return captured(facts, kept.expires)
+    return spooled(facts, kept.expires, kept.reason, kept.path)
 
 
 def captured(facts: Facts, expires: datetime) -> Notice:
     """The notice of an output that the service has whole until `expires`."""
-    return _stored(facts, Outcome.CAPTURED, "It is stored whole", _call(facts), _kept(facts, expires))
+    return _stored(facts, Outcome.CAPTURED, "It is stored whole", reading(facts), _kept(facts, expires))
 
 
 def spooled(facts: Facts, expires: datetime | None, reason: str, path: str = "") -> Notice:
@@ -91,15 +128,43 @@ def spooled(facts: Facts, expires: datetime | None, reason: str, path: str = "")
 
     `reason` says why the service does not have it; empty where nobody meant it to.
     """
-    because = f", because the service could not take it ({sanitised(reason)})" if reason else ""
-    if path:
-        shown = _shown_path(path)
-        where = f"It is stored whole in the file {shown}{because}"
-        read_more = f"read that file in parts with your file-reading tool, or search it with grep: {shown}"
-        return _stored(facts, Outcome.SPOOLED, where, read_more, _kept(facts, expires, "file"))
-    later = "; it will be uploaded as soon as the service can take it" if reason else ""
-    where = f"It is stored whole on this machine{because}{later}"
-    return _stored(facts, Outcome.SPOOLED, where, _call(facts), _kept(facts, expires))
+    kept = Kept(outcome=Outcome.SPOOLED, expires=expires, reason=reason, path=path)
+    where, read_more = f"It is stored whole {_place(kept)}", how_to_read(facts, kept)
+    return _stored(facts, Outcome.SPOOLED, where, read_more, _kept(facts, expires, _what(kept)))
+
+
+def _place(kept: Kept) -> str:
+    """Where an output is that the service does not have, and why."""
+    because = f", because the service could not take it ({sanitised(kept.reason)})" if kept.reason else ""
+    if kept.path:
+        return f"in the file {shown_path(kept.path)}{because}"
+    later = "; it will be uploaded as soon as the service can take it" if kept.reason else ""
+    return f"on this machine{because}{later}"
+
+
+def how_to_read(facts: Facts, kept: Kept) -> str:
+    if not kept.path:
+        return reading(facts)
+    path = shown_path(kept.path)
+    return f"read that file in parts with your file-reading tool, or search it with grep: {path}"
+
+
+def _what(kept: Kept) -> str:
+    return "file" if kept.path else "capture"
+
+
+def closing(facts: Facts, kept: Kept) -> str:
+    """One line with the handle, for a stand-in in another form; empty where nothing is stored."""
+    if kept.outcome is Outcome.TRUNCATED:
+        return ""
+    place = "" if kept.outcome is Outcome.CAPTURED else f" {_place(kept)}"
+    until = "" if kept.expires is None else f", until {_instant(kept.expires)}"
+    extent = f"{measure.counted(facts.size, 'byte')}, {measure.counted(facts.lines, 'line')}"
+    text = (
+        f"the whole output, {extent}, is stored{place}{until}. To read more: {how_to_read(facts, kept)}. "
+        f"Do not run the tool again to see more: read the {_what(kept)}.{_same(facts)}"
+    )
+    return f"[overspill {facts.id}: {' '.join(text.split())}]"
 
 
 def truncated(facts: Facts, reason: str) -> Notice:
@@ -108,9 +173,9 @@ def truncated(facts: Facts, reason: str) -> Notice:
     return _notice(
         facts,
         Outcome.TRUNCATED,
-        f"[overspill {facts.id} NOT STORED] {_too_long(facts)} It could NOT be stored: {sanitised(reason)}.\n"
+        f"[{_name(facts.id)} NOT STORED] {_too_long(facts)} It could NOT be stored: {sanitised(reason)}.\n"
         f"{lost} is lost. If you need it, run the tool again with a narrower "
-        f"question (a filter, a range, fewer files). {_digest(facts)}{_same(facts)}",
+        f"question (a filter, a range, fewer files).{_digest(facts)}{_same(facts)}",
         "",
     )
 
@@ -124,13 +189,14 @@ def _stored(facts: Facts, outcome: Outcome, where: str, read_more: str, kept: st
     return _notice(facts, outcome, head, read_more)
 
 
-def _call(facts: Facts) -> str:
+def reading(facts: Facts) -> str:
+    """The call that reads the capture."""
     return facts.reader.replace("{id}", facts.id)
 
 
 def _kept(facts: Facts, expires: datetime | None, what: str = "capture") -> str:
     until = "" if expires is None else f"Kept until {_instant(expires)}. "
-    return f"{until}{_digest(facts)} Do not run the tool again to see more: read the {what}."
+    return f"{until}{_digest(facts).lstrip()} Do not run the tool again to see more: read the {what}."
 
 
 def _same(facts: Facts) -> str:
@@ -150,14 +216,19 @@ def _notice(facts: Facts, outcome: Outcome, head: str, read_more: str) -> Notice
         lines=facts.lines,
         head=head,
         read_more=read_more,
-        preview=_MARK.sub("(", facts.preview),
+        preview=defused(facts.preview),
     )
+
+
+def defused(text: str) -> str:
+    """`text` with nothing in it that looks like a mark; of the same length in bytes."""
+    return _MARK.sub("(", text)
 
 
 def placeholder(notice: Notice, size: int) -> str:
     """What stands in for `size` bytes of further text of the same output; the notice stands at the first."""
     where = "in the capture" if notice.stored else "not stored"
-    return f"[overspill {notice.id}: {measure.counted(size, 'byte')} of text, {where}]"
+    return f"[{_name(notice.id)}: {measure.counted(size, 'byte')} of text, {where}]"
 
 
 def as_dict(notice: Notice) -> dict[str, Any]:
@@ -165,7 +236,7 @@ def as_dict(notice: Notice) -> dict[str, Any]:
     return {
         "notice": notice.head,
         "status": str(notice.outcome),
-        "capture": notice.id,
+        "capture": notice.id or None,
         "total_bytes": notice.size,
         "total_lines": notice.lines,
         **({"read_more": notice.read_more} if notice.stored else {}),
@@ -178,9 +249,13 @@ def is_notice(value: Any) -> bool:
 
     Any tool can print text that looks like one, so only a short text is believed.
     """
-    if not isinstance(value, str) or len(value) > MAX_NOTICE or not value.startswith("[overspill cap_"):
+    if not isinstance(value, str) or len(value) > MAX_NOTICE:
         return False
-    return _NOTICE.fullmatch(value) is not None or _PLACEHOLDER.fullmatch(value) is not None
+    if value.startswith("[overspill"):
+        return _NOTICE.fullmatch(value) is not None or _PLACEHOLDER.fullmatch(value) is not None
+    if value.endswith("]"):
+        return _CLOSING.fullmatch(value, value.rfind("\n") + 1) is not None
+    return value.endswith("\n...") and _FAILED.fullmatch(value) is not None
 
 
 def sanitised(reason: str) -> str:
@@ -188,7 +263,7 @@ def sanitised(reason: str) -> str:
     text = " ".join(clean(reason[: 10 * _MAX_REASON]).split())
     for pattern, instead in _SECRETS:
         text = pattern.sub(instead, text)
-    text = _MARK.sub("(", text).rstrip(".")
+    text = defused(text).rstrip(".")
     return text if len(text) <= _MAX_REASON else text[: _MAX_REASON - 1] + "…"
 
 
@@ -208,7 +283,7 @@ _SECRETS: Final = (
 
 
 def _tool(facts: Facts) -> str:
-    name = _MARK.sub("(", " ".join(clean(facts.tool[:_MAX_TOOL]).split()))
+    name = defused(" ".join(clean(facts.tool[:_MAX_TOOL]).split()))
     return name or "the tool"
 
 
@@ -218,16 +293,16 @@ def _too_long(facts: Facts) -> str:
     in_short = "" if readable == size else f" ({readable})"
     return (
         f"The output of {_tool(facts)} {facts.why}: {size}{in_short}, "
-        f"{measure.counted(facts.lines, 'line')}, about {measure.approx_tokens(facts.size):,} tokens."
+        f"{measure.counted(facts.lines, 'line')}, {facts.tokens or estimated(facts.size)}."
     )
 
 
-def _shown_path(path: str) -> str:
-    return _MARK.sub("(", " ".join(clean(path).split("\n")))
+def shown_path(path: str) -> str:
+    return defused(" ".join(clean(path).split("\n")))
 
 
 def _digest(facts: Facts) -> str:
-    return f"Its sha256 begins {facts.sha256.hex()[:_DIGEST_DIGITS]}."
+    return f" Its sha256 begins {facts.sha256.hex()[:_DIGEST_DIGITS]}." if facts.sha256 else ""
 
 
 def _instant(when: datetime) -> str:

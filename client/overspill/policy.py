@@ -1,25 +1,47 @@
-"""What spills and how much of it is shown: limits per tool, frozen once built. Knows no content."""
+"""What spills, where it goes, and how much of it is shown in what form: limits per tool, frozen once built.
+
+Knows no content. The profiles are other designs' exact settings: `persisted`, `clamped`, `token_limited`,
+`file_based`, `capped`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from overspill import measure
-from overspill.measure import Limits
+from overspill import checks, measure
+from overspill.cut import CEILING, ENDS, HEAD, PREVIEW, Strategy
+from overspill.measure import UNLIMITED, Limits
+from overspill.styles import CAPPED, CLAMPED, COUNTED, MARKED, PARTIAL, PERSISTED
+from overspill.tokens import Tiktoken, TokenCounter
 from overspill.wire import DEFAULT_TTL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+    from overspill.styles import Style
+    from overspill.tokens import Tokenizer
+
+Place: TypeAlias = Literal["service", "spool"]
 
 MAX_BYTES: Final = 50_000
 MAX_LINES: Final = 2_000
 PREVIEW_BYTES: Final = 2_048
 INLINE_CHARS: Final = 5_000
 INLINE_LINES: Final = 100
+CONTEXT_SHARE: Final = 0.30
+CONTEXT_TOKENS: Final = 128_000
 SLOWEST_UPLOAD: Final = 4 * 1024 * 1024
 """Bytes a second that an upload is given time for on top of `Policy.wait`."""
+CLAMP_BYTES: Final = 50 * 1024
+CHARS_PER_TOKEN: Final = 4
+SHARE_FLOOR: Final = 2_000
+SHARE_CEILING: Final = 400_000
+_SHARE_WORDS: Final = 1_000
+"""Characters of a stand-in's own words for which the smallest share of a window has room."""
+_TOKENS_KEPT: Final = 0.8
+_LINE_SPARE: Final = 0.2
 
 TOOL_BYTES: Final[Mapping[str, int]] = MappingProxyType(
     {
@@ -37,70 +59,259 @@ READER: Final = (
 INSPECTION_TOOLS: Final = frozenset(
     {"inspect_output", "list_outputs", "get_terminal_output", "overspill_inspect"}
 )
+PLACES: Final[tuple[Place, ...]] = ("service", "spool")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Band:
+    """What becomes of outputs of more than `above` bytes: the places that are tried, in this order.
+
+    Where none of them takes one, or there are none, it is truncated. `preview_bytes` None is the policy's.
+    """
+
+    above: int = 0
+    places: tuple[Place, ...] = PLACES
+    preview_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        checks.whole("above", self.above)
+        checks.whole("preview_bytes", self.preview_bytes, is_optional=True)
+        if isinstance(self.places, str) or not set(self.places) <= set(PLACES):
+            raise ValueError(f"places must be of {', '.join(PLACES)}, not {self.places!r}")
+        object.__setattr__(self, "places", tuple(self.places))
+
+
+_DEFAULT_BAND: Final = Band()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """The guard's decisions, as values.
 
-    `tools` maps a tool's name to its byte limit (or to whole `Limits`) and merges over `TOOL_BYTES`.
-    Tools in `exempt` are never spilled: the ones that read captures, or the model could never see one.
-    `preview_bytes` and `preview_lines` bound what a notice shows; `lost_preview_bytes` is what it shows
-    where nothing could be stored. `ttl` in seconds, None leaves it to the service. `wait` is how many
-    seconds a small output makes the agent wait for the service at most; see `deadline`. `reader` tells the
-    model how to read more; `{id}` in it becomes the capture id.
+    An output spills that has strictly more than `max_bytes`, `max_lines`, `max_chars` or `max_tokens`, or
+    more tokens than `context_share` of a context window of `context_tokens`; None is no limit. `tools` maps a
+    tool's name to its byte limit (or to whole `Limits`) and merges over `TOOL_BYTES`. Tools in `exempt` are
+    never spilled: the ones that read captures, or the model could never see one.
+
+    `tokenizer` gives the tokens of a text or their number. Without one, or where it fails, they are
+    estimated: `chars_per_token`, else from bytes, so that a limit holds.
+
+    `strategy` is how an output is cut, `style` the form of what stands in for it. `preview_bytes` and
+    `preview_lines` bound what a notice shows; `lost_preview_bytes` is what it shows where nothing could be
+    stored. `bands` say where outputs go, by size. With `identical`, an output like an earlier one of
+    its session is said to be.
+
+    `ttl` in seconds, None leaves it to the service. `wait` is how many seconds a small output makes the
+    agent wait for the service at most; see `deadline`. `reader` tells the model how to read more; `{id}` in
+    it becomes the capture id. Raises `ValueError` for what cannot be meant.
     """
 
     max_bytes: int = MAX_BYTES
     max_lines: int = MAX_LINES
     max_chars: int | None = None
+    max_tokens: int | None = None
+    context_tokens: int | None = None
+    context_share: float = CONTEXT_SHARE
+    tokenizer: Tokenizer | None = None
+    chars_per_token: float | None = None
     tools: Mapping[str, int | Limits] = field(default_factory=dict)
     exempt: frozenset[str] = INSPECTION_TOOLS
+    strategy: Strategy = PREVIEW
+    style: Style = MARKED
+    bands: tuple[Band, ...] = (_DEFAULT_BAND,)
     preview_bytes: int = PREVIEW_BYTES
     preview_lines: int = 100
     lost_preview_bytes: int = 4 * PREVIEW_BYTES
+    identical: bool = True
     ttl: int | None = None
     wait: float = 5.0
     reader: str = READER
+    _usual: Limits = field(init=False, repr=False, compare=False)
+    _limits: Mapping[str, Limits] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        names = ("max_bytes", "max_lines", "preview_bytes", "preview_lines", "lost_preview_bytes", "wait")
-        numbers = {name: getattr(self, name) for name in names}
-        numbers |= {tool: min(_numbers(limit)) for tool, limit in self.tools.items()}
-        for name, number in numbers.items():
-            if number < 0:
-                raise ValueError(f"{name} must be 0 or more, not {number}")
+        _check(self)
         object.__setattr__(self, "tools", MappingProxyType({**TOOL_BYTES, **self.tools}))
         object.__setattr__(self, "exempt", frozenset(self.exempt))
+        object.__setattr__(self, "bands", tuple(self.bands))
+        usual = Limits(self.max_bytes, self.max_lines, self.max_chars, self._most_tokens(), self._counter())
+        table = {tool: self._whole(limit, usual) for tool, limit in self.tools.items()}
+        object.__setattr__(self, "_usual", usual)
+        object.__setattr__(self, "_limits", table)
+
+    # --- profiles ---------------------------------------------------------------------------------
+
+    @classmethod
+    def persisted(cls, *, tools: Mapping[str, int] | None = None) -> Policy:
+        """An output guard: limits in bytes by tool, the beginning shown, `tools` merged over the table."""
+        return cls(
+            max_lines=UNLIMITED,
+            tools=tools or {},
+            strategy=HEAD,
+            style=PERSISTED,
+            preview_lines=UNLIMITED,
+            lost_preview_bytes=PREVIEW_BYTES,
+        )
+
+    @classmethod
+    def clamped(cls, *, max_bytes: int = CLAMP_BYTES, max_lines: int = MAX_LINES) -> Policy:
+        """One hard clamp for all tools, line cap first: as much of the beginning is kept as fits."""
+        return cls(strategy=HEAD, style=CLAMPED).uniform(Limits(max_bytes, max_lines))
+
+    @classmethod
+    def clamped_to_share(
+        cls, context_tokens: int = CONTEXT_TOKENS, *, context_share: float = CONTEXT_SHARE
+    ) -> Policy:
+        """A clamp to a share of the context window, at 4 characters a token: 2,000 to 400,000 characters.
+
+        The beginning is kept, up to the end of a line where that costs no more than a fifth.
+        """
+        _check_window(context_tokens, context_share)
+        share = min(int(context_tokens * context_share) * CHARS_PER_TOKEN, SHARE_CEILING)
+        limits = Limits(UNLIMITED, max_chars=max(share, SHARE_FLOOR + _SHARE_WORDS))
+        return cls(strategy=HEAD._replace(spare=_LINE_SPARE), style=PARTIAL).uniform(limits)
+
+    @classmethod
+    def token_limited(
+        cls,
+        context_tokens: int = CONTEXT_TOKENS,
+        *,
+        context_share: float = CONTEXT_SHARE,
+        tokenizer: Tokenizer | None = None,
+    ) -> Policy:
+        """A share of the context window in tokens; of what exceeds it, the first 80 % of the limit is kept.
+
+        Counted by `tokenizer`, else by tiktoken where that is at hand, else at 4 characters a token.
+        """
+        policy = cls(
+            max_bytes=UNLIMITED,
+            max_lines=UNLIMITED,
+            context_tokens=context_tokens,
+            context_share=context_share,
+            tokenizer=Tiktoken() if tokenizer is None else tokenizer,
+            chars_per_token=CHARS_PER_TOKEN,
+            strategy=HEAD._replace(share=_TOKENS_KEPT),
+            style=COUNTED,
+        )
+        return replace(policy, tools=dict.fromkeys(TOOL_BYTES, policy.limits("")))
 
     @classmethod
     def file_based(cls, *, inline_chars: int = INLINE_CHARS, inline_lines: int = INLINE_LINES) -> Policy:
         """File-based output management: the same limits for all tools, and a day of retention."""
         return cls(ttl=DEFAULT_TTL).limited(inline_chars, inline_lines)
 
+    @classmethod
+    def capped(cls, max_bytes: int = CEILING) -> Policy:
+        """A registry's ceiling in bytes: head and tail are kept around a count of what is not."""
+        return cls(strategy=ENDS, style=CAPPED).uniform(Limits(max_bytes))
+
+    # --- changes ----------------------------------------------------------------------------------
+
     def limited(self, inline_chars: int, inline_lines: int) -> Policy:
         """The policy with these limits for every tool alike."""
-        limits = Limits(inline_chars * measure.MAX_BYTES_PER_CHARACTER, inline_lines, inline_chars)
+        size = inline_chars * measure.MAX_BYTES_PER_CHARACTER
+        return self.uniform(Limits(size, inline_lines, inline_chars))
+
+    def uniform(self, limits: Limits) -> Policy:
+        """The policy with `limits` for every tool."""
         return replace(
             self,
             max_bytes=limits.max_bytes,
             max_lines=limits.max_lines,
             max_chars=limits.max_chars,
+            max_tokens=limits.max_tokens,
+            context_tokens=None,
             tools=dict.fromkeys(self.tools, limits),
         )
-
-    def limits(self, tool: str) -> Limits:
-        limit = self.tools.get(tool, self.max_bytes)
-        return limit if isinstance(limit, Limits) else Limits(limit, self.max_lines, self.max_chars)
 
     def merged(self, tools: Mapping[str, int | Limits]) -> Policy:
         """The policy with `tools` merged over its table."""
         return replace(self, tools={**self.tools, **tools})
 
+    # --- questions --------------------------------------------------------------------------------
+
+    def limits(self, tool: str) -> Limits:
+        return self._limits.get(tool, self._usual)
+
+    def band(self, size: int) -> Band:
+        """What becomes of an output of `size` bytes."""
+        return next((band for band in reversed(self.bands) if size > band.above), _DEFAULT_BAND)
+
     def deadline(self, size: int) -> float:
         """Seconds within which `size` bytes must be stored: `wait`, and time for a slow link."""
         return self.wait + size / SLOWEST_UPLOAD
 
+    def counter(self) -> TokenCounter:
+        return TokenCounter(self.tokenizer, self.chars_per_token)
 
-def _numbers(limit: int | Limits) -> list[int]:
-    return [limit] if isinstance(limit, int) else [number for number in limit if number is not None]
+    def _counter(self) -> TokenCounter | None:
+        return None if self.tokenizer is None and self.chars_per_token is None else self.counter()
+
+    def _most_tokens(self) -> int | None:
+        if self.context_tokens is None:
+            return self.max_tokens
+        share = int(self.context_tokens * self.context_share)
+        return share if self.max_tokens is None else min(share, self.max_tokens)
+
+    def _whole(self, limit: int | Limits, usual: Limits) -> Limits:
+        if not isinstance(limit, Limits):
+            return usual._replace(max_bytes=limit)
+        return limit._replace(counter=usual.counter) if limit.counter is None else limit
+
+
+# --- checks ---------------------------------------------------------------------------------------
+
+
+def _check(policy: Policy) -> None:
+    for name in ("max_bytes", "max_lines", "preview_bytes", "preview_lines", "lost_preview_bytes"):
+        checks.whole(name, getattr(policy, name))
+    for name in ("max_chars", "max_tokens", "ttl"):
+        checks.whole(name, getattr(policy, name), is_optional=True)
+    checks.finite("wait", policy.wait)
+    if policy.chars_per_token is not None:
+        checks.positive("chars_per_token", policy.chars_per_token)
+    _check_window(policy.context_tokens, policy.context_share)
+    for tool, limit in policy.tools.items():
+        for name, number in _named(tool, limit):
+            checks.whole(name, number, is_optional=isinstance(limit, Limits))
+    _check_kinds(policy)
+    _check_bands(policy.bands)
+
+
+def _named(tool: str, limit: int | Limits) -> Iterator[tuple[str, Any]]:
+    if isinstance(limit, Limits):
+        yield from ((f"{name} of {tool}", getattr(limit, name)) for name in Limits._fields[:4])
+    else:
+        yield f"the limit of {tool}", limit
+
+
+def _check_window(context_tokens: Any, context_share: Any) -> None:
+    if context_tokens is not None:
+        checks.whole("context_tokens", context_tokens)
+        checks.positive("context_tokens", context_tokens)
+    checks.share("context_share", context_share)
+
+
+def _check_kinds(policy: Policy) -> None:
+    kinds = (
+        ("tokenizer", policy.tokenizer, policy.tokenizer is None or callable(policy.tokenizer), "a function"),
+        ("strategy", policy.strategy, isinstance(policy.strategy, Strategy), "of overspill.cut, as PREVIEW"),
+        (
+            "style",
+            policy.style,
+            callable(getattr(policy.style, "notice", None)),
+            "of overspill.styles, as MARKED",
+        ),
+        ("exempt", policy.exempt, not isinstance(policy.exempt, str), "names of tools"),
+    )
+    for name, value, is_right, what in kinds:
+        if not is_right:
+            raise ValueError(f"{name} must be {what}, not {value!r}")
+
+
+def _check_bands(bands: Any) -> None:
+    if not all(isinstance(band, Band) for band in bands):
+        raise ValueError(f"bands must be of Band, not {bands!r}")
+    edges = [band.above for band in bands]
+    if edges != sorted(set(edges)):
+        raise ValueError(f"bands must rise, each above the one before, not {edges}")

@@ -1,4 +1,4 @@
-"""The decision to capture, without I/O: what goes to the service, and what the model sees afterwards.
+"""The decision to capture, without I/O but for an output's own file: what is stored, what the model sees.
 
 The guard asks `assess`, stores what a `Spill` holds in whatever way it likes, and tells the `Spill` how
 that ended.
@@ -7,20 +7,32 @@ that ended.
 from __future__ import annotations
 
 import hashlib
+import os
+import tempfile
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from overspill import content, measure, notice, preview, wire
-from overspill.measure import Extent
-from overspill.notice import Facts
+from overspill import content, measure, notice, wire
+from overspill.body import Filed
+from overspill.measure import Extent, Limits
+from overspill.notice import Facts, Kept
+from overspill.styles import Case
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from overspill.body import Body
     from overspill.content import Content
     from overspill.notice import Notice
     from overspill.policy import Policy
+    from overspill.tokens import TokenCount
+
+__all__ = ["Kept", "Origin", "Spill", "assess"]
+
+_FILED: Final = 64 * 1024 * 1024
+"""Characters above which a text is encoded into a file, not into as many bytes of memory again."""
 
 
 def assess(result: Any, tool: str, policy: Policy) -> Content | None:
@@ -43,34 +55,30 @@ class Origin(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """What became of a spill, and until when.
-
-    `reason` says why the service does not have it; `path` names the file that the agent itself can open.
-    """
-
-    outcome: Outcome
-    expires: datetime | None = None
-    reason: str = ""
-    path: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Spill:
-    """One output on its way out of the conversation. `origin` says whose it is."""
+    """One output on its way out of the conversation. `origin` says whose it is.
+
+    `body` is what is stored. `why` ends the sentence that says why it is not shown. Of a spill that is not
+    identified `id` and `sha256` are empty and `body` is as the tool returned it: for a guard with nowhere to
+    store it.
+    """
 
     content: Content
     policy: Policy
     origin: Origin
-    data: bytes
+    body: Body
     sha256: bytes
     id: str
+    size: int
     lines: int
     why: str = ""
 
     @property
-    def size(self) -> int:
-        return len(self.data)
+    def data(self) -> bytes:
+        """`body` in memory."""
+        if isinstance(self.body, str):
+            return measure.encode(self.body)
+        return self.body if isinstance(self.body, bytes) else self.body.at(0, self.body.size)
 
     @property
     def deadline(self) -> float:
@@ -78,65 +86,117 @@ class Spill:
         return self.policy.deadline(self.size)
 
     @classmethod
-    def of(cls, content: Content, policy: Policy, origin: Origin, *, why: str = "") -> Spill:
-        """Encodes and hashes: about 1 ms a megabyte, so large contents belong in a thread."""
-        body = content.body
-        data = measure.encode(body) if isinstance(body, str) else body
-        sha256 = hashlib.sha256(data).digest()
+    def of(
+        cls, content: Content, policy: Policy, origin: Origin, *, why: str = "", identify: bool = True
+    ) -> Spill:
+        """Encodes and hashes unless told not to `identify`: about 1 ms a megabyte, so a thread is the place.
+
+        Raises `OSError` where a long text cannot be written to a file.
+        """
+        body: Body = content.body
+        if not identify:
+            size, lines = Extent.of(body)
+            return cls(
+                content=content,
+                policy=policy,
+                origin=origin,
+                body=body,
+                sha256=b"",
+                id="",
+                size=size,
+                lines=lines,
+                why=why,
+            )
+        data = _encoded(body) if isinstance(body, str) else body
+        sha256 = data.sha256 if isinstance(data, Filed) else hashlib.sha256(data).digest()
         return cls(
             content=content,
             policy=policy,
             origin=origin,
-            data=data,
+            body=data,
             sha256=sha256,
             id=wire.capture_id(origin.session, origin.call_id, sha256),
-            lines=measure.lines(body) if isinstance(body, str) else measure.lines_of_bytes(body),
+            size=len(data),
+            lines=measure.lines(body) if isinstance(body, str) else Extent.of(data).lines,
             why=why,
         )
 
     def notice(self, kept: Kept, *, same_as: str | None = None) -> Notice:
-        """The notice of what became of it; `same_as` is an earlier capture of the session, the same bytes."""
-        lost = kept.outcome is Outcome.TRUNCATED
-        facts = self._facts(self.policy.lost_preview_bytes if lost else self.policy.preview_bytes, same_as)
-        if lost:
-            return notice.truncated(facts, kept.reason)
-        if kept.outcome is Outcome.CAPTURED and kept.expires is not None:
-            return notice.captured(facts, kept.expires)
-        return notice.spooled(facts, kept.expires, kept.reason, kept.path)
+        """The notice of what became of it; `same_as` is an earlier capture of the session, the same bytes.
+
+        Raises `OSError` where the output lies in a file that cannot be read.
+        """
+        is_lost = kept.outcome is Outcome.TRUNCATED
+        limits = self._limits()
+        return self.policy.style.notice(
+            Case(
+                facts=self._facts(same_as),
+                kept=kept,
+                body=self.content.body,
+                content_type=self.content.content_type,
+                limits=limits,
+                shown=self._shown(limits, is_lost=is_lost),
+                strategy=self.policy.strategy,
+            )
+        )
 
     def captured(self, expires: datetime) -> Notice:
         """The notice once the service has it until `expires`."""
-        return notice.captured(self._facts(self.policy.preview_bytes), expires)
+        return self.notice(Kept(outcome=Outcome.CAPTURED, expires=expires))
 
     def truncated(self, reason: str) -> Notice:
         """The notice where it could not be stored; it shows more, for nothing else is left."""
-        return notice.truncated(self._facts(self.policy.lost_preview_bytes), reason)
+        return self.notice(Kept(outcome=Outcome.TRUNCATED, reason=reason))
 
-    def _facts(self, preview_bytes: int, same_as: str | None = None) -> Facts:
-        limits, policy = self.policy.limits(self.origin.tool), self.policy
-        budget = min(preview_bytes, limits.max_bytes), min(policy.preview_lines, limits.max_lines)
+    def _limits(self) -> Limits:
+        """What the stand-in may have: less than the output, even where that did not exceed its own limits."""
+        limits = self.policy.limits(self.origin.tool)
+        if not self.why or measure.body_exceeds(self.content.body, limits):
+            return limits
+        return limits._replace(max_bytes=min(limits.max_bytes, self.policy.lost_preview_bytes))
+
+    def _shown(self, limits: Limits, *, is_lost: bool) -> Limits:
+        policy, band = self.policy, self.policy.band(self.size)
+        usual = policy.preview_bytes if band.preview_bytes is None else band.preview_bytes
+        size = policy.lost_preview_bytes if is_lost else usual
+        if limits.max_tokens is not None:
+            size = min(size, int(limits.max_tokens * measure.SAFE_BYTES_PER_TOKEN))
+        return Limits(min(size, limits.max_bytes), min(policy.preview_lines, limits.max_lines))
+
+    def _facts(self, same_as: str | None) -> Facts:
         return Facts(
             id=self.id,
             tool=self.origin.tool,
             size=self.size,
             lines=self.lines,
             sha256=self.sha256,
-            preview=self._preview(*budget),
-            reader=policy.reader,
+            preview="",
+            reader=self.policy.reader,
             why=self.why or notice.TOO_LONG,
-            same_as=same_as,
+            tokens=self._tokens(),
+            same_as=same_as if self.policy.identical else None,
         )
 
-    def _preview(self, max_bytes: int, max_lines: int) -> str:
-        text = self._text()
-        if text is None:
-            return preview.describe(self.data, self.content.content_type)
-        return preview.preview(text, max_bytes, max_lines, Extent(self.size, self.lines)).text
-
-    def _text(self) -> str | None:
-        """The content as text; None where it is none."""
+    def _tokens(self) -> TokenCount | None:
         body = self.content.body
-        try:
-            return body if isinstance(body, str) else body.decode()
-        except UnicodeDecodeError:
-            return None
+        return self.policy.counter().count(body, self.size) if isinstance(body, str) else None
+
+
+def _encoded(text: str) -> bytes | Filed:
+    return measure.encode(text) if len(text) <= _FILED else _filed(text)
+
+
+def _filed(text: str) -> Filed:
+    state, size, newlines, last = hashlib.sha256(), 0, 0, b"\n"
+    descriptor, path = tempfile.mkstemp(prefix="overspill-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            for piece in measure.encoded_pieces(text):
+                file.write(piece)
+                state.update(piece)
+                size, newlines, last = size + len(piece), newlines + piece.count(b"\n"), piece
+    except BaseException:
+        Path(path).unlink(missing_ok=True)
+        raise
+    lines = newlines + (not last.endswith(b"\n"))
+    return Filed(Path(path), size=size, lines=lines, sha256=state.digest())

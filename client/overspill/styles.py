@@ -1,0 +1,256 @@
+"""The forms that a stand-in takes: our own notice, or the exact texts of other designs over the same facts.
+
+A form that fills the limits keeps as much of the output as they allow, its own words included, so that
+what it made is never cut again. Where the whole is stored, a last line with the handle says so.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Protocol
+
+from overspill import cut, excerpt, measure, notice, preview
+from overspill.cut import HEAD, clip_marker
+from overspill.measure import UNLIMITED, Extent, Limits
+from overspill.notice import Facts, Kept, Notice, defused
+from overspill.plain import clean
+from overspill.tokens import estimated
+from overspill.wire import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from overspill.body import Body
+    from overspill.cut import Cut, Strategy
+    from overspill.excerpt import Excerpt
+
+_KIB: Final = 1024
+_TRIES: Final = 4
+_SHRINK: Final = 0.9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One output that is replaced: what is known of it, where it went, and how much of it may be shown.
+
+    `limits` are those it exceeded, `shown` those of a preview.
+    """
+
+    facts: Facts
+    kept: Kept
+    body: Body
+    content_type: str
+    limits: Limits
+    shown: Limits
+    strategy: Strategy
+
+    @property
+    def extent(self) -> Extent:
+        return Extent(self.facts.size, self.facts.lines)
+
+    def excerpt(self, limits: Limits) -> Excerpt | None:
+        """The output as far as something within `limits` can be kept of it; None where it is no text."""
+        return excerpt.of_body(self.body, self.extent, min(limits.max_bytes, cut.CEILING) * 2)
+
+    def description(self) -> str:
+        return preview.describe(self.body, self.content_type)
+
+
+class Style(Protocol):
+    """How the stand-in of an output reads."""
+
+    @property
+    def name(self) -> str: ...
+
+    def notice(self, case: Case) -> Notice:
+        """Raises `OSError` where an output lies in a file that cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """Our own: what happened and what to do first, then a preview between marks."""
+
+    name: str = "overspill"
+
+    def notice(self, case: Case) -> Notice:
+        return notice.of(replace(case.facts, preview=self._preview(case)), case.kept)
+
+    def _preview(self, case: Case) -> str:
+        size, lines = case.shown.max_bytes, case.shown.max_lines
+        if case.strategy.head is None:
+            return preview.of_body(case.body, case.content_type, size, lines, case.extent).text
+        found = case.excerpt(case.shown)
+        if found is None:
+            return case.description()
+        room = cut.less(case.shown, f"\n{_gap(case.extent)}", lines=1)
+        kept = cut.cut(found, cut.scaled(room, case.strategy.share), case.strategy, clean)
+        between = "" if not kept.head or kept.head.endswith("\n") else "\n"
+        text = f"{clean(kept.head)}{between}{_gap(kept.omitted)}{clean(kept.tail)}"
+        return "" if measure.exceeds(text, case.shown) else text
+
+
+def _gap(omitted: Extent) -> str:
+    if not omitted.size:
+        return ""
+    lines, size = measure.counted(omitted.lines, "line"), measure.counted(omitted.size, "byte")
+    return f"… [{lines}, {size} not shown] …\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Persisted:
+    """What happened and the size, where the full output is, how to read more, its beginning, an end mark."""
+
+    name: str = "persisted"
+
+    def notice(self, case: Case) -> Notice:
+        facts, kept = case.facts, case.kept
+        found = case.excerpt(case.shown)
+        shown = (
+            case.description()
+            if found is None
+            else defused(clean(cut.cut(found, case.shown, HEAD, clean).head))
+        )
+        head = "\n\n".join(self._head(facts, kept))
+        size = case.shown.max_bytes
+        text = f"{head}\n\nPreview (first {size} bytes):\n{shown}\n..."
+        closing = notice.closing(facts, kept)
+        text = f"{text}\n{closing}" if closing else text
+        return _notice(case, f"{head}\n{closing}".strip(), shown, text)
+
+    def _head(self, facts: Facts, kept: Kept) -> list[str]:
+        what = f"Output too large ({_kilobytes(facts.size)})."
+        if kept.outcome is Outcome.TRUNCATED:
+            return [f"{what} Failed to save full output: {notice.sanitised(kept.reason)}"]
+        if kept.path:
+            how = "Use read_file to view specific sections with offset and limit parameters."
+            return [f"{what} Full output saved to: {notice.shown_path(kept.path)}", how]
+        return [f"{what} Full output saved to: {facts.id}", f"Use {notice.reading(facts)}"]
+
+
+def _kilobytes(size: int) -> str:
+    return f"{size / _KIB / _KIB:.1f} MB" if size >= _KIB * _KIB else f"{size / _KIB:.1f} KB"
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """The output itself, cut to the limits, with `mark` where it was cut.
+
+    What in the output looks like `own`, the beginning of a mark, is defused.
+    """
+
+    name: str
+    mark: Callable[[Case, Extent, Limits], str]
+    own: re.Pattern[str]
+
+    def notice(self, case: Case) -> Notice:
+        closing, found = notice.closing(case.facts, case.kept), case.excerpt(case.limits)
+        limits, mark, text = case.limits, "", closing
+        for _ in range(_TRIES):
+            mark, made = self._made(case, found, limits, closing)
+            if not measure.exceeds(made, case.limits):
+                text = made
+                break
+            limits = cut.scaled(limits, _SHRINK)
+        shown = "" if found is None else clean(cut.cut(found, case.shown, HEAD, clean).head)
+        return _notice(case, f"{mark.strip()}\n{closing}".strip(), defused(shown), text)
+
+    def _made(self, case: Case, found: Excerpt | None, limits: Limits, closing: str) -> tuple[str, str]:
+        """The mark and the whole; where there is no room for the mark, there is none."""
+        share = cut.scaled(limits, case.strategy.share)
+        mark = self.mark(case, case.extent, share)
+        room = _beside(limits, mark, closing)
+        if min(room.max_bytes, room.max_lines) <= 0:
+            mark, room = "", _beside(limits, "", closing)
+        kept = self._cut(case, found, cut.least(room, share))
+        head, tail = self._defused(kept.head), self._defused(kept.tail)
+        if mark:
+            mark = self.mark(case, kept.omitted, share)
+        if mark.startswith("\n\n"):
+            head = head.removesuffix("\n").removesuffix("\r")
+        text = f"{head}{mark}{tail}"
+        newline = "" if not text or text.endswith("\n") or not closing else "\n"
+        return mark, f"{text}{newline}{closing}"
+
+    def _cut(self, case: Case, found: Excerpt | None, room: Limits) -> Cut:
+        if found is not None:
+            return cut.cut(found, room, case.strategy)
+        description = case.description()
+        return cut.Cut("" if measure.exceeds(description, room) else description, "", case.extent)
+
+    def _defused(self, text: str) -> str:
+        return self.own.sub("(", defused(text))
+
+
+def _beside(limits: Limits, mark: str, closing: str) -> Limits:
+    """What is left of `limits` beside a mark and a last line."""
+    ending = f"\n{closing}" if closing else ""
+    return cut.less(limits, f"{mark}{ending}", lines=measure.newlines(mark) + bool(closing))
+
+
+def _notice(case: Case, head: str, shown: str, text: str) -> Notice:
+    facts, kept = case.facts, case.kept
+    return Notice(
+        id=facts.id,
+        outcome=kept.outcome,
+        size=facts.size,
+        lines=facts.lines,
+        head=head,
+        read_more="" if kept.outcome is Outcome.TRUNCATED else notice.how_to_read(facts, kept),
+        preview=shown,
+        text=text,
+    )
+
+
+# --- the marks of other designs -------------------------------------------------------------------
+
+
+def _clamped(case: Case, _omitted: Extent, _share: Limits) -> str:
+    return (
+        f"\n\n[tool output truncated: exceeded {_limits(case.limits)}; "
+        "request smaller chunks (offset/limit) or specific sections]"
+    )
+
+
+def _limits(limits: Limits) -> str:
+    """`50KB or 2000 lines`."""
+    size = limits.max_bytes
+    short = f"{size // _KIB}KB" if size and size % _KIB == 0 else f"{size} bytes"
+    named = {
+        short: size,
+        f"{limits.max_lines} lines": limits.max_lines,
+        f"{limits.max_chars} characters": limits.max_chars,
+        f"{limits.max_tokens} tokens": limits.max_tokens,
+    }
+    return " or ".join(name for name, limit in named.items() if limit not in {None, UNLIMITED})
+
+
+def _partial(_case: Case, _omitted: Extent, _share: Limits) -> str:
+    return (
+        "\n\n⚠️ [Content truncated — original was too large for the model's context window. "
+        "The content above is a partial view. If you need more, request specific sections or use "
+        "offset/limit parameters to read smaller chunks.]"
+    )
+
+
+def _counted(case: Case, _omitted: Extent, share: Limits) -> str:
+    tokens = case.facts.tokens or estimated(case.facts.size)
+    number = f"{'' if tokens.is_exact else '~'}{tokens.tokens}"
+    return (
+        f"\n\n⚠️ [Output truncated: {number} tokens exceeds limit of {case.limits.max_tokens}. "
+        f"Showing first {share.max_tokens} tokens. Use pagination or filters to get specific data.]"
+    )
+
+
+def _capped(_case: Case, omitted: Extent, _share: Limits) -> str:
+    return clip_marker(omitted.size)
+
+
+MARKED: Final[Style] = Marked()
+PERSISTED: Final[Style] = Persisted()
+CLAMPED: Final[Style] = Filling("clamped", _clamped, re.compile(r"\[(?=tool output truncated:)"))
+PARTIAL: Final[Style] = Filling("partial", _partial, re.compile(r"\[(?=Content truncated —)"))
+COUNTED: Final[Style] = Filling("counted", _counted, re.compile(r"\[(?=Output truncated:)"))
+CAPPED: Final[Style] = Filling(
+    "capped", _capped, re.compile(r"\[(?=[0-9]+ bytes truncated; head \+ tail kept\])")
+)
