@@ -129,17 +129,22 @@ def spooled(facts: Facts, expires: datetime | None, reason: str, path: str = "")
     `reason` says why the service does not have it; empty where nobody meant it to.
     """
     kept = Kept(outcome=Outcome.SPOOLED, expires=expires, reason=reason, path=path)
-    where, read_more = f"It is stored whole {_place(kept)}", how_to_read(facts, kept)
-    return _stored(facts, Outcome.SPOOLED, where, read_more, _kept(facts, expires, _what(kept)))
+    where = f"It is stored whole{_where(kept)}{_because(kept)}"
+    return _stored(facts, kept.outcome, where, how_to_read(facts, kept), _kept(facts, expires, _what(kept)))
 
 
-def _place(kept: Kept) -> str:
-    """Where an output is that the service does not have, and why."""
-    because = f", because the service could not take it ({sanitised(kept.reason)})" if kept.reason else ""
-    if kept.path:
-        return f"in the file {shown_path(kept.path)}{because}"
-    later = "; it will be uploaded as soon as the service can take it" if kept.reason else ""
-    return f"on this machine{because}{later}"
+def _where(kept: Kept) -> str:
+    if kept.outcome is Outcome.CAPTURED:
+        return ""
+    return f" in the file {shown_path(kept.path)}" if kept.path else " on this machine"
+
+
+def _because(kept: Kept) -> str:
+    """Why the service does not have it, and whether it will."""
+    if kept.outcome is Outcome.CAPTURED or not kept.reason:
+        return ""
+    later = "" if kept.path else "; it will be uploaded as soon as the service can take it"
+    return f", because the service could not take it ({sanitised(kept.reason)}){later}"
 
 
 def how_to_read(facts: Facts, kept: Kept) -> str:
@@ -153,15 +158,18 @@ def _what(kept: Kept) -> str:
     return "file" if kept.path else "capture"
 
 
-def closing(facts: Facts, kept: Kept) -> str:
-    """One line with the handle, for a stand-in in another form; empty where nothing is stored."""
+def closing(facts: Facts, kept: Kept, *, says_how: bool = True) -> str:
+    """One line with the handle, for a stand-in in another form; empty where nothing is stored.
+
+    `says_how` to read more, unless the stand-in does.
+    """
     if kept.outcome is Outcome.TRUNCATED:
         return ""
-    place = "" if kept.outcome is Outcome.CAPTURED else f" {_place(kept)}"
-    until = "" if kept.expires is None else f", until {_instant(kept.expires)}"
+    until = "" if kept.expires is None else f" until {_instant(kept.expires)}"
     extent = f"{measure.counted(facts.size, 'byte')}, {measure.counted(facts.lines, 'line')}"
+    how = f"To read more: {how_to_read(facts, kept)}. " if says_how else ""
     text = (
-        f"the whole output, {extent}, is stored{place}{until}. To read more: {how_to_read(facts, kept)}. "
+        f"the whole output, {extent}, is stored{_where(kept)}{until}{_because(kept)}. {how}"
         f"Do not run the tool again to see more: read the {_what(kept)}.{_same(facts)}"
     )
     return f"[overspill {facts.id}: {' '.join(text.split())}]"

@@ -7,14 +7,12 @@ that ended.
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from overspill import content, measure, notice, wire
 from overspill.body import Filed
+from overspill.gathering import Full, Gathering
 from overspill.measure import Extent, Limits
 from overspill.notice import Facts, Kept
 from overspill.styles import Case
@@ -183,20 +181,13 @@ class Spill:
 
 
 def _encoded(text: str) -> bytes | Filed:
-    return measure.encode(text) if len(text) <= _FILED else _filed(text)
-
-
-def _filed(text: str) -> Filed:
-    state, size, newlines, last = hashlib.sha256(), 0, 0, b"\n"
-    descriptor, path = tempfile.mkstemp(prefix="overspill-")
+    if len(text) <= _FILED:
+        return measure.encode(text)
+    gathering = Gathering(in_memory=0)
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            for piece in measure.encoded_pieces(text):
-                file.write(piece)
-                state.update(piece)
-                size, newlines, last = size + len(piece), newlines + piece.count(b"\n"), piece
-    except BaseException:
-        Path(path).unlink(missing_ok=True)
-        raise
-    lines = newlines + (not last.endswith(b"\n"))
-    return Filed(Path(path), size=size, lines=lines, sha256=state.digest())
+        gathering.write(text)
+    except Full:  # no room on the disk
+        gathering.close()
+        return measure.encode(text)
+    body = gathering.finish()
+    return measure.encode(body) if isinstance(body, str) else body

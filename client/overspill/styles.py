@@ -114,7 +114,7 @@ class Persisted:
         head = "\n\n".join(self._head(facts, kept))
         size = case.shown.max_bytes
         text = f"{head}\n\nPreview (first {size} bytes):\n{shown}\n..."
-        closing = notice.closing(facts, kept)
+        closing = notice.closing(facts, kept, says_how=False)
         text = f"{text}\n{closing}" if closing else text
         return _notice(case, f"{head}\n{closing}".strip(), shown, text)
 
