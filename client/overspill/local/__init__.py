@@ -1,0 +1,1 @@
+"""Bounded reads of captures on this machine's disk, with the answers that the service would give."""
