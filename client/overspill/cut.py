@@ -55,11 +55,10 @@ def cut(found: Excerpt, limits: Limits, strategy: Strategy, view: View | None = 
     """What `strategy` keeps of `found` within `limits`, which hold for `view` of it where there is one."""
     share = 1.0 if strategy.head is None else strategy.head
     text = found.text
-    stop = _head(text[: _window(limits, view)], found.first_stop, _part(limits, share), strategy.spare, view)
+    stop = _head(text, found.first_stop, _part(limits, share), strategy.spare, view)
     head = text[:stop]
     left = less(limits, head if view is None else view(head)) if share < 1 else Limits(0, 0)
-    floor = max(stop, found.last_start, len(text) - _window(left, view))
-    start = floor + _tail(text[floor:], floor, left, strategy.spare, view)
+    start = _tail(text, max(stop, found.last_start), left, strategy.spare, view)
     return Cut(head, text[start:], _omitted(found, head, text[start:], start))
 
 
@@ -112,32 +111,33 @@ def less(limits: Limits, text: str, lines: int | None = None) -> Limits:
 # --- one end ------------------------------------------------------------------------------------
 
 
-def _head(window: str, end: int, limits: Limits, spare: float, view: View | None) -> int:
-    """Characters of the longest prefix of `window` within `limits`; the text goes on up to `end`."""
-    longest = min(_line_stop(window, limits.max_lines), end)
-    fits = _fits(limits, view)
+def _head(text: str, end: int, limits: Limits, spare: float, view: View | None) -> int:
+    """Where the longest prefix of `text[:end]` within `limits` stops."""
+    window = text[: min(end, _window(limits, view))]
+    longest, fits = _line_stop(window, limits.max_lines), _fits(limits, view)
     stop = longest if fits(window[:longest]) else _most(longest, lambda length: fits(window[:length]))
     if limits.max_tokens is not None and limits.counter is not None:
         stop = limits.counter.prefix(window[:stop], limits.max_tokens)
     if stop < end:
-        stop = window.rfind("\n", int(stop * (1 - spare)), stop) + 1 or cut_before(window, stop)
-    while stop and not fits(window[:stop]):
-        stop = cut_before(window, stop - 1)
+        stop = text.rfind("\n", int(stop * (1 - spare)), stop) + 1 or cut_before(text, stop)
+    while stop and not fits(text[:stop]):
+        stop = cut_before(text, stop - 1)
     return stop
 
 
-def _tail(window: str, before: int, limits: Limits, spare: float, view: View | None) -> int:
-    """Where the longest suffix of `window` within `limits` starts; the text has `before` ahead of it."""
+def _tail(text: str, floor: int, limits: Limits, spare: float, view: View | None) -> int:
+    """Where the longest suffix of `text[floor:]` within `limits` starts."""
+    window = text[max(floor, len(text) - _window(limits, view)) :]
     size, fits = len(window), _fits(limits, view)
     longest = size - _line_start(window, limits.max_lines)
     length = longest if fits(window[size - longest :]) else _most(longest, lambda n: fits(window[size - n :]))
     if limits.max_tokens is not None and limits.counter is not None:
         length = limits.counter.suffix(window[size - length :], limits.max_tokens)
-    start = size - length
-    if start or before:
-        start = window.find("\n", start, start + int(length * spare)) + 1 or cut_after(window, start)
-    while start < size and not fits(window[start:]):
-        start = cut_after(window, start + 1)
+    start = len(text) - length
+    if start > floor:
+        start = text.find("\n", start, start + int(length * spare)) + 1 or cut_after(text, start)
+    while start < len(text) and not fits(text[start:]):
+        start = cut_after(text, start + 1)
     return start
 
 
