@@ -32,13 +32,17 @@ from overspill.thrown import Thrown
 from overspill.writer import as_text, rendered
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from overspill.blocks import Place
     from overspill.body import Body
     from overspill.measure import Limits
     from overspill.notice import Notice
+    from overspill.rendering import Outline
 
 _MOST_PLACEHOLDERS: Final = 16
 _FEW_VALUES: Final = 2_000
+_LIGHT: Final = 64 * 1024
 _LONGEST_PRINTED: Final = 1_000
 """Bits of a number that is shorter than any limit worth having."""
 
@@ -68,8 +72,8 @@ def examine(result: Any) -> Content | None:
 
     Never raises: an object that cannot be looked at is captured as what can be said of it.
     """
-    if isinstance(result, str):
-        return Text(str.__str__(result))
+    if type(result) is str:
+        return Text(result)
     try:
         return _examined(result)
     except Exception as error:  # noqa: BLE001  (foreign methods: whatever they raise)
@@ -81,24 +85,39 @@ def exceeds(content: Content, limits: Limits) -> bool:
     return content.exceeds(limits)
 
 
+def is_light(content: Content) -> bool:
+    """Whether `exceeds`, `size_of` and the body cost under a millisecond; else a thread is their place."""
+    if isinstance(content, (Blocks, Structured)):
+        return content.is_light()
+    return isinstance(content.body, (str, bytes)) and len(content.body) <= _LIGHT
+
+
 def size_of(content: Content) -> int:
     """Bytes of all its text; of small data those of its JSON on one line."""
     return content.size if isinstance(content, Structured) else Extent.of(content.body).size
 
 
 def _examined(result: Any) -> Content | None:
-    if isinstance(result, (bytes, bytearray, memoryview)):
-        return Binary(bytes(result))
-    if isinstance(result, Exception):
-        return Thrown(result)
+    for kinds, shape in _SHAPES:
+        if isinstance(result, kinds):
+            return shape(result)
     if result is None or isinstance(result, (int, float)):
         if isinstance(result, int) and result.bit_length() > _LONGEST_PRINTED:
             return Printed(str(number(result)))
         return None
-    found = places(result)
+    found = _places(result)
     if found is None:
         return _without_places(result)
     return Blocks(result, found) if found else None
+
+
+def _places(result: Any) -> list[Place] | None:
+    if type(result) is dict and "content" not in result and "type" not in result:
+        return None
+    try:
+        return places(result)
+    except Exception:  # noqa: BLE001  (foreign objects within: what they raise is shown in their place)
+        return None
 
 
 def _without_places(result: Any) -> Content | None:
@@ -165,8 +184,15 @@ class Blocks:
     def __init__(self, result: Any, found: list[Place]) -> None:
         self._result = result
         self._places = found
-        self._text = self._all_text()
-        self.body: Body = self._text
+
+    @property
+    def body(self) -> Body:
+        return self._text
+
+    def is_light(self) -> bool:
+        values = [value for _, value in self._places]
+        texts = sum(len(value) for value in values if isinstance(value, str))
+        return texts <= _LIGHT and all(isinstance(value, str) or _is_small(value) for value in values)
 
     def exceeds(self, limits: Limits) -> bool:
         return measure.exceeds(self._text, limits)
@@ -193,7 +219,8 @@ class Blocks:
         short = placeholder(notice, measure.size(place.value))
         return short if len(short) < len(place.value) else str.__str__(place.value)
 
-    def _all_text(self) -> str:
+    @cached_property
+    def _text(self) -> str:
         text = joined([str.__str__(value) for _, value in self._places if isinstance(value, str)])
         others = [value for _, value in self._places if not isinstance(value, str)]
         own = [as_text(value) for value in others if not _repeats(text, value)]
@@ -215,18 +242,21 @@ class Structured:
     @cached_property
     def size(self) -> int:
         """Bytes of its JSON: on one line where that is small."""
-        if "body" not in self.__dict__ and is_plain(self._value) and outline(self._value, _FEW_VALUES):
+        if "body" not in self.__dict__ and _is_small(self._value):
             try:
                 return len(msgspec.json.encode(self._value))
             except (UnicodeEncodeError, RecursionError):
                 pass
         return Extent.of(self.body).size
 
+    def is_light(self) -> bool:
+        return _is_small(self._value)
+
     def exceeds(self, limits: Limits) -> bool:
         return not self._surely_fits(limits) and measure.body_exceeds(self.body, limits)
 
     def _surely_fits(self, limits: Limits) -> bool:
-        found = outline(self._value, _FEW_VALUES) if is_plain(self._value) else None
+        found = _small(self._value)
         if found is None or found.most_lines() > limits.max_lines:
             return False
         return found.most_bytes() <= measure.surely_fits(limits._replace(max_lines=measure.UNLIMITED))
@@ -237,6 +267,15 @@ class Structured:
 
     def replaced(self, notice: Notice) -> dict[str, Any]:
         return as_dict(notice)
+
+
+def _is_small(value: Any) -> bool:
+    found = _small(value)
+    return found is not None and found.chars <= _LIGHT
+
+
+def _small(value: Any) -> Outline | None:
+    return outline(value, _FEW_VALUES) if is_plain(value) else None
 
 
 def is_notice_dict(value: Any) -> bool:
@@ -261,3 +300,10 @@ def _repeats(text: str, value: Any) -> bool:
         return bool(value in (parsed, {"result": parsed}))
     except Exception:  # noqa: BLE001  (no JSON, or a foreign comparison: whatever it raises)
         return False
+
+
+_SHAPES: Final[tuple[tuple[Any, Callable[[Any], Content]], ...]] = (
+    (str, lambda text: Text(str.__str__(text))),
+    ((bytes, bytearray, memoryview), lambda data: Binary(bytes(data))),
+    (Exception, Thrown),
+)

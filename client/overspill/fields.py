@@ -22,6 +22,8 @@ class Unchangeable(Exception):
 
 def get(value: Any, name: str) -> Any:
     """The field; None where there is none and where reading it raises."""
+    if type(value) is dict:
+        return value.get(name)
     try:
         return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
     except Exception:  # noqa: BLE001  (a foreign property: whatever it raises)
@@ -31,7 +33,7 @@ def get(value: Any, name: str) -> Any:
 def word(value: Any, name: str) -> str:
     """The field if it is text, else nothing."""
     found = get(value, name)
-    return found if isinstance(found, str) else ""
+    return found if issubclass(type(found), str) else ""
 
 
 def changed(value: Any, fields: dict[str, Any]) -> Any:

@@ -69,7 +69,7 @@ def outline(value: Any, most: int) -> Outline | None:
                     return None
                 chars += _noted(holder, below)
             level = below
-    except TypeError:
+    except (TypeError, RuntimeError):  # other data; changed by another thread
         return None
     return None if level else Outline(values, chars, depth)
 

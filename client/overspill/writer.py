@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from overspill.body import Body
 
 MOST_VALUES: Final = 10_000_000
+_MOST_AT_ONCE: Final = 3_000_000
 _MOST_CHARS: Final = 1024 * 1024 * 1024
 _IN_MEMORY: Final = 64 * 1024 * 1024
 _DEEPEST_INDENTED: Final = 100
@@ -28,9 +29,10 @@ _DEEPEST_RECORDS: Final = 100
 
 def rendered(value: Any) -> Body:
     """A container or record as indented JSON, in a file where it is large and has to be written in pieces."""
-    found = outline(value, MOST_VALUES) if is_plain(value) else None
+    found = outline(value, _MOST_AT_ONCE) if is_plain(value) else None
     if found is not None and found.chars <= _MOST_CHARS:
-        return dumped(value)
+        with suppress(ValueError, TypeError, RuntimeError):  # endless numbers; changed by another thread
+            return dumped(value)
     gathering = Gathering(in_memory=_IN_MEMORY)
     with suppress(Full):  # then what came before is what there is
         Writer(gathering.write).value(value)

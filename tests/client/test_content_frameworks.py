@@ -1,0 +1,330 @@
+"""What the guard makes of the frameworks' own classes."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import mcp.types as mcp
+import pytest
+from anthropic.types import ToolResultBlockParam
+from langchain_core.messages import HumanMessage, ToolMessage
+from langgraph.types import Command
+from openai.types.chat import ChatCompletionToolMessageParam
+from openai.types.responses.response_input_item_param import FunctionCallOutput, ShellCallOutput
+from overspill import content, notice
+from overspill.content import Content
+from overspill.notice import Facts
+from pydantic_ai import BinaryContent, ToolReturn
+
+ID = "cap_abcdefghij234567abcd"
+NOTICE = notice.captured(
+    Facts(id=ID, tool="t", size=9_999, lines=99, sha256=bytes(32), preview="shown", reader="read {id}"),
+    datetime(2026, 11, 22, tzinfo=UTC),
+)
+TEXT = str(NOTICE)
+LONG = "x" * 500
+PLACEHOLDER = f"[overspill {ID}: 500 bytes of text, in the capture]"
+
+
+def examine(result: Any) -> Content:
+    found = content.examine(result)
+    assert found is not None
+    return found
+
+
+def replaced(result: Any) -> Any:
+    found = examine(result)
+    new = found.replaced(NOTICE)
+    assert examine(new).is_guarded()
+    assert not found.is_guarded()
+    return new
+
+
+# --- MCP ------------------------------------------------------------------------------------------
+
+
+def test_an_mcp_result_keeps_all_but_its_text() -> None:
+    image = mcp.ImageContent(type="image", data="aGk=" * 1000, mime_type="image/png")
+    link = mcp.ResourceLink(type="resource_link", name="log", uri="file:///log")
+    result = mcp.CallToolResult(
+        content=[
+            mcp.TextContent(type="text", text=LONG),
+            image,
+            link,
+            mcp.TextContent(type="text", text=LONG),
+        ],
+        is_error=True,
+    )
+
+    assert examine(result).body == f"{LONG}\n{LONG}"
+    assert replaced(result) == mcp.CallToolResult(
+        content=[
+            mcp.TextContent(type="text", text=TEXT),
+            image,
+            link,
+            mcp.TextContent(type="text", text=PLACEHOLDER),
+        ],
+        is_error=True,
+    )
+
+
+def test_an_mcp_result_loses_the_structured_content_that_repeats_its_text() -> None:
+    result = mcp.CallToolResult(
+        content=[mcp.TextContent(type="text", text='{"a": 1}')], structured_content={"a": 1}
+    )
+
+    assert examine(result).body == '{"a": 1}'
+    assert replaced(result).structured_content is None
+
+
+def test_structured_content_alone_of_an_mcp_result_becomes_the_notice_as_a_dict() -> None:
+    result = mcp.CallToolResult(content=[], structured_content={"rows": [1, 2]})
+
+    assert examine(result).body == '{\n  "rows": [\n    1,\n    2\n  ]\n}'
+    assert replaced(result).structured_content == notice.as_dict(NOTICE)
+
+
+def test_the_text_of_a_resource_is_text_and_its_blob_is_not() -> None:
+    text = mcp.TextResourceContents(uri="file:///a", mime_type="text/x-log", text=LONG)
+    blob = mcp.BlobResourceContents(uri="file:///b", blob="aGk=" * 1000)
+    blocks = [mcp.EmbeddedResource(type="resource", resource=each) for each in (text, blob)]
+    result = mcp.CallToolResult(content=[*blocks])
+    new = replaced(result)
+
+    assert examine(result).body == LONG
+    assert new.content[0].resource == text.model_copy(update={"text": TEXT})
+    assert new.content[1] is blocks[1]
+
+
+# --- Anthropic ------------------------------------------------------------------------------------
+
+
+def test_a_tool_result_of_anthropic_keeps_its_id_and_its_images() -> None:
+    image: Any = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+    result: ToolResultBlockParam = {
+        "type": "tool_result",
+        "tool_use_id": "toolu_1",
+        "is_error": True,
+        "content": [{"type": "text", "text": LONG}, image],
+    }
+
+    assert replaced(result) == {**result, "content": [{"type": "text", "text": TEXT}, image]}
+
+
+def test_of_a_users_turn_with_tool_results_only_these_are_touched() -> None:
+    turn = {
+        "role": "user",
+        "content": [
+            {"type": "tool_result", "tool_use_id": "a", "content": LONG},
+            {"type": "tool_result", "tool_use_id": "b", "content": LONG},
+            {"type": "text", "text": "And now? " * 100},
+        ],
+    }
+
+    assert examine(turn).body == f"{LONG}\n{LONG}"
+    assert replaced(turn)["content"] == [
+        {"type": "tool_result", "tool_use_id": "a", "content": TEXT},
+        {"type": "tool_result", "tool_use_id": "b", "content": PLACEHOLDER},
+        turn["content"][2],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("block", "path"),
+    [
+        (
+            {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": LONG}},
+            ("source", "data"),
+        ),
+        ({"type": "document", "source": {"type": "content", "content": LONG}}, ("source", "content")),
+        (
+            {
+                "type": "search_result",
+                "source": "https://a",
+                "title": "A",
+                "content": [{"type": "text", "text": LONG}],
+            },
+            ("content", 0, "text"),
+        ),
+    ],
+)
+def test_documents_and_search_results_have_text_inside(block: Any, path: tuple[Any, ...]) -> None:
+    (new,) = replaced([block])
+
+    assert examine([block]).body == LONG
+    assert at(new, path) == TEXT
+    assert set(new) == set(block)
+
+
+def at(value: Any, path: tuple[Any, ...]) -> Any:
+    for step in path:
+        value = value[step]
+    return value
+
+
+# --- OpenAI ---------------------------------------------------------------------------------------
+
+
+def test_a_tool_message_of_openai_has_text_or_parts() -> None:
+    text: ChatCompletionToolMessageParam = {"role": "tool", "tool_call_id": "c", "content": LONG}
+    parts: ChatCompletionToolMessageParam = {**text, "content": [{"type": "text", "text": LONG}]}
+
+    assert replaced(text) == {**text, "content": TEXT}
+    assert replaced(parts) == {**text, "content": [{"type": "text", "text": TEXT}]}
+
+
+def test_a_function_call_output_keeps_its_call_id() -> None:
+    item: FunctionCallOutput = {"type": "function_call_output", "call_id": "c", "output": LONG}
+    listed: FunctionCallOutput = {
+        **item,
+        "output": [
+            {"type": "input_text", "text": LONG},
+            {"type": "input_image", "image_url": "data:image/png;base64,aGk="},
+        ],
+    }
+    new = replaced(listed)
+
+    assert replaced(item) == {**item, "output": TEXT}
+    assert new["output"][0] == {"type": "input_text", "text": TEXT}
+    assert new["output"][1] is list(listed["output"])[1]
+
+
+def test_both_streams_of_a_shells_output_are_text_and_its_outcome_stays() -> None:
+    item: ShellCallOutput = {
+        "type": "shell_call_output",
+        "call_id": "c",
+        "output": [{"stdout": LONG, "stderr": "boom", "outcome": {"type": "exit", "exit_code": 1}}],
+    }
+
+    assert replaced(item)["output"] == [
+        {"stdout": TEXT, "stderr": "boom", "outcome": {"type": "exit", "exit_code": 1}}
+    ]
+
+
+# --- LangChain ------------------------------------------------------------------------------------
+
+
+def test_a_tool_message_of_langchain_keeps_artifact_status_and_ids() -> None:
+    artifact = object()
+    message = ToolMessage(
+        content=LONG, tool_call_id="c", id="m", name="grep", artifact=artifact, status="error"
+    )
+    new = replaced(message)
+
+    assert (new.content, new.tool_call_id, new.id, new.name, new.status) == (TEXT, "c", "m", "grep", "error")
+    assert new.artifact is artifact
+    assert message.content == LONG
+
+
+def test_a_tool_message_of_langchain_may_hold_strings_and_blocks() -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
+    message = ToolMessage(content=[LONG, image, {"type": "text", "text": LONG}], tool_call_id="c")
+
+    assert replaced(message).content == [TEXT, image, {"type": "text", "text": PLACEHOLDER}]
+
+
+def test_of_a_command_only_the_tool_messages_are_touched() -> None:
+    said = HumanMessage("hi " * 500)
+    command: Command[Any] = Command(
+        goto="next",
+        update={"messages": [said, ToolMessage(content=LONG, tool_call_id="c")], "notes": "n" * 9_999},
+    )
+    new = replaced(command)
+    update: Any = new.update
+
+    assert examine(command).body == LONG
+    assert type(new) is Command
+    assert new.goto == "next"
+    assert update["notes"] == "n" * 9_999
+    assert update["messages"][0] is said
+    assert update["messages"][1].content == TEXT
+
+
+def test_a_list_of_tool_messages_keeps_every_one_of_them() -> None:
+    messages = [ToolMessage(content=LONG, tool_call_id=str(number)) for number in range(40)]
+    new = replaced(messages)
+
+    assert [message.tool_call_id for message in new] == [str(number) for number in range(40)]
+    assert [message.content for message in new] == [TEXT, *[PLACEHOLDER] * 39]
+
+
+# --- pydantic-ai ----------------------------------------------------------------------------------
+
+
+def test_a_tool_return_has_a_value_and_content() -> None:
+    image = BinaryContent(b"\x89PNG", media_type="image/png")
+    result: ToolReturn[Any] = ToolReturn(LONG, content=[LONG, image], metadata={"k": 1})
+    new = replaced(result)
+
+    assert (new.return_value, new.content, new.metadata) == (TEXT, [PLACEHOLDER, image], {"k": 1})
+
+
+def test_a_tool_returns_data_becomes_the_notice_as_a_dict() -> None:
+    new = replaced(ToolReturn({"rows": [LONG]}))
+
+    assert new.return_value == notice.as_dict(NOTICE)
+
+
+def test_user_content_is_a_list_of_blocks() -> None:
+    image = BinaryContent(b"\x89PNG", media_type="image/png")
+
+    assert replaced([LONG, image]) == [TEXT, image]
+
+
+# --- others ---------------------------------------------------------------------------------------
+
+
+class ReadOnly:
+    type = "tool"
+
+    @property
+    def content(self) -> str:
+        return LONG
+
+
+class Proxy(Mapping[str, Any]):
+    """A mapping that is no dict."""
+
+    def __init__(self, **fields: Any) -> None:
+        self._fields = fields
+
+    def __getitem__(self, key: str) -> Any:
+        return self._fields[key]
+
+    def __iter__(self) -> Any:
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+
+def test_a_message_that_lets_nothing_be_put_in_is_replaced_by_the_notice() -> None:
+    assert replaced(ReadOnly()) == TEXT
+
+
+def test_a_setter_that_keeps_the_old_text_is_found_out() -> None:
+    class Stubborn:
+        type = "tool"
+        content = property(lambda _: LONG, lambda _, __: None)
+
+    assert replaced(Stubborn()) == TEXT
+
+
+def test_messages_may_be_any_mapping() -> None:
+    assert replaced(Proxy(role="tool", content=LONG, name="n")) == {
+        "role": "tool",
+        "content": TEXT,
+        "name": "n",
+    }
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"type": "file", "name": "a.txt", "size": 3, "url": "https://a"}],
+        [{"type": "document", "id": 7}],
+        [{"type": "image", "name": "b.png"}],
+    ],
+)
+def test_rows_of_data_that_have_a_type_are_data(rows: Any) -> None:
+    assert isinstance(examine(rows), content.Structured)
