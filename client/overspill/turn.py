@@ -14,7 +14,6 @@ from concurrent import futures
 from contextlib import suppress
 from contextvars import ContextVar
 from itertools import count
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias
 
 if TYPE_CHECKING:
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
 
 PATIENCE: Final = 60.0
 """Seconds that a result waits for the other calls of its turn. The turn waits for none of them twice."""
+NOTICE_BYTES: Final = 1_536
+"""Bytes of a notice around its preview, at most, in the guard's own words."""
 _ROUNDS: Final = 2
 """How often the event loop goes round before a decision, so that tasks which were created have started."""
 _PAUSE: Final = 0.002
@@ -83,7 +84,7 @@ class Turn:
         self.budget = budget
         self._owner = owner
         self._ledger = _Ledger(budget, patience)
-        self._token: Token[_Turns] | None = None
+        self._token: Token[_Turns | None] | None = None
 
     @property
     def used(self) -> int:
@@ -102,7 +103,7 @@ class Turn:
     def __enter__(self) -> Self:
         if self._token is not None:
             raise RuntimeError("a turn is entered once; make a new one")
-        self._token = _TURNS.set({**_TURNS.get(), self._owner: self})
+        self._token = _placed(self._owner, self)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -124,11 +125,11 @@ class RunningCall:
         self.number = 0
         self._ledger = ledger
         self._owner = owner
-        self._token: Token[_Turns] | None = None
+        self._token: Token[_Turns | None] | None = None
 
     def __enter__(self) -> Self:
         self.number = self._ledger.start(self)
-        self._token = _TURNS.set({**_TURNS.get(), self._owner: None})
+        self._token = _placed(self._owner, None)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -234,16 +235,23 @@ class _Ledger:
 
 _Turns: TypeAlias = "Mapping[object, Turn | None]"
 """By owner: the turn that its calls belong to; None inside one of its calls."""
-_TURNS: Final[ContextVar[_Turns]] = ContextVar("overspill_turns", default=MappingProxyType({}))
+_TURNS: Final[ContextVar[_Turns | None]] = ContextVar("overspill_turns", default=None)
 
 
 def current(owner: object) -> Turn | None:
     """The turn that a call of `owner`'s tools takes part in here."""
-    turn = _TURNS.get().get(owner)
+    turns = _TURNS.get()
+    if turns is None:
+        return None
+    turn = turns.get(owner)
     return turn if turn is not None and turn.is_on else None
 
 
-def _reset(token: Token[_Turns]) -> None:
+def _placed(owner: object, turn: Turn | None) -> Token[_Turns | None]:
+    return _TURNS.set({**(_TURNS.get() or {}), owner: turn})
+
+
+def _reset(token: Token[_Turns | None]) -> None:
     with suppress(ValueError):  # the block ends in another context than it began, as an abandoned task's does
         _TURNS.reset(token)
 

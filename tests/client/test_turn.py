@@ -6,12 +6,17 @@ import os
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from overspill.turn import Offer, Turn, choose, current
+from overspill.content import examine
+from overspill.policy import Policy
+from overspill.spill import Kept, Origin, Spill
+from overspill.turn import NOTICE_BYTES, Offer, Turn, choose, current
+from overspill.wire import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -402,6 +407,18 @@ def test_a_forked_child_takes_no_part_in_its_parents_turn() -> None:
             os._exit(0 if current(OWNER) is None else 1)
 
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize("outcome", [Outcome.CAPTURED, Outcome.SPOOLED, Outcome.TRUNCATED])
+def test_no_notice_takes_more_than_it_is_counted_as(outcome: Outcome) -> None:
+    content = examine("".join(f"{number}: {number**9} €\n" for number in range(9_000)))
+    assert content is not None
+    spill = Spill.of(content, Policy(), Origin("€" * 500, "call", "session"))
+    notice = spill.notice(
+        Kept(outcome=outcome, expires=datetime.now(UTC), reason="€ " * 500), same_as="cap_" + "a" * 20
+    )
+
+    assert len(str(notice).encode()) - len(notice.preview.encode()) <= NOTICE_BYTES
 
 
 def test_a_turn_is_entered_once() -> None:
