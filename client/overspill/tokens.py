@@ -9,6 +9,7 @@ import hashlib
 import math
 import os
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -17,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from overspill import measure, wire
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    Tokenizer: TypeAlias = Callable[[str], Any]
-    """The number of tokens of a text, or the tokens themselves: anything that has a length."""
+Tokenizer: TypeAlias = Callable[[str], Any]
+"""The number of tokens of a text, or the tokens themselves: anything that has a length."""
 
 PIECE: Final = 64 * 1024
 """Characters that a tokenizer is given at once: more, and some take time or memory without bound."""
