@@ -72,7 +72,7 @@ def _made(error: Exception, kind: type[Exception], args: tuple[Any, ...]) -> Exc
     built_in = next(base for base in type(error).__mro__ if not base.__flags__ & _HEAP_TYPE)
     made: Exception = built_in.__new__(kind, *args)
     vars(built_in).get("__init__", BaseException.__init__)(made, *args)
-    for base in type(error).__mro__:
+    for base in type(error).__mro__[:-1]:
         for name, member in vars(base).items():
             if isinstance(member, _MEMBERS) and name not in _NOT_COPIED:
                 _copy_member(error, made, name)
