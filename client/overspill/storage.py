@@ -36,6 +36,11 @@ class Storage:
     def session(self) -> str:
         return "" if self._client is None else self._client.session
 
+    @property
+    def can_keep(self) -> bool:
+        """Whether there is any place at all to store an output."""
+        return self._client is not None
+
     async def put(self, spill: Spill) -> Entry | str:
         """The capture's entry, or why it is not stored."""
         if self._client is None:

@@ -15,8 +15,11 @@ from overspill.wire import Outcome
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from overspill.content import Content
+    from overspill.measure import Limits
     from overspill.spill import Spill
     from overspill.storage import Storage
+    from overspill.turn import Offer, RunningCall
     from overspill.wire import Entry
 
 R = TypeVar("R")
@@ -29,6 +32,14 @@ class Way(Protocol):
     async def work(self, size: int, work: Callable[..., R], *args: Any) -> R:
         """`work(*args)` on something of `size` bytes."""
 
+    async def run(self, work: Callable[..., R], *args: Any) -> R:
+        """`work(*args)`, which may block."""
+
+    async def measured(self, content: Content, limits: Limits) -> bool:
+        """Whether `content` exceeds `limits`."""
+
+    async def decide(self, call: RunningCall, offer: Offer) -> bool: ...
+
     async def put(self, storage: Storage, spill: Spill) -> Kept: ...
 
 
@@ -39,7 +50,16 @@ class Looping:
         self._threads = Threads()
 
     async def work(self, size: int, work: Callable[..., R], *args: Any) -> R:
-        return work(*args) if size < WORTH_A_THREAD else await self._threads.run(work, *args)
+        return work(*args) if size < WORTH_A_THREAD else await self.run(work, *args)
+
+    async def run(self, work: Callable[..., R], *args: Any) -> R:
+        return await self._threads.run(work, *args)
+
+    async def measured(self, content: Content, limits: Limits) -> bool:
+        return content.exceeds(limits)
+
+    async def decide(self, call: RunningCall, offer: Offer) -> bool:
+        return await call.decide(offer)
 
     async def put(self, storage: Storage, spill: Spill) -> Kept:
         return _kept(await storage.put(spill))
@@ -50,6 +70,15 @@ class Blocking:
 
     async def work(self, size: int, work: Callable[..., R], *args: Any) -> R:  # noqa: ARG002
         return work(*args)
+
+    async def run(self, work: Callable[..., R], *args: Any) -> R:
+        return work(*args)
+
+    async def measured(self, content: Content, limits: Limits) -> bool:
+        return content.exceeds(limits)
+
+    async def decide(self, call: RunningCall, offer: Offer) -> bool:
+        return call.decide_sync(offer)
 
     async def put(self, storage: Storage, spill: Spill) -> Kept:
         return _kept(storage.put_sync(spill))

@@ -146,16 +146,14 @@ def test_every_output_is_counted_where_it_belongs(client: SyncClient) -> None:
     }
 
 
-def test_what_cannot_be_looked_at_is_handed_on_with_the_reason() -> None:
+def test_what_resists_being_looked_at_is_handed_on() -> None:
     class Broken(dict[str, int]):
         def get(self, *_: Any) -> Any:
             raise RuntimeError("no")
 
     broken = Broken(a=1)
 
-    assert Guard().capture_output_sync(broken, "t") == CapturedOutput(
-        content=broken, reason="the output could not be measured: RuntimeError: no"
-    )
+    assert Guard().capture_output_sync(broken, "t").content is broken
 
 
 @pytest.mark.parametrize(
@@ -247,7 +245,7 @@ def test_a_large_response_is_captured_as_indented_json(
     assert guarded.value == wrapped
     assert (wrapped["status"], wrapped["capture"]) == ("captured", guarded.capture)
     assert (wrapped["total_bytes"], wrapped["total_lines"]) == (len(text), text.count("\n") + 1)
-    assert wrapped["preview"].startswith(text[:500])
+    assert text[:500] in wrapped["preview"]
     assert wrapped["read_more"].startswith(
         f'inspect_output(capture="{guarded.capture}", mode="grep", pattern="…")'
     )

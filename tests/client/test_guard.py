@@ -110,7 +110,7 @@ async def test_code_callers_get_everything() -> None:
     assert (await guard.process(LONG, tool="t")).value is not LONG
 
 
-async def test_an_output_that_cannot_even_be_looked_at_passes_as_it_is() -> None:
+async def test_a_small_output_whose_methods_raise_passes_as_it_is() -> None:
     class Broken(dict[str, int]):
         def get(self, *_: Any) -> Any:
             raise RuntimeError("no")
@@ -119,13 +119,13 @@ async def test_an_output_that_cannot_even_be_looked_at_passes_as_it_is() -> None
     guarded = await Guard().process(result, tool="t")
 
     assert guarded.value is result
-    assert guarded.reason == "the output could not be measured: RuntimeError: no"
+    assert guarded.outcome is Outcome.INLINE
 
 
 # --- truncated ------------------------------------------------------------------------------------
 
 
-def test_an_error_that_cannot_even_be_named_does_not_come_through() -> None:
+def test_text_whose_methods_raise_is_guarded_as_text() -> None:
     class Unspeakable(Exception):
         def __str__(self) -> str:
             raise RuntimeError
@@ -136,11 +136,15 @@ def test_an_error_that_cannot_even_be_named_does_not_come_through() -> None:
         def isascii(self) -> bool:
             raise Unspeakable
 
-    output, unhashable = Output(LONG), cast("Any", [])
-    guarded = Guard().process_sync(output, tool="t")
-    assert guarded.value is output
-    assert "Unspeakable" in str(guarded.reason)
-    assert Guard().process_sync(LONG, tool=unhashable).value is LONG
+    guarded = Guard().process_sync(Output(LONG), tool="t")
+
+    assert guarded.value == Guard().process_sync(LONG, tool="t").value
+
+
+def test_a_tool_whose_name_is_no_name_is_guarded_too() -> None:
+    unhashable = cast("Any", [])
+
+    assert Guard().process_sync(LONG, tool=unhashable).outcome is Outcome.TRUNCATED
 
 
 async def test_without_a_service_the_output_is_cut_and_the_model_is_told() -> None:
@@ -148,7 +152,8 @@ async def test_without_a_service_the_output_is_cut_and_the_model_is_told() -> No
 
     assert guarded.outcome is Outcome.TRUNCATED
     assert guarded.reason == "no Overspill service is configured"
-    assert guarded.value.startswith(f"[overspill {guarded.capture} NOT STORED] The output of t is too long")
+    assert guarded.capture is None
+    assert guarded.value.startswith("[overspill NOT STORED] The output of t is too long")
     assert (guarded.bytes_before, guarded.bytes_after, guarded.lines) == (
         150_000,
         len(guarded.value.encode()),
@@ -259,34 +264,38 @@ async def test_the_same_output_of_the_same_call_has_the_same_notice() -> None:
     assert one == two
 
 
-async def test_the_id_is_that_of_the_contract() -> None:
-    guarded = await Guard(session="s").process(LONG, tool="t", call_id="call_0")
+async def test_the_id_is_that_of_the_contract(nowhere: str) -> None:
+    async with Client(nowhere, session="s") as client:
+        guarded = await Guard(client).process(LONG, tool="t", call_id="call_0")
 
     assert guarded.capture == capture_id("s", "call_0", hashlib.sha256(LONG.encode()).digest())
 
 
-def test_ids_and_names_that_are_no_text_are_taken_as_text() -> None:
+def test_ids_and_names_that_are_no_text_are_taken_as_text(nowhere: str) -> None:
     call: Any = {"call_id": 5, "session": 7, "status": None}
     nameless: Any = None
-    guarded = Guard().process_sync(LONG, tool=nameless, **call)
-    assert guarded.outcome is Outcome.TRUNCATED
+    with SyncClient(nowhere) as client:
+        guarded = Guard(client).process_sync(LONG, tool=nameless, **call)
     assert guarded.capture == capture_id("7", "5", hashlib.sha256(LONG.encode()).digest())
     assert "The output of the tool is too long" in guarded.value
 
 
-async def test_a_call_id_may_come_from_the_surroundings() -> None:
-    guard = Guard(session="s")
-    expected = (await guard.process(LONG, tool="t", call_id="call_7", session="other")).capture
-    with calling("call_7", "other"):
-        guarded = await guard.process(LONG, tool="t")
+async def test_a_call_id_may_come_from_the_surroundings(nowhere: str) -> None:
+    async with Client(nowhere, session="s") as client:
+        guard = Guard(client)
+        expected = (await guard.process(LONG, tool="t", call_id="call_7", session="other")).capture
+        with calling("call_7", "other"):
+            guarded = await guard.process(LONG, tool="t")
 
     assert guarded.capture == expected
 
 
-async def test_without_a_call_id_two_outputs_have_two_ids() -> None:
-    guard = Guard()
+async def test_without_a_call_id_two_outputs_have_two_ids(nowhere: str) -> None:
+    async with Client(nowhere) as client:
+        guard = Guard(client)
+        one, two = [(await guard.process(LONG, tool="t")).capture for _ in range(2)]
 
-    assert (await guard.process(LONG, tool="t")).capture != (await guard.process(LONG, tool="t")).capture
+    assert one != two
 
 
 async def test_the_session_is_that_of_the_client_where_none_is_given(nowhere: str) -> None:

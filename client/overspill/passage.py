@@ -1,0 +1,200 @@
+"""How one output passes the guard: looked at, decided on, kept, replaced, counted.
+
+Nothing here raises on its own account, and nothing is lost silently: what cannot be stored is cut, and the
+model is told so.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from overspill import calls, measure, notice
+from overspill.content import examine, size_of
+from overspill.guarded import Guarded
+from overspill.repeats import Repeats
+from overspill.spill import Origin, Spill
+from overspill.storage import reason
+from overspill.tally import Tally
+from overspill.turn import Offer
+from overspill.wire import Outcome
+
+if TYPE_CHECKING:
+    from overspill.content import Content
+    from overspill.policy import Policy
+    from overspill.spill import Kept
+    from overspill.storage import Storage
+    from overspill.tally import InlineSizes
+    from overspill.turn import RunningCall
+    from overspill.ways import Way
+
+TOO_MUCH_TOGETHER: Final = "is too long to show beside the other results of this turn"
+_MOST_TOOLS: Final = 1000
+_NOTICE_OVERHEAD: Final = 1024
+"""Bytes that a notice takes around its preview, at most."""
+
+
+class Output(NamedTuple):
+    """One output as the guard was given it; `call` is the running call of a turn that it belongs to."""
+
+    result: Any
+    tool: str
+    policy: Policy
+    call_id: str | None = None
+    session: str | None = None
+    status: str = ""
+    matches_dropped: int | None = None
+    call: RunningCall | None = None
+
+
+class _Lane(NamedTuple):
+    """One tool's short cut: no text of up to `fits` characters can spill, whatever is in it."""
+
+    fits: int
+    sizes: InlineSizes
+
+
+class Passage:
+    def __init__(self, policy: Policy, storage: Storage, session: str) -> None:
+        self.policy = policy
+        self.storage = storage
+        self.session = session
+        self.tally = Tally()
+        self._repeats = Repeats()
+        self._lanes: dict[str, _Lane] = {}
+
+    def lane(self, tool: str) -> _Lane:
+        if tool in self._lanes:
+            return self._lanes[tool]
+        lane = _Lane(measure.surely_fits(self.policy.limits(tool)), self.tally.inline(tool))
+        if len(self._lanes) < _MOST_TOOLS:
+            self._lanes[tool] = lane
+        return lane
+
+    def quick(self, result: Any, tool: str, matches_dropped: int | None) -> Guarded | None:
+        """The short cut of a short text: well under a microsecond, for nearly every output is one."""
+        if type(result) is not str or type(tool) is not str:
+            return None
+        lane = self._lanes.get(tool) or self.lane(tool)
+        if len(result) > lane.fits:
+            return None
+        size = lane.sizes.note(result)
+        return Guarded(
+            value=result,
+            outcome=Outcome.INLINE,
+            bytes_before=size,
+            bytes_after=size,
+            matches_dropped=matches_dropped,
+        )
+
+    async def through(self, way: Way, output: Output) -> Guarded:
+        """The output as it may go into the conversation."""
+        try:
+            content = None if calls.is_bypassed() else examine(output.result)
+            why = "" if content is None else await self._why_it_spills(way, output, content)
+            if content is None or not why:
+                guarded = _inline(output)
+            else:
+                guarded = await self._spilled(way, output, content, why)
+        except Exception as error:  # noqa: BLE001  (the boundary: the guard never breaks its agent)
+            guarded = _unmeasured(output, error)
+        self.count(output, guarded.outcome, guarded.bytes_before, guarded.bytes_after)
+        return guarded
+
+    async def replaced(self, way: Way, output: Output, content: Content) -> Guarded:
+        """The notice in the place of `content`, which is too long."""
+        guarded = await self._spilled(way, output, content, notice.TOO_LONG)
+        self.count(output, guarded.outcome, guarded.bytes_before, guarded.bytes_after)
+        return guarded
+
+    def count(self, output: Output, outcome: Outcome, before: int, after: int) -> None:
+        """Count one output that has passed, by its bytes before and after."""
+        self.tally.add(output.tool, outcome, before, after)
+
+    async def _why_it_spills(self, way: Way, output: Output, content: Content) -> str:
+        """Empty where it stays. Beside other results of its turn, one within its limits may go too."""
+        may_spill = output.tool not in output.policy.exempt and not content.is_guarded()
+        exceeds = may_spill and await way.measured(content, output.policy.limits(output.tool))
+        if output.call is None:
+            return notice.TOO_LONG if exceeds else ""
+        spilled = output.policy.preview_bytes + _NOTICE_OVERHEAD if may_spill else None
+        offer = Offer(size_of(content), spilled, exceeds, word(output.call_id))
+        if not await way.decide(output.call, offer):
+            return ""
+        return notice.TOO_LONG if exceeds else TOO_MUCH_TOGETHER
+
+    async def _spilled(self, way: Way, output: Output, content: Content, why: str) -> Guarded:
+        size, origin = len(content.body), self._origin(output)
+        spill = await way.work(
+            size, partial(Spill.of, content, output.policy, origin, why=why, identify=self.storage.can_keep)
+        )
+        kept = await way.put(self.storage, spill)
+        return await way.work(size, self._settled, output, spill, kept)
+
+    def _settled(self, output: Output, spill: Spill, kept: Kept) -> Guarded:
+        made = spill.notice(kept, same_as=self._repeated(spill, kept))
+        value = spill.content.replaced(made)
+        return Guarded(
+            value=value,
+            outcome=kept.outcome,
+            bytes_before=spill.size,
+            bytes_after=_size(value),
+            capture=spill.id or None,
+            lines=spill.lines,
+            reason=notice.sanitised(kept.reason) if kept.reason else None,
+            matches_dropped=output.matches_dropped,
+            notice=made,
+        )
+
+    def _repeated(self, spill: Spill, kept: Kept) -> str | None:
+        """The earlier capture of the session with the same bytes, if there is one."""
+        if kept.outcome is Outcome.TRUNCATED:
+            return None
+        session, content = spill.origin.session, spill.sha256
+        earlier = self._repeats.earlier(session, content, spill.id)
+        self._repeats.remember(session, content, spill.id, kept.expires)
+        return earlier
+
+    def _origin(self, output: Output) -> Origin:
+        """Call and session as given, else those of `calling`, else a minted id and the guard's session."""
+        call = calls.current()
+        call_id, session = output.call_id, output.session
+        if call_id is None:
+            call_id = calls.minted() if call is None else call.id
+        if session is None:
+            session = self.session if call is None or call.session is None else call.session
+        return Origin(output.tool, word(call_id), word(session), word(output.status))
+
+
+def _inline(output: Output) -> Guarded:
+    size = _size(output.result)
+    return Guarded(
+        value=output.result,
+        outcome=Outcome.INLINE,
+        bytes_before=size,
+        bytes_after=size,
+        matches_dropped=output.matches_dropped,
+    )
+
+
+def _unmeasured(output: Output, error: Exception) -> Guarded:
+    """An output that could not even be looked at: it passes as it is."""
+    return Guarded(
+        value=output.result,
+        outcome=Outcome.INLINE,
+        bytes_before=0,
+        bytes_after=0,
+        reason=notice.sanitised(f"the output could not be measured: {reason(error)}"),
+        matches_dropped=output.matches_dropped,
+    )
+
+
+def word(name: Any) -> str:
+    """`name` as text: frameworks hand on ids that are numbers, as JSON-RPC's, and tools without a name."""
+    return name if isinstance(name, str) else "" if name is None else str(name)
+
+
+def _size(value: Any) -> int:
+    """Bytes of all text in `value`; 0 for what has none."""
+    content = examine(value)
+    return 0 if content is None else size_of(content)

@@ -1,0 +1,153 @@
+"""Results that come in chunks, through the guard: as a tool yields them, or all at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from overspill import calls, measure
+from overspill.flow import Flow, guarded_chunks, guarded_chunks_async
+from overspill.guarded import Guarded
+from overspill.ways import finished
+from overspill.wire import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+
+    from overspill.flow import Flowed
+    from overspill.passage import Output, Passage
+    from overspill.ways import Way
+
+_END: Final = object()
+
+
+class Stream:
+    """One result that comes in chunks; `guarded` is what became of it, once it was too long."""
+
+    def __init__(self, passage: Passage, way: Way, output: Output) -> None:
+        self._passage = passage
+        self._way = way
+        self._output = output
+        self._size = 0
+        self.guarded: Guarded | None = None
+
+    def chunks(self) -> Generator[Any, None, Any]:
+        """The chunks that go into the conversation, of a synchronous source."""
+        if calls.is_bypassed():
+            return (yield from self._output.result)
+        source = guarded_chunks(
+            self._output.result, self._flow(), lambda flowed: finished(self._settle(flowed))
+        )
+        returned = None
+        try:
+            while True:
+                yield self._noted(next(source))
+        except StopIteration as ended:
+            returned = ended.value
+        finally:
+            source.close()
+        self._count()
+        return returned
+
+    async def chunks_async(self) -> AsyncGenerator[Any, None]:
+        """As `chunks`, of an asynchronous source."""
+        if calls.is_bypassed():
+            async for chunk in self._output.result:
+                yield chunk
+            return
+        source = guarded_chunks_async(self._output.result, self._flow(), self._settle, self._way.run)
+        try:
+            async for chunk in source:
+                yield self._noted(chunk)
+            self._count()
+        finally:
+            await source.aclose()
+
+    def begun(self) -> Guarded:
+        """An asynchronous stream that is guarded as somebody reads it."""
+        return self._inline(self.chunks_async())
+
+    def ended(self) -> Guarded:
+        """What became of the whole. A stream of other things than text and bytes flows on, in `value`."""
+        chunks, held = self.chunks(), _Held()
+        try:
+            while self.guarded is None and held.are_chunks:
+                held.chunks.append(next(chunks))
+        except StopIteration:
+            pass
+        except Exception as error:  # noqa: BLE001  (a tool's own, raised again behind what came before)
+            held.failure = error
+        if self.guarded is None:
+            return self._inline(held.replayed(chunks))
+        chunks.close()
+        return self.guarded
+
+    async def ended_async(self) -> Guarded:
+        """As `ended`, of an asynchronous one."""
+        chunks, held = self.chunks_async(), _Held()
+        try:
+            while self.guarded is None and held.are_chunks:
+                held.chunks.append(await anext(chunks))
+        except StopAsyncIteration:
+            pass
+        except Exception as error:  # noqa: BLE001  (as above)
+            held.failure = error
+        if self.guarded is None:
+            return self._inline(held.replayed_async(chunks))
+        await chunks.aclose()
+        return self.guarded
+
+    def _flow(self) -> Flow:
+        return Flow(self._output.policy.limits(self._output.tool))
+
+    async def _settle(self, flowed: Flowed) -> Any:
+        """The notice at the end of a stream that was too long."""
+        self.guarded = await self._passage.replaced(self._way, self._output, flowed)
+        return self.guarded.value
+
+    def _noted(self, chunk: Any) -> Any:
+        if isinstance(chunk, str):
+            self._size += measure.size(chunk)
+        elif isinstance(chunk, bytes):
+            self._size += len(chunk)
+        return chunk
+
+    def _count(self) -> None:
+        """Count a stream that has passed whole."""
+        if self.guarded is None:
+            self._passage.count(self._output, Outcome.INLINE, self._size, self._size)
+
+    def _inline(self, value: Any) -> Guarded:
+        return Guarded(
+            value=value,
+            outcome=Outcome.INLINE,
+            bytes_before=self._size,
+            bytes_after=self._size,
+            matches_dropped=self._output.matches_dropped,
+        )
+
+
+class _Held:
+    """What has come of a stream, on its way to whoever reads it."""
+
+    def __init__(self) -> None:
+        self.chunks: list[Any] = []
+        self.failure: Exception | None = None
+
+    @property
+    def are_chunks(self) -> bool:
+        """Whether all is text or bytes so far, of which the guard lets no more through than may stay."""
+        return not self.chunks or isinstance(self.chunks[-1], str | bytes)
+
+    def replayed(self, rest: Iterator[Any]) -> Iterator[Any]:
+        yield from self.chunks
+        if self.failure is not None:
+            raise self.failure
+        yield from rest
+
+    async def replayed_async(self, rest: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        for chunk in self.chunks:
+            yield chunk
+        if self.failure is not None:
+            raise self.failure
+        async for chunk in rest:
+            yield chunk
