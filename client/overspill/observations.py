@@ -65,10 +65,20 @@ class Reporter:
 
     def due(self) -> bool:
         """Whether it is time for a report; costs next to nothing."""
-        waited = self._clock() - self._last
+        return self.pause() == 0
+
+    def pause(self) -> float:
+        """Seconds until a report is due, unless outputs are spilled before that."""
+        wait = self._interval * (1 << min(self._failures, _MOST_DOUBLINGS))
         if self._failures == 0 and self._tally.spilled != self._spilled:
-            return waited >= min(SOON, self._interval)
-        return waited >= self._interval * (1 << min(self._failures, _MOST_DOUBLINGS))
+            wait = min(SOON, wait)
+        return max(0.0, self._last + wait - self._clock())
+
+    def deliver(self, client: SyncClient) -> float:
+        """As a courier's job: report where it is time for it; seconds until it is again."""
+        if self.due():
+            self.send(client)
+        return self.pause()
 
     def send(self, client: SyncClient, *, wait: float = 0.0) -> None:
         """Report what is new, through a client that may take its time. Raises nothing of its own.

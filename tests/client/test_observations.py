@@ -301,6 +301,29 @@ def test_a_report_is_due_soon_where_outputs_were_spilled() -> None:
     assert (at_once, reporter.due()) == (False, True)
 
 
+def test_a_courier_is_told_when_to_come_again(steady: ServiceProcess, client: SyncClient, tool: str) -> None:
+    clock, tally = Clock(), Tally()
+    reporter = Reporter(tally, clock=clock)
+    small_outputs(tally, tool, 3)
+    clock.now += 10
+    pauses = [reporter.deliver(client)]
+    early = seen(steady, tool)
+    tally.add(tool, Outcome.CAPTURED, 70_000, 2_500)
+    clock.now += pauses[0]
+    pauses.append(reporter.deliver(client))
+
+    assert pauses == [INTERVAL - 10, INTERVAL]
+    assert (early, seen(steady, tool)) == (0, 3)
+
+
+def test_a_courier_of_spilled_outputs_is_asked_back_soon(client: SyncClient) -> None:
+    clock, tally = Clock(), Tally()
+    reporter = Reporter(tally, clock=clock)
+    tally.add("grep", Outcome.CAPTURED, 70_000, 2_500)
+
+    assert reporter.deliver(client) == SOON
+
+
 def test_reports_that_fail_become_rare(steady: ServiceProcess, client: SyncClient) -> None:
     clock, tally = Clock(), Tally()
     reporter = Reporter(tally, clock=clock)
