@@ -11,7 +11,7 @@ from collections import Counter
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from overspill import measure, vocabulary
+from overspill import vocabulary
 from overspill.excerpt import REACH
 
 if TYPE_CHECKING:
@@ -19,31 +19,44 @@ if TYPE_CHECKING:
 
     from overspill.excerpt import Excerpt
 
-_MOST_LINES: Final = 40_000
+_MOST_LINES: Final = 30_000
 """Lines searched at either end, as `REACH` for characters."""
 _SLICE: Final = 64 * 1024
 _PIECE: Final = 2 * 1024
 """Characters of a line without end that are looked at as one."""
-_NEAR: Final = 256 * 1024
-"""Bytes at either end of what is searched in which all words are looked for."""
-_MOST_HITS: Final = 100
+_FAR: Final = 768 * 1024
+_NEAR: Final = 128 * 1024
+"""Bytes at either end of what is searched, less what repeats, in which all words are looked for."""
+_MOST_HITS: Final = 60
 """Lines looked at for one word, from either end."""
-_MOST: Final = 800
+_MOST: Final = 400
+_BARE: Final = b"0abcdef .,:;-_/+"
+"""What lines that are alike may differ in: numbers, also hexadecimal ones, and what stands between."""
+_LEAST_FLOOD: Final = 200
+_MOST_KINDS: Final = 0.1
+_RARE: Final = 2
+_MOST_UNLIKE: Final = 20
 _MASK: Final = bytes.maketrans(
     b"123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"0" * 9 + b"abcdefghijklmnopqrstuvwxyz"
 )
 
 
+
+
 class Candidate(NamedTuple):
-    """The first of `count` lines, at `begin` of the text; `place` is where in it the word is."""
+    """The first of `count` lines, at `begin` of the text; `place` is where in it the word is.
+
+    One that `is_unlike` has no such word: hardly a line around it has its letters.
+    """
 
     number: int
     begin: int
     end: int
     line: str
     place: int
-    count: int
+    lines: int
     last_number: int
+    is_unlike: bool = False
 
 
 class Found(NamedTuple):
@@ -54,12 +67,22 @@ class Found(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """Lines of the text that are looked at together: `index` counts lines over all pieces."""
+    """Lines of the text that are looked at together: `first` counts lines over all pieces."""
 
     begin: int
     end: int
-    index: int
+    first: int
     number: int
+
+
+class _Hit(NamedTuple):
+    """Row `row` of all lines searched, and the place of a word in it; `lines` have its form, the last in row `last`."""
+
+    row: int
+    place: int
+    lines: int
+    last: int
+    is_unlike: bool = False
 
 
 def find(excerpt: Excerpt, stop: int, start: int) -> Found:
@@ -68,8 +91,12 @@ def find(excerpt: Excerpt, stop: int, start: int) -> Found:
     first_end = _forward(text, stop, min(start, stop + REACH, max(stop, excerpt.first_stop)))
     last_begin = _backward(text, max(first_end, excerpt.last_start, start - REACH), start)
     pieces, forms = _read(excerpt, ((stop, first_end), (last_begin, start)))
+    hits = {hit.row: hit for hit in (*_unlike(forms), *_with_words(forms))}
+    for hit in _with_status(text, pieces, forms):
+        if hit.row not in hits or hits[hit.row].lines > 1:
+            hits[hit.row] = hit
     is_all = excerpt.is_whole and first_end == last_begin
-    return Found(_located(text, pieces, forms, _matching(forms)), is_all)
+    return Found(_located(text, pieces, [hits[row] for row in sorted(hits)]), is_all)
 
 
 def _forward(text: str, begin: int, end: int) -> int:
@@ -79,15 +106,7 @@ def _forward(text: str, begin: int, end: int) -> int:
         lines += text.count("\n", at, min(end, at + _SLICE))
         if lines > _MOST_LINES:
             return _line_end(text, min(end, at + _SLICE), end)
-    return end if end == len(text) or not begin < end else _line_start(text, begin, end)
-
-
-def _line_start(text: str, begin: int, end: int) -> int:
     return text.rfind("\n", begin, end) + 1 or end
-
-
-def _line_end(text: str, at: int, end: int) -> int:
-    return text.find("\n", at - 1, end) + 1 or end
 
 
 def _backward(text: str, begin: int, end: int) -> int:
@@ -98,18 +117,22 @@ def _backward(text: str, begin: int, end: int) -> int:
         lines += text.count("\n", floor, at)
         if lines > _MOST_LINES:
             return _line_end(text, floor + 1, end)
-    return begin if not begin or text[begin - 1 : begin] == "\n" else begin
+    return begin
+
+
+def _line_end(text: str, at: int, end: int) -> int:
+    return text.find("\n", at - 1, end) + 1 or end
 
 
 def _read(excerpt: Excerpt, regions: Sequence[tuple[int, int]]) -> tuple[list[_Piece], list[bytes]]:
-    text, pieces, forms = excerpt.text, list[_Piece](), list[bytes]()
+    """The lines of the regions in pieces, and all of them with digits and case masked."""
+    pieces, forms = list[_Piece](), list[bytes]()
     for begin, end in regions:
-        if begin >= end:
-            continue
-        number = excerpt.number_of(begin)
-        for at, stop in _slices(text, begin, end):
+        number = excerpt.number_of(begin) if begin < end else 0
+        for at, stop in _slices(excerpt.text, begin, end):
             pieces.append(_Piece(at, stop, len(forms), number))
-            lines = text[at:stop].encode("utf-8", "surrogatepass").translate(_MASK).split(b"\n")
+            data = excerpt.text[at:stop].encode("utf-8", "surrogatepass")
+            lines = data.translate(_MASK).split(b"\n")
             number += len(lines) - 1
             if not lines[-1]:
                 lines.pop()
@@ -131,39 +154,65 @@ def _word_end(text: str, begin: int, end: int) -> int:
     return max(text.rfind(" ", begin + 1, end), text.rfind(",", begin + 1, end)) + 1 or end
 
 
-def _matching(forms: list[bytes]) -> dict[bytes, tuple[int, int]]:
-    """The forms that have a word in them: how many lines have each, and where in it the word is."""
-    counts = Counter(forms)
-    counts.pop(b"", None)
-    distinct = list(counts)
-    hits: dict[int, int] = {}
-    for words, searched in _rounds(distinct):
-        joined = b"\n".join(distinct[i] for i in searched)
-        starts = list(accumulate((len(distinct[i]) + 1 for i in searched), initial=0))
+def _unlike(forms: list[bytes]) -> list[_Hit]:
+    """The few lines that are like no other, where nearly all others are like many."""
+    count = len(forms)
+    if count < _LEAST_FLOOD or len(set(_bare(forms[count // 2 :][:_LEAST_FLOOD]))) > _LEAST_FLOOD * _MOST_KINDS:
+        return []
+    letters = _bare(forms)
+    kinds = Counter(letters)
+    rare = {kind for kind, lines in kinds.items() if lines <= _RARE and kind}
+    if len(kinds) > count * _MOST_KINDS or not 0 < len(rare) <= _MOST_UNLIKE:
+        return []
+    return [_Hit(row, 0, 1, row, is_unlike=True) for row, letter in enumerate(letters) if letter in rare]
+
+
+def _bare(forms: list[bytes]) -> list[bytes]:
+    return b"\n".join(forms).translate(None, _BARE).split(b"\n")
+
+
+def _with_words(forms: list[bytes]) -> list[_Hit]:
+    """The first line of each form that has a word in it."""
+    last = dict(zip(forms, range(len(forms)), strict=True))
+    matching = _matching(list(last))
+    hits: dict[bytes, _Hit] = {}
+    for row in [row for row, form in enumerate(forms) if form in matching]:
+        form = forms[row]
+        hit = hits.get(form)
+        hits[form] = _Hit(row, matching[form], 1, last[form]) if hit is None else hit._replace(lines=hit.lines + 1)
+    return list(hits.values())
+
+
+def _matching(distinct: list[bytes]) -> dict[bytes, int]:
+    """The forms that have a word in them, and where it is."""
+    found: dict[bytes, int] = {}
+    for words, some in _rounds(distinct):
+        joined = b"\n".join(some) + b"\n"
+        starts = list(accumulate(map(len, some), lambda end, size: end + size + 1, initial=0))
         for word in words:
             for at in _places(joined, word):
                 row = bisect_right(starts, at) - 1
-                hits.setdefault(searched[row], at - starts[row])
-    chosen = list(hits.items())
-    if len(chosen) > _MOST:
-        chosen = chosen[:_MOST]
-    return {distinct[i]: (counts[distinct[i]], place) for i, place in chosen}
+                if len(found) < _MOST:
+                    found.setdefault(some[row], at - starts[row])
+    return found
 
 
-def _rounds(distinct: list[bytes]) -> Iterator[tuple[Sequence[bytes], Sequence[int]]]:
-    """Which words are looked for in which forms: the strong ones in all, the weak ones near both ends."""
-    everything = range(len(distinct))
-    yield vocabulary.STRONG, everything
+def _rounds(distinct: list[bytes]) -> Iterator[tuple[Sequence[bytes], list[bytes]]]:
+    """Which words are looked for in which forms: the fewer the farther from both ends."""
+    yield vocabulary.STRONG, _near(distinct, _FAR)
+    yield vocabulary.WEAK, _near(distinct, _NEAR)
+
+
+def _near(distinct: list[bytes], reach: int) -> list[bytes]:
+    """As many as have `reach` bytes together at either end."""
     sizes = list(accumulate(map(len, distinct)))
-    if not sizes or sizes[-1] <= 2 * _NEAR:
-        yield vocabulary.WEAK, everything
-        return
-    near = bisect_right(sizes, _NEAR), bisect_right(sizes, sizes[-1] - _NEAR)
-    yield vocabulary.WEAK, [*range(near[0]), *range(near[1], len(distinct))]
+    if not sizes or sizes[-1] <= 2 * reach:
+        return distinct
+    return distinct[: bisect_right(sizes, reach)] + distinct[bisect_right(sizes, sizes[-1] - reach) :]
 
 
 def _places(joined: bytes, word: bytes) -> Iterator[int]:
-    """Where `word` is, once a line: the first places, and the last ones."""
+    """Where `word` is, once a line: the first places and the last ones; where there are more, the telling ones."""
     at = 0
     for _ in range(_MOST_HITS):
         at = joined.find(word, at)
@@ -171,45 +220,64 @@ def _places(joined: bytes, word: bytes) -> Iterator[int]:
             return
         yield at
         at = joined.find(b"\n", at)
-        if at < 0:
-            return
     floor, end = at, len(joined)
     for _ in range(_MOST_HITS):
         at = joined.rfind(word, floor, end)
         if at < 0:
             return
         yield at
-        end = max(floor, joined.rfind(b"\n", floor, at))
+        end = max(floor, joined.rfind(b"\n", floor, at) + 1)
+    for phrase in vocabulary.SPECIFIC.get(word, ()):
+        yield from _places(joined, phrase)
 
 
-def _located(
-    text: str, pieces: list[_Piece], forms: list[bytes], matching: dict[bytes, tuple[int, int]]
-) -> list[Candidate]:
-    last = dict(zip(forms, range(len(forms)), strict=True))
-    first = dict(zip(reversed(forms), range(len(forms) - 1, -1, -1), strict=True))
-    starts = [piece.index for piece in pieces]
+def _with_status(text: str, pieces: list[_Piece], forms: list[bytes]) -> Iterator[_Hit]:
+    """Lines with the status of an answer that failed: digits tell it, which the forms have not."""
+    for word, pattern in vocabulary.STATUS:
+        left = _MOST_HITS
+        for piece in pieces:
+            if word not in forms[piece.first]:
+                continue
+            for match in pattern.finditer(text, piece.begin, piece.end):
+                begin = text.rfind("\n", piece.begin, match.start()) + 1 or piece.begin
+                row = piece.first + text.count("\n", piece.begin, begin)
+                yield _Hit(row, match.start() - begin, 1, row)
+                left -= 1
+                if not left:
+                    break
+            if not left:
+                break
+
+
+def _located(text: str, pieces: list[_Piece], hits: list[_Hit]) -> list[Candidate]:
+    """The lines of hits, which come in the order of the text."""
+    starts = [piece.first for piece in pieces]
     found = []
-    lines: list[str] = []
     opened = -1
-    for form in sorted(matching, key=first.__getitem__):
-        which = bisect_right(starts, first[form]) - 1
-        piece = pieces[which]
+    lines: list[str] = []
+    begins: list[int] = []
+    for hit in hits:
+        which = bisect_right(starts, hit.row) - 1
+        piece, end = pieces[which], pieces[bisect_right(starts, hit.last) - 1]
         if which != opened:
-            opened = which
-            lines = text[piece.begin : piece.end].split("\n")
+            opened, lines = which, text[piece.begin : piece.end].split("\n")
             begins = list(accumulate((len(line) + 1 for line in lines), initial=piece.begin))
-        row = first[form] - piece.index
-        count, place = matching[form]
-        end_piece = pieces[bisect_right(starts, last[form]) - 1]
+        row = hit.row - piece.first
         found.append(
             Candidate(
                 number=piece.number + row,
                 begin=begins[row],
                 end=min(begins[row + 1], piece.end),
                 line=lines[row],
-                place=place if lines[row].isascii() else len(form[:place].decode("utf-8", "ignore")),
-                count=count,
-                last_number=end_piece.number + last[form] - end_piece.index,
+                place=_character(lines[row], hit.place),
+                lines=hit.lines,
+                last_number=end.number + hit.last - end.first,
+                is_unlike=hit.is_unlike,
             )
         )
     return found
+
+
+def _character(line: str, byte: int) -> int:
+    """The character of `line` that the byte at `byte` is of."""
+    return byte if line.isascii() else len(line.encode("utf-8", "surrogatepass")[:byte].decode("utf-8", "ignore"))

@@ -15,7 +15,7 @@ Span = tuple[int, int]
 
 LONGEST: Final = 1_000
 """Characters of the longest line that is compared."""
-_MOST_LINES: Final = 2_000
+_MOST_LINES: Final = 1_000
 _REACH: Final = 64 * 1024
 _LEAST_SAME: Final = 3
 _LEAST_ALIKE: Final = 6

@@ -51,7 +51,7 @@ class _Group(NamedTuple):
     verdict: Verdict
     first: Candidate
     last_number: int
-    count: int
+    lines: int
 
 
 def highlights(excerpt: Excerpt, stop: int, start: int, *, max_bytes: int, max_lines: int) -> list[Highlight]:
@@ -75,15 +75,18 @@ def _groups(found: Iterable[Candidate]) -> list[_Group]:
     """What is alike together, each under its first line, in the order of those."""
     groups: dict[str, _Group] = {}
     for item in found:
-        key = form(item.line)
-        known = groups.get(key)
-        if known is not None:
-            last = max(known.last_number, item.last_number)
-            groups[key] = known._replace(last_number=last, count=known.count + item.count)
+        verdict = vocabulary.verdict(item.line[: _LONGEST * 4] if item.place < _LONGEST else item.line[item.place - _BEFORE :][: _LONGEST * 4])
+        if verdict is None and item.is_unlike:
+            verdict = vocabulary.LIKE_NO_OTHER
+        if verdict is None:
             continue
-        verdict = vocabulary.verdict(item.line)
-        if verdict is not None:
-            groups[key] = _Group(verdict, item, item.last_number, item.count)
+        key = f"{verdict.rule} {form(item.line)}"
+        known = groups.get(key)
+        if known is None:
+            groups[key] = _Group(verdict, item, item.last_number, item.lines)
+        else:
+            last = max(known.last_number, item.last_number)
+            groups[key] = known._replace(last_number=last, lines=known.lines + item.lines)
     return list(groups.values())
 
 
@@ -101,8 +104,8 @@ def _ranked(groups: list[_Group]) -> list[_Group]:
     return [group for _, group in ranked]
 
 
-def _importance(group: _Group) -> int:
-    return group.verdict.weight - _commonness(group.count)
+def _importance(group: _Group) -> float:
+    return group.verdict.weight - _commonness(group.lines)
 
 
 def _commonness(count: int) -> int:
@@ -124,14 +127,14 @@ def _offered(
     for group in head:
         yield _highlight(group, is_all=is_all)
     for group in head[:_SURROUNDED]:
-        if group.verdict.weight >= vocabulary.PLAIN and group.count == 1:
+        if group.verdict.weight >= vocabulary.SAID and group.lines == 1:
             yield from _around(excerpt, group.first, within)
     for group in rest:
         yield _highlight(group, is_all=is_all)
 
 
 def _highlight(group: _Group, *, is_all: bool) -> Highlight:
-    item, more = group.first, group.count - 1
+    item, more = group.first, group.lines - 1
     text = f"line {item.number:,}: {_shown(item.line, item.place)}"
     if more:
         least = "" if is_all else "at least "

@@ -103,6 +103,8 @@ def _parts(found: Excerpt, max_bytes: int, max_lines: int) -> Preview:
     sketched = shape.within(*room.share(_SKETCH_SHARE)) if shape else ""
     room = room.without(measure.size(sketched), sketched.count("\n"))
     share = _JSON_HEAD_SHARE if shape else _HEAD_SHARE
+    if shape is not None and shape.is_whole and not (shape.troubles and whole.lines > 1):
+        return _assembled(found, sketched, _both_ends(found, room, share), [])
     head, tail, items = _filled(found, room, share)
     return _assembled(found, sketched, (head, tail), items)
 

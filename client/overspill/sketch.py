@@ -111,6 +111,7 @@ class Sketch(NamedTuple):
 
     shape: str
     troubles: list[str]
+    is_whole: bool = False
 
     def within(self, max_bytes: int, max_lines: int) -> str:
         """As many of the lines as fit; the shape is cut short where it would leave no room for troubles."""
@@ -139,7 +140,7 @@ def of(excerpt: Excerpt) -> Sketch | None:
         except _NOT_JSON:
             pass
         else:
-            return Sketch(f"JSON: {_shape([value], '', _DEPTH)}", _troubles(value))
+            return Sketch(f"JSON: {_shape([value], '', _DEPTH)}", _troubles(value), is_whole=True)
     beginning = text[begin : min(begin + _BEGINNING, excerpt.first_stop)]
     return _of_lines(beginning, excerpt.whole.lines) or _of_beginning(beginning, excerpt)
 
@@ -238,7 +239,7 @@ def _items(values: list[list[Any]], more: str, depth: int) -> str:
     lengths = [len(value) for value in values]
     low, high = min(lengths), max(lengths)
     count = f"{low:,}{more}" if low == high else f"{low:,}-{high:,}{more}"
-    samples = [item for value in values for item in islice(value, _SAMPLES)][:_SAMPLES]
+    samples = [item for value in values for item in _spread(value)][:_SAMPLES]
     kinds = dict.fromkeys(map(_kind, samples))
     if len(kinds) != 1:
         return (
@@ -251,6 +252,12 @@ def _items(values: list[list[Any]], more: str, depth: int) -> str:
     if kind == "object":
         return f"{noun} {_members(samples, more, depth - 1)}"
     return f"{noun} of {_items(samples, more, depth - 1)}"
+
+
+def _spread(values: list[Any]) -> list[Any]:
+    """Samples of an array: its first items, and some all over the rest."""
+    half = _SAMPLES // 2
+    return values[:half] + values[half :: max(1, (len(values) - half) // half)]
 
 
 def _key(key: str) -> str:

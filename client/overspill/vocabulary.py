@@ -8,163 +8,235 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-STRONG: Final = (
-    b"error", b"fail", b"exception", b"fatal", b"panic", b"denied", b"caused by", b"abort", b"err!",
-)  # fmt: skip
-"""In lower case, as `WEAK`. Looked for in all that is searched."""
+STRONG: Final = (b"error", b"fail", b"exception", b"fatal", b"panic", b"denied", b"caused by", b"killed", b"critical")
+"""In lower case, as the others. Looked for in most of what is searched."""
+SPECIFIC: Final[dict[bytes, tuple[bytes, ...]]] = {
+    b"error": (b"error: ", b" error ", b"error[", b"[error]", b"error(", b"error\n"),
+    b"fail": (b"failed: ", b"--- fail", b" failed\n", b"failure\n", b" fail: "),
+    b"exception": (b"exception: ", b"exception in ", b"exception\n"),
+}
+"""What of a word to look for where too many lines have it."""
 WEAK: Final = (
-    b"undefined", b"no such", b"not found", b"refused", b"reject", b"conflict", b"cannot", b"can't", b"could not",
-    b"unable", b"invalid", b"illegal", b"unexpected", b"expected", b"assert", b"mismatch", b"missing",
-    b"unresolved", b"unknown", b"unsupported", b"violat", b"not permitted", b"not ok", b"timed out", b"timeout",
-    b"killed", b"segmentation", b"core dumped", b"signal", b"out of memory", b"no space", b"overflow", b"corrupt",
-    b"deadlock", b"critical", b"severe", b"emerg", b"***", b" http/", b"status", b"exit", b"returned", b"warn",
-    b"no matching", b"couldn't", b"does not", b"nonzero", b"non-zero", b"bug:", b"oops",
+    b"undefined", b"no such", b"not ", b"n't ", b"refused", b"reject", b"conflict", b"unable", b"invalid",
+    b"illegal", b"expect", b"assert", b"mismatch", b"missing", b"unresolved", b"unknown", b"unsupported",
+    b"violat", b"timed out", b"timeout", b"segmentation", b"signal", b"memory", b"no space", b"overflow",
+    b"corrupt", b"deadlock", b"severe", b"emerg", b"abort", b"err!", b"***", b"exit", b"returned", b"warn",
+    b"no matching", b"differ", b"nonzero", b"non-zero", b"crash", b"bad ", b"wrong",
     "✗".encode(), "✘".encode(), "✖".encode(), "❌".encode(), "×".encode(), "●".encode(),
 )  # fmt: skip
 """Looked for near both ends of what is searched."""
+STATUS: Final = (
+    (b" http/", re.compile(r"HTTP/\d(?:\.\d)?\"? [45]\d\d\b")),
+    (b"status", re.compile(r"status(?:[ _]?code)?\"?[=:]? ?[45]\d\d\b")),
+)
+"""A word, and how it goes on in a line that matters: there the digits say it."""
 
 DECISIVE: Final = 10
-STRONG_WEIGHT: Final = 8
-PLAIN: Final = 6
+MARKED: Final = 8
+SAID: Final = 6
 HINT: Final = 4
 WARNING: Final = 3
+UNLIKE: Final = 2.5
 CALM: Final = 2
 MENTION: Final = 1
 
 
 class Verdict(NamedTuple):
-    """How much a line matters, and which kind of line it is: the place of its rule in the table."""
+    """How much a line matters, and the rule that says so: the place in the table."""
 
-    weight: int
+    weight: float
     rule: int
 
 
-_NUMBER: Final = r"[1-9][\d,]*"
-_RULES: Final[tuple[tuple[int, re.Pattern[str]], ...]] = tuple(
-    (weight, re.compile(pattern, flags))
-    for weight, pattern, flags in (
-        # the last line of a traceback, and of what caused it
-        (
-            DECISIVE,
-            r"^\W{0,8}(?:[a-z_]\w*\.)*[A-Z_]\w*(?:Error|Exception|Exit|Interrupt|Failure|Warning|Iteration)"
-            r"(?: \[\w+\])?(?:: \S|$)",
-            0,
-        ),
-        (
-            DECISIVE,
-            r"^\s*(?:Caused by: |Exception in thread |Uncaught |Unhandled |uncaught exception|panic: |goroutine \d+ \[)"
-            r"|\bpanicked at\b|\bterminate called\b|\bwhat\(\): ",
-            0,
-        ),
-        # compilers and linkers
-        (
-            DECISIVE,
-            r"(?:^|[:\]\s(])(?:fatal |internal |syntax |parse )?error(?:\[\w+\]| [A-Z]{1,4}\d+)?: \S",
-            re.IGNORECASE,
-        ),
-        (
-            DECISIVE,
-            r"undefined (?:reference|symbol)|multiple definition|duplicate symbol|cannot find -l|unresolved (?:external|import)",
-            0,
-        ),
-        # test runners
-        (DECISIVE, r"^E {2,}\S", 0),
-        (
-            DECISIVE,
-            r"^(?:FAILED|ERROR|FAIL:?|ERROR:) \S|^\s*--- FAIL|^not ok\b|^\s*[✗✘✖❌×●] \S|\.{3,} ?(?:FAILED|FAIL|ERROR)\b| (?:FAILED|ERROR)(?:\s*\[ *\d+%\])?$",
-            0,
-        ),
-        (
-            DECISIVE,
-            r"\bassert(?:ion)?\b.*(?:fail|[!=<>]=| is | in )|expected\b.{1,200}?\b(?:got|but|found|received|actual|to (?:be|equal)|was)\b",
-            re.IGNORECASE,
-        ),
-        # what the system says
-        (
-            DECISIVE,
-            r"segmentation fault|core dumped|out of memory|oom-kill|\bkilled\b|bus error|illegal instruction|no space left|stack overflow|\bSIG(?:SEGV|ABRT|KILL|BUS|ILL|FPE)\b",
-            re.IGNORECASE,
-        ),
-        (
-            DECISIVE,
-            r"command not found|no such (?:file|host|table|column|module|package|remote|image|key)|permission denied|access denied"
-            r"|not permitted|(?:connection|request) (?:refused|reset|timed out)|could not resolve|host unreachable"
-            r"|address already in use|cannot allocate|disk quota|read-only file system|no matching (?:distribution|version)"
-            r"|certificate (?:verif|has expired|is not)|(?:authentication|verification) failed",
-            re.IGNORECASE,
-        ),
-        # builds, packages, repositories, databases, HTTP
-        (
-            DECISIVE,
-            r"\bmake(?:\[\d+\])?: \*\*\*|\bninja: |\bCMake Error|\bBUILD FAIL|\bnpm (?:ERR!|error)|\bERR_\w+|\bE[A-Z]{4,}\b: ",
-            0,
-        ),
-        (DECISIVE, r"^(?:\S+: )?fatal:|\bCONFLICT \(|! \[(?:remote )?rejected\]", 0),
-        (
-            DECISIVE,
-            r"\bsyntax error\b|constraint failed|violates \w+|SQLSTATE|\bORA-\d{5}|duplicate key|\bdeadlock\b",
-            re.IGNORECASE,
-        ),
-        (DECISIVE, r"\bHTTP/[\d.]+\"? [45]\d\d\b|\bstatus(?:[ _]?code)?\"?[ :=]+[45]\d\d\b", re.IGNORECASE),
-        # summaries
-        (
-            STRONG_WEIGHT,
-            rf"\b{_NUMBER} (?:tests? |suites? )?(?:failed|failing|failures?|errors?|problems?|fatal)\b|\b(?:failed|failures?|errors?)\"?[:=] *{_NUMBER}\b",
-            re.IGNORECASE,
-        ),
-        (
-            STRONG_WEIGHT,
-            rf"\bexit(?:ed|s)?(?: with)?(?: (?:status|code))?:? +{_NUMBER}\b|\breturned {_NUMBER}\b|non-?zero",
-            re.IGNORECASE,
-        ),
-        # levels of logs
-        (
-            STRONG_WEIGHT,
-            r"\b(?:FATAL|CRITICAL|PANIC|EMERG|ALERT|SEVERE)\b|\b(?:level|lvl|severity)\"?[=:] ?\"?(?:fatal|critical|panic)",
-            0,
-        ),
-        (STRONG_WEIGHT, r"\b(?:ERROR|FAILURE|FAILED|FAIL|ERR)\b|\b(?:level|lvl|severity)\"?[=:] ?\"?err", 0),
-        (PLAIN, r"\b(?:[A-Z]+_)*(?:ERROR|ERR|FAILED|FAILURE|FATAL|EXCEPTION)(?:_[A-Z]+)*\b", 0),
-        (
-            PLAIN,
-            r"(?<![\w./-])(?:error|exception|failed|failure|fatal|panic|aborted|crash(?:ed)?)(?![\w./-]*\w)",
-            re.IGNORECASE,
-        ),
-        (
-            HINT,
-            r"\b(?:cannot|can't|could ?n[o']t|unable|invalid|illegal|unexpected|expected|assert\w*|mismatch\w*|missing|unresolved|unsupported|reject\w*|conflict\w*|refused|denied|not found|not ok|timed? ?out|corrupt\w*|overflow|abort\w*|unknown|undefined|does not)\b",
-            re.IGNORECASE,
-        ),
-        (WARNING, r"\bwarn(?:ing)?s?\b", re.IGNORECASE),
-        (MENTION, r"error|exception|fail|fatal|panic|exit|critical", re.IGNORECASE),
-    )
-)
+LIKE_NO_OTHER: Final = Verdict(UNLIKE, -1)
+
+
+class _Rule(NamedTuple):
+    """`pattern` is for lines that have one of `words`, both in lower case unless the rule `is_exact`."""
+
+    weight: int
+    words: tuple[str, ...]
+    pattern: re.Pattern[str]
+    is_exact: bool
+
+
+def _rule(weight: int, words: str, *patterns: str, is_exact: bool = False) -> _Rule:
+    return _Rule(weight, tuple(words.split("|")), re.compile("|".join(patterns)), is_exact)
+
+
+_SOME: Final = r"[1-9][\d,]*"
+_RULES: Final = (
+    # The last line of a traceback, and what it says of the cause.
+    _rule(
+        DECISIVE,
+        "Error|Exception|Exit|Interrupt|Failure|Iteration",
+        r"^\W{0,8}(?:[a-z_]\w*\.)*[A-Z_]\w*(?:Error|Exception|Exit|Interrupt|Failure|Iteration)"
+        r"(?: \[\w+\])?(?:: \S|:?$)",
+        is_exact=True,
+    ),
+    _rule(
+        DECISIVE,
+        "caused by: |exception in |uncaught |unhandled |panic: |panicked at|goroutine |terminate called|what():",
+        r"^\s*(?:caused by: |exception in |uncaught |unhandled |panic: |goroutine \d+ \[)",
+        r"\bpanicked at\b|\bterminate called\b|\bwhat\(\): ",
+    ),
+    # Compilers and linkers.
+    _rule(
+        DECISIVE,
+        "error",
+        r"(?:^|[:\]\s(])(?:fatal |internal |syntax |parse |runtime )?error(?:\[\w+\]| [a-z]{1,4}\d+)?: \S",
+    ),
+    _rule(
+        DECISIVE,
+        "undefined |multiple definition|duplicate symbol|cannot find -l|unresolved ",
+        r"undefined (?:reference|symbol|name)|multiple definition|duplicate symbol|cannot find -l",
+        r"unresolved (?:external|import)",
+    ),
+    # Test runners.
+    _rule(DECISIVE, "E  ", r"^E {2,}\S", is_exact=True),
+    _rule(
+        DECISIVE,
+        "FAIL|ERROR|not ok|✗|✘|✖|❌|×|●",
+        r"^(?:FAILED|ERROR|FAIL:?|ERROR:) \S|^\s*--- FAIL|^\s*not ok\b|^\s*[✗✘✖❌×●] \S",
+        r"\.{3,} ?(?:FAILED|FAIL|ERROR)\b| (?:FAILED|ERROR)(?:\s*\[ *\d+%\])?$",
+        is_exact=True,
+    ),
+    _rule(
+        DECISIVE,
+        "assert|expect",
+        r"\bassert(?:ion)?\b.*(?:fail|[!=<>]=| is | in )",
+        r"expected\b.{1,200}?\b(?:got|but|found|received|actual|to (?:be|equal)|was)\b",
+    ),
+    # What the system says.
+    _rule(
+        DECISIVE,
+        "segmentation|core dumped|memory|oom-kill|killed|bus error|illegal|no space|overflow|sig|invalid|race|sanitizer",
+        r"segmentation fault|core dumped|out of memory|oom-kill|\bkilled\b|bus error|illegal instruction",
+        r"no space left|stack overflow|\bsig(?:segv|abrt|kill|bus|ill|fpe)\b",
+        r"\binvalid (?:read|write|free)\b|\bdata race\b|sanitizer: ",
+    ),
+    _rule(
+        DECISIVE,
+        "not |no |denied|connection |resolve|unreachable|in use|quota|read-only|verif|authentication|certificate|timed out",
+        r"command not found|no such (?:file|host|table|column|module|package|remote|image|key|variable|method)",
+        r"permission denied|access denied|not permitted|connection (?:refused|reset|timed out|closed)",
+        r"could not resolve|unreachable|already in use|cannot allocate|disk quota|read-only file system",
+        r"no matching (?:distribution|version|package)|(?:authentication|verification) failed",
+        r"certificate (?:problem|verif|has expired|is not)|request timed out",
+    ),
+    # Builds, packages, repositories, databases, answers.
+    _rule(
+        DECISIVE,
+        "***|ninja: |CMake Error|BUILD FAIL|npm |ERR_|E",
+        r"\bmake(?:\[\d+\])?: \*\*\*|\bninja: |\bCMake Error|\bBUILD FAIL|\bnpm (?:ERR!|error)|\bERR_\w+",
+        r"\bE[A-Z]{4,}\b: ",
+        is_exact=True,
+    ),
+    _rule(
+        DECISIVE,
+        "fatal:|conflict (|rejected]",
+        r"^(?:\S+: )?fatal:|^conflict \(|! \[(?:remote )?rejected\]",
+    ),
+    _rule(
+        DECISIVE,
+        "syntax error|constraint|violates|sqlstate|ora-|duplicate|deadlock",
+        r"\bsyntax error\b|constraint failed|violates \w+|sqlstate|\bora-\d{5}|duplicate (?:key|entry)|\bdeadlock\b",
+    ),
+    _rule(
+        DECISIVE,
+        "http/|status",
+        rf"\bhttp/[\d.]+\"? 5\d\d\b|\bstatus(?:[ _]?code)?\"?[ :=]+5\d\d\b",
+    ),
+    _rule(
+        MARKED,
+        "http/|status",
+        rf"\bhttp/[\d.]+\"? 4\d\d\b|\bstatus(?:[ _]?code)?\"?[ :=]+4\d\d\b",
+    ),
+    # Summaries.
+    _rule(
+        MARKED,
+        "fail|error|problem|fatal",
+        rf"\b{_SOME} (?:tests? |suites? )?(?:failed|failing|failures?|errors?|problems?|fatal)\b",
+        rf"\b(?:failed|failures?|errors?)\"?[:=] *{_SOME}\b",
+    ),
+    _rule(
+        MARKED,
+        "exit|returned|zero",
+        rf"\bexit(?:ed|s)?(?: with)?(?: (?:status|code))?:? +{_SOME}\b|\breturned {_SOME}\b|non-?zero",
+    ),
+    # Levels of logs.
+    _rule(
+        MARKED,
+        "FATAL|CRITICAL|PANIC|EMERG|ALERT|SEVERE|level|lvl|severity",
+        r"\b(?:FATAL|CRITICAL|PANIC|EMERG|ALERT|SEVERE)\b",
+        r"\b(?:level|lvl|severity)\"?[=:] ?\"?(?:fatal|critical|panic|FATAL|CRITICAL)",
+        is_exact=True,
+    ),
+    _rule(
+        MARKED,
+        "ERR|FAIL|level|lvl|severity",
+        r"\b(?:ERROR|FAILURE|FAILED|FAIL|ERR)\b|\b(?:level|lvl|severity)\"?[=:] ?\"?(?:err|ERR)",
+        is_exact=True,
+    ),
+    # Words.
+    _rule(SAID, "ERR|FAIL|FATAL|EXC", r"\b(?:[A-Z]+_)*(?:ERROR|ERR|FAILED|FAILURE|FATAL|EXCEPTION)(?:_[A-Z]+)*\b", is_exact=True),
+    _rule(
+        SAID,
+        "error|exception|fail|fatal|panic|abort|crash",
+        r"(?<![\w./-])(?:error|exception|failed|fails?|failure|fatal|panic|aborted|crash(?:ed)?)(?![\w./-]*\w)",
+    ),
+    _rule(
+        HINT,
+        "not|n't|unable|invalid|illegal|expected|assert|match|missing|unresolved|unsupported|reject|conflict|refused"
+        "|denied|out|corrupt|overflow|abort|unknown|undefined|differ|bad|wrong",
+        r"\b(?:cannot|can't|could ?n[o']t|unable|invalid|illegal|unexpected|expected|assert\w*|mismatch\w*|missing)\b",
+        r"\b(?:unresolved|unsupported|reject\w*|conflict\w*|refused|denied|not (?:found|ok|allowed|valid|available))\b",
+        r"\b(?:timed? ?out|corrupt\w*|overflow|abort\w*|unknown|undefined|does not|must (?:not )?be|bad|wrong)\b",
+    ),
+    _rule(WARNING, "warn", r"\bwarn(?:ing)?s?\b"),
+    _rule(MENTION, "error|exception|fail|fatal|panic|exit|critical", r"error|exception|fail|fatal|panic|exit|critical"),
+)  # fmt: skip
 _HARMLESS: Final = re.compile(
     r"\b(?:0|no|zero|without)\s+(?:\w+\s+)?(?:errors?|failures?|failed|exceptions?|warnings?|problems?|issues?)\b"
-    r"|\b(?:errors?|failures?|failed|exceptions?|warnings?)\"?\s*[=:]\s*(?:0|none|null|false|\[\])(?![\d.])"
+    r"|\b(?:errors?|failures?|failed|exceptions?|warnings?)\"?\s*[=:]\s*(?:0|none|null|false|\[\]|\"\")(?![\d.])"
     r"|\bexit(?:ed)?(?: with)?(?: (?:status|code))?:? 0\b",
     re.IGNORECASE,
 )
+_DENIALS: Final = ("0", "no ", "none", "null", "false", "[]", '""', "zero", "without")
 _PASSING: Final = re.compile(
-    r"^(?:ok|PASS(?:ED)?:?)\s|\s(?:PASSED|PASS|passed|ok|OK|SKIPPED)\s*(?:\[ *\d+%\]|\([\d.]+ ?m?s\))?\s*$|^\s*(?:✓|✔|√)"
+    r"^(?:ok|PASS(?:ED)?:?)\s|^\s*(?:✓|✔|√)"
+    r"|\s(?:PASSED|PASS|passed|ok|OK|SKIPPED)\s*(?:\[ *\d+%\]|\([\d.]+ ?m?s\))?\s*$"
 )
+_CALM_WORDS: Final = ("info", "debug", "trace", "notice", "verbose")
 _CALM: Final = re.compile(
-    r"^.{0,60}?(?:\b(?:INFO|DEBUG|TRACE|NOTICE|VERBOSE)\b|\[(?:info|debug|trace|notice)\])"
+    r"\b(?:INFO|DEBUG|TRACE|NOTICE|VERBOSE)\b|\[(?:info|debug|trace|notice)\]"
     r"|\b(?:level|lvl|severity)\"?[=:] ?\"?(?:info|debug|trace|notice)\b"
 )
+_PREFIX: Final = 80
+"""Characters at the beginning of a line of a log that its level is in."""
 
 
 def verdict(line: str) -> Verdict | None:
     """How much `line` matters; None where nothing in it says that something went wrong."""
     if _PASSING.search(line):
         return None
-    rest = _HARMLESS.sub("", line)
-    for rule, (weight, pattern) in enumerate(_RULES):
-        if pattern.search(rest):
-            return Verdict(min(weight, CALM) if _CALM.search(line) else weight, rule)
+    lower = line.lower()
+    if any(word in lower for word in _DENIALS):
+        line = _HARMLESS.sub("", line)
+        lower = line.lower()
+    for number, rule in enumerate(_RULES):
+        text = line if rule.is_exact else lower
+        if any(word in text for word in rule.words) and rule.pattern.search(text):
+            return Verdict(min(rule.weight, CALM) if _is_calm(line, lower) else rule.weight, number)
     return None
 
 
-def least_shown(best: int) -> int:
+def _is_calm(line: str, lower: str) -> bool:
+    """Whether the line of a log says of itself that all is well."""
+    start = lower[:_PREFIX]
+    return any(word in start for word in _CALM_WORDS) and _CALM.search(line, 0, _PREFIX) is not None
+
+
+def least_shown(best: float) -> float:
     """The least weight that is worth showing beside a line of weight `best`."""
-    return HINT if best >= STRONG_WEIGHT else CALM
+    return SAID if best >= MARKED else CALM
