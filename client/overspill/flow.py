@@ -15,6 +15,7 @@ import asyncio
 import codecs
 import time
 from collections.abc import AsyncIterator, Iterator
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill import measure
@@ -107,10 +108,14 @@ class Flowed:
 
 
 class Flow:
-    """What becomes of each chunk of one stream. Writes to a file at times; one thread at a time."""
+    """What becomes of each chunk of one stream. Writes to a file at times.
+
+    Chunks come from one thread at a time, but `close` may come from another while one is being taken.
+    """
 
     def __init__(self, limits: Limits, *, most: int = MOST, folder: Path | None = None) -> None:
         self.is_over = False
+        self._lock = Lock()
         self._held: Held | None = Held(limits)
         self._gathering: Gathering | None = None
         self._most = most
@@ -123,6 +128,10 @@ class Flow:
 
     def take(self, chunk: Any) -> list[Any]:
         """The chunks that flow on now. Sets `is_over` where no more can be taken."""
+        with self._lock:
+            return [] if self.is_over else self._taken(chunk)
+
+    def _taken(self, chunk: Any) -> list[Any]:
         if isinstance(chunk, (bytearray, memoryview)) and self._flows_as_chunks:
             chunk = bytes(chunk)
         if not isinstance(chunk, (str, bytes)) or not self._flows_as_chunks:
@@ -136,23 +145,28 @@ class Flow:
 
     def end(self, why: str = "") -> list[Any]:
         """The held chunks, at the end of the stream or where it ends before, and then `why`."""
-        held, self._held = self._held, None
-        if held is not None and not held.fits():
-            self._gather(held)
-            held = None
-        if self._gathering is not None and why:
-            self._gathering.remark(why)
-        return [] if held is None else held.chunks
+        with self._lock:
+            held, self._held = self._held, None
+            if held is not None and not held.fits():
+                self._gather(held)
+                held = None
+            if self._gathering is not None and why:
+                self._gathering.remark(why)
+            return [] if held is None else held.chunks
 
     def content(self) -> Flowed | None:
         """After the end: what was gathered; None where all flowed on. Raises `OSError`."""
         if self._gathering is None:
             return None
-        return Flowed(self._gathering.finish(), self._kind.media_type(), is_bytes=self._kind.is_bytes)
+        with self._lock:
+            body = self._gathering.finish()
+        return Flowed(body, self._kind.media_type(), is_bytes=self._kind.is_bytes)
 
     def close(self) -> None:
-        if self._gathering is not None:
-            self._gathering.close()
+        with self._lock:
+            self.is_over = True
+            if self._gathering is not None:
+                self._gathering.close()
 
     @property
     def _flows_as_chunks(self) -> bool:
@@ -335,8 +349,7 @@ class _Batch:
 
     def _take_all(self, chunks: list[Any]) -> None:
         for chunk in chunks:
-            if not self._flow.is_over:
-                self._flow.take(chunk)
+            self._flow.take(chunk)
 
 
 def _failed(error: Exception) -> str:

@@ -186,7 +186,7 @@ def test_the_original_is_not_changed() -> None:
 def test_cause_context_and_traceback_stay() -> None:
     def fail() -> None:
         try:
-            {}["first"]
+            dict[str, int]()["first"]
         except KeyError as first:
             raise ValueError(LONG) from first
 

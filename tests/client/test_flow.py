@@ -1,0 +1,417 @@
+"""Streams of chunks: held while they may stay, captured as they flow once they are too long."""
+
+import asyncio
+import hashlib
+import io
+import resource
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from overspill import measure
+from overspill.body import Filed
+from overspill.flow import Flow, Flowed, Held, guarded_chunks, guarded_chunks_async, is_async_flow, is_flow
+from overspill.gathering import Full, Gathering
+from overspill.measure import Extent, Limits
+
+LIMITS = Limits(100, 10)
+CHUNKS = st.lists(st.text(st.sampled_from("aé😀\n\r"), max_size=30) | st.binary(max_size=30), max_size=20)
+MIB = 1024 * 1024
+
+
+def settled(content: Flowed) -> str:
+    body = content.body
+    return f"NOTICE of {Extent.of(body).size} bytes, {content.content_type}"
+
+
+def through(source: Any, limits: Limits = LIMITS, **options: Any) -> list[Any]:
+    return list(guarded_chunks(iter(source), Flow(limits), settled, **options))
+
+
+async def through_async(source: AsyncIterator[Any], limits: Limits = LIMITS, **options: Any) -> list[Any]:
+    async def settle(content: Flowed) -> str:
+        return settled(content)
+
+    chunks = guarded_chunks_async(source, Flow(limits), settle, asyncio.to_thread, **options)
+    return [chunk async for chunk in chunks]
+
+
+async def of(chunks: Any, error: Exception | None = None) -> AsyncIterator[Any]:
+    for chunk in chunks:
+        yield chunk
+    if error is not None:
+        raise error
+
+
+def body_of(source: Any, **options: Any) -> Any:
+    bodies: list[Any] = []
+    list(guarded_chunks(iter(source), Flow(LIMITS, **options), lambda content: bodies.append(content.body)))
+    return bodies[0]
+
+
+def data_of(body: Any) -> bytes:
+    if isinstance(body, Filed):
+        return b"".join(body.pieces())
+    return measure.encode(body) if isinstance(body, str) else bytes(body)
+
+
+def joined(chunks: list[Any]) -> bytes:
+    return b"".join(measure.encode(chunk) if isinstance(chunk, str) else chunk for chunk in chunks)
+
+
+# --- what may stay --------------------------------------------------------------------------------
+
+
+def test_a_stream_within_the_limits_comes_out_as_the_same_chunks() -> None:
+    chunks = ["a" * 40, "é" * 20, "\n" * 5]
+
+    assert all(one is other for one, other in zip(through(chunks), chunks, strict=True))
+
+
+async def test_an_async_stream_within_the_limits_comes_out_as_the_same_chunks() -> None:
+    assert await through_async(of([b"a", b"b"])) == [b"a", b"b"]
+
+
+@given(CHUNKS, st.integers(0, 60), st.integers(0, 6), st.none() | st.integers(0, 40))
+def test_chunks_are_held_exactly_as_long_as_together_they_fit(
+    chunks: list[Any], size: int, lines: int, chars: int | None
+) -> None:
+    limits = Limits(size, lines, chars)
+    held = Held(limits)
+    for number, chunk in enumerate(chunks, 1):
+        extent = Extent.of(joined(chunks[:number]))
+        fits = extent.size <= size and extent.lines <= lines
+        fits = fits and (chars is None or sum(map(len, chunks[:number])) <= chars)
+
+        assert held.take(chunk) == fits == held.fits()
+        if not fits:
+            break
+
+
+def test_tokens_count_at_the_end() -> None:
+    few, many = Limits(1_000, 10, max_tokens=10), ["word " * 10] * 4
+
+    assert through(["word"], few) == ["word"]
+    assert through(many, few) == ["NOTICE of 200 bytes, text/plain; charset=utf-8"]
+
+
+def test_what_a_generator_returns_is_still_returned() -> None:
+    def tool() -> Any:
+        yield "a"
+        return 7
+
+    def outer() -> Any:
+        return (yield from guarded_chunks(tool(), Flow(LIMITS), settled))
+
+    chunks = outer()
+    assert next(chunks) == "a"
+    with pytest.raises(StopIteration) as stop:
+        next(chunks)
+    assert stop.value.value == 7
+
+
+# --- what is captured -----------------------------------------------------------------------------
+
+
+def test_a_stream_over_the_limits_comes_out_as_one_notice() -> None:
+    assert through(["a" * 60, "b" * 60]) == ["NOTICE of 120 bytes, text/plain; charset=utf-8"]
+
+
+async def test_an_async_stream_over_the_limits_comes_out_as_one_notice() -> None:
+    assert await through_async(of(["a\n"] * 11)) == ["NOTICE of 22 bytes, text/plain; charset=utf-8"]
+
+
+@given(CHUNKS, st.integers(0, 200))
+def test_what_is_gathered_is_every_byte(chunks: list[Any], in_memory: int) -> None:
+    gathering = Gathering(in_memory=in_memory)
+    for chunk in chunks:
+        gathering.write(chunk)
+    body = gathering.finish()
+    whole = joined(chunks)
+
+    assert data_of(body) == whole
+    assert Extent.of(body) == Extent.of(whole)
+    assert isinstance(body, Filed) == (len(whole) > in_memory)
+    if isinstance(body, Filed):
+        assert body.sha256 == hashlib.sha256(whole).digest()
+        assert body.path.stat().st_mode & 0o077 == 0
+
+
+def test_a_character_split_between_chunks_is_whole_in_the_capture() -> None:
+    whole = ("é😀" * 40).encode()
+    source = [whole[at : at + 3] for at in range(0, len(whole), 3)]
+
+    assert data_of(body_of(source)).decode() == "é😀" * 40
+    assert through(source) == ["NOTICE of 240 bytes, text/plain; charset=utf-8"]
+
+
+@pytest.mark.parametrize(
+    ("first", "media_type"),
+    [
+        (b"\x89PNG\r\n\x1a\n", "image/png"),
+        (b"\xff\xff", "application/octet-stream"),
+        ("é".encode(), "text/plain; charset=utf-8"),
+    ],
+)
+def test_a_stream_of_bytes_is_of_the_kind_that_its_bytes_are(first: bytes, media_type: str) -> None:
+    assert through([first, b"a" * 100]) == [f"NOTICE of {100 + len(first)} bytes, {media_type}"]
+
+
+def test_the_notice_is_a_chunk_like_those_before() -> None:
+    class Notice:
+        def __str__(self) -> str:
+            return "né"
+
+    notice: Any = Notice()
+
+    assert Flowed("", "", is_bytes=True).replaced(notice) == "né".encode()
+    assert Flowed("", "", is_bytes=False).replaced(notice) == "né"
+
+
+def test_a_file_is_removed_with_the_last_who_knows_it() -> None:
+    body = body_of(["a" * 2 * MIB])
+    path = body.path
+    assert path.exists()
+    del body
+
+    assert not path.exists()
+
+
+def test_memory_stays_flat_however_long_the_stream_is() -> None:
+    code = (
+        "import resource\n"
+        "from overspill.flow import Flow, guarded_chunks\n"
+        "from overspill.measure import Limits\n"
+        "def run(megabytes):\n"
+        "    chunks = (b'0123456789abcde\\n' * 4096 for _ in range(16 * megabytes))\n"
+        "    flow = Flow(Limits(50_000, 2_000))\n"
+        "    return list(guarded_chunks(chunks, flow, lambda c: (c.body.size, c.body.lines)))\n"
+        "run(8)\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "print(run(256))\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    told, growth = done.stdout.splitlines()
+
+    assert told == f"[({256 * MIB}, {256 * MIB // 16})]"
+    assert int(growth) < 4 * 1024
+
+
+# --- chunks of other kinds ------------------------------------------------------------------------
+
+
+def test_a_stream_of_other_things_flows_through() -> None:
+    rows = [{"a": "x" * 500}, {"b": 1}, "c" * 500]
+
+    assert through(rows) == rows
+
+
+def test_held_chunks_come_before_the_first_of_another_kind() -> None:
+    assert through(["a", None, "b" * 500]) == ["a", None, "b" * 500]
+
+
+def test_another_kind_behind_a_long_text_is_captured_as_it_prints() -> None:
+    assert data_of(body_of(["a" * 101, {"b": 1}])) == b"a" * 101 + b"{'b': 1}"
+
+
+def test_what_flows_is_told_from_what_is_read() -> None:
+    async def stream() -> AsyncIterator[str]:
+        yield "a"
+
+    assert is_flow(iter(["a"]))
+    assert is_async_flow(stream())
+    assert not is_flow(io.StringIO("a"))
+    assert not is_flow(["a"])
+    assert not is_flow("a")
+    assert not is_flow(stream())
+
+
+# --- failures and ends ----------------------------------------------------------------------------
+
+
+def failing(chunks: list[Any]) -> Iterator[Any]:
+    yield from chunks
+    raise ValueError("boom")
+
+
+def collected(source: Iterator[Any]) -> tuple[list[Any], str]:
+    chunks: list[Any] = []
+    with pytest.raises(ValueError) as caught:
+        chunks.extend(source)
+    return chunks, str(caught.value)
+
+
+def test_an_error_within_the_limits_comes_behind_the_held_chunks() -> None:
+    assert collected(guarded_chunks(failing(["a", "b"]), Flow(LIMITS), settled)) == (["a", "b"], "boom")
+
+
+def test_an_error_behind_too_much_comes_behind_the_notice_whose_capture_says_so() -> None:
+    def body(content: Flowed) -> Any:
+        return content.body
+
+    assert collected(guarded_chunks(failing(["a" * 101]), Flow(LIMITS), body)) == (
+        [f"{'a' * 101}\n(the stream failed here: ValueError: boom)\n"],
+        "boom",
+    )
+
+
+async def test_an_error_of_an_async_stream_comes_behind_the_notice() -> None:
+    source = of(["a" * 101], ValueError("boom"))
+    chunks = guarded_chunks_async(source, Flow(LIMITS), _settled_async, asyncio.to_thread)
+    first = await anext(chunks)
+
+    assert first == "NOTICE of 145 bytes, text/plain; charset=utf-8"
+    with pytest.raises(ValueError, match="boom"):
+        await anext(chunks)
+
+
+async def _settled_async(content: Flowed) -> str:
+    return settled(content)
+
+
+class Source:
+    """A source that tells whether it was closed."""
+
+    def __init__(self, chunk: Callable[[], Any] = lambda: "a" * 64 * 1024) -> None:
+        self.is_closed = False
+        self._chunk = chunk
+
+    def __iter__(self) -> "Source":
+        return self
+
+    def __next__(self) -> Any:
+        return self._chunk()
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def __aiter__(self) -> "Source":
+        return self
+
+    async def __anext__(self) -> Any:
+        await asyncio.sleep(0)
+        return self._chunk()
+
+    async def aclose(self) -> None:
+        self.is_closed = True
+
+
+def test_a_stream_without_end_is_ended_at_the_most_that_is_kept() -> None:
+    source = Source()
+    bodies: list[Any] = []
+    list(guarded_chunks(source, Flow(LIMITS, most=3 * MIB), lambda content: bodies.append(content.body)))
+
+    assert source.is_closed
+    assert data_of(bodies[0]) == b"a" * 3 * MIB + b"\n(no more of the stream is kept: more than 3.1 MB)\n"
+
+
+async def test_an_async_stream_without_end_is_ended_too() -> None:
+    source = Source()
+    flow = Flow(LIMITS, most=3 * MIB)
+    chunks = [chunk async for chunk in guarded_chunks_async(source, flow, _settled_async, asyncio.to_thread)]
+
+    assert source.is_closed
+    assert chunks == [f"NOTICE of {3 * MIB + 51} bytes, text/plain; charset=utf-8"]
+
+
+def test_a_stream_that_takes_too_long_is_ended() -> None:
+    ticks = iter(range(100))
+    source = Source(lambda: "a")
+    chunks = list(guarded_chunks(source, Flow(LIMITS), settled, seconds=5, clock=lambda: float(next(ticks))))
+
+    assert source.is_closed
+    assert chunks == ["a"] * 5
+
+
+async def test_an_async_stream_that_never_answers_is_ended() -> None:
+    async def stuck() -> AsyncIterator[str]:
+        yield "a" * 101
+        await asyncio.Event().wait()
+
+    assert await through_async(stuck(), seconds=0.01) == ["NOTICE of 158 bytes, text/plain; charset=utf-8"]
+
+
+async def test_a_time_out_of_the_tools_own_is_its_error() -> None:
+    with pytest.raises(TimeoutError, match="own"):
+        await through_async(of(["a"], TimeoutError("own")), seconds=60)
+
+
+def test_who_stops_asking_closes_the_source() -> None:
+    source = Source(lambda: {"a": 1})
+    chunks = guarded_chunks(source, Flow(LIMITS), settled)
+    next(chunks)
+    chunks.close()
+
+    assert source.is_closed
+
+
+async def test_a_cancelled_reader_closes_the_source_and_leaves_no_file(tmp_path: Path) -> None:
+    written = asyncio.Event()
+
+    async def run(work: Callable[..., Any], *args: Any) -> Any:
+        done = await asyncio.to_thread(work, *args)
+        if list(tmp_path.iterdir()):
+            written.set()
+        return done
+
+    source, flow = Source(), Flow(LIMITS, folder=tmp_path)
+    reading = asyncio.create_task(anext(guarded_chunks_async(source, flow, _settled_async, run)))
+    await written.wait()
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+
+    assert source.is_closed
+    assert not list(tmp_path.iterdir())
+
+
+def test_closing_while_a_chunk_is_taken_leaves_no_file(tmp_path: Path) -> None:
+    for _ in range(20):
+        flow = Flow(LIMITS, folder=tmp_path)
+        taking = threading.Thread(target=lambda flow=flow: [flow.take("a" * MIB) for _ in range(20)])
+        taking.start()
+        flow.close()
+        taking.join()
+
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_takes_no_file_ends_the_stream_with_what_is_in_memory(tmp_path: Path) -> None:
+    source = Source()
+    bodies: list[Any] = []
+    flow = Flow(LIMITS, folder=tmp_path / "gone")
+    list(guarded_chunks(source, flow, lambda content: bodies.append(content.body)))
+
+    assert bodies == ["a" * MIB + "\n(no more of the stream is kept: No such file or directory)\n"]
+
+
+def write_for_ever(gathering: Gathering) -> None:
+    while True:
+        gathering.write("a" * 100_000 + "\n")
+
+
+def test_a_full_disk_ends_the_stream_with_what_is_on_it(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2 * MIB + 1000, before[1]))
+    try:
+        gathering = Gathering(folder=tmp_path)
+        with pytest.raises(Full, match="File too large"):
+            write_for_ever(gathering)
+        gathering.remark("full")
+        body = gathering.finish()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    assert isinstance(body, Filed)
+    data = data_of(body)
+    assert data.endswith((b"a\n(full)\n", b"a(full)\n"))
+    assert 2 * MIB - 10_000 < len(data) == body.size
+    assert body.lines == data.count(b"\n")
+    assert body.sha256 == hashlib.sha256(data).digest()
