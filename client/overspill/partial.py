@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from overspill import measure
 from overspill.blocks import GONE, may_go, places, with_values
 from overspill.content import Binary, Blocks, Structured, examine
-from overspill.cut import ENDS, cut, less
+from overspill.cut import ENDS, cut, less, scaled
 from overspill.excerpt import of_text
 from overspill.fields import Unchangeable
 from overspill.measure import UNLIMITED, Extent, Limits
@@ -20,11 +20,17 @@ from overspill.thrown import Thrown
 from overspill.writer import as_text, text_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from overspill.blocks import Place
     from overspill.content import Content
 
 _MOST_REMARKS: Final = 16
 _FEW_VALUES: Final = 2_000
+_SHORT: Final = 100
+"""Characters of a text in data that stays whatever comes before it."""
+_PARTS: Final = (0.95, 0.45)
+"""Of what is left for the texts in data: in JSON, each of their characters may become two."""
 _LEAST: Final = 200
 """Bytes beside a remark for which it is worth to show any."""
 
@@ -53,7 +59,8 @@ def clamp_text(text: str, limits: Limits, left: Limits | None = None) -> str:
     if room.max_bytes < _LEAST or room.max_lines < 1:
         return _remark(extent, limits).strip()
     kept = cut(of_text(text, extent), room, ENDS)
-    return f"{kept.head}{_remark(kept.omitted, limits)}{kept.tail}"
+    remark = _remark(kept.omitted, limits)
+    return f"{kept.head}{remark[1:] if kept.head.endswith(chr(10)) else remark}{kept.tail}"
 
 
 def _remark(omitted: Extent, limits: Limits) -> str:
@@ -89,6 +96,12 @@ class _Budget:
             return text
         self._left = less(self._left, text)
         return text
+
+    def share(self, part: float, taken: str) -> _Budget:
+        """A part of what is left of this one beside the text that is `taken`."""
+        budget = _Budget(self._limits)
+        budget._left = None if self._left is None else scaled(less(self._left, taken), part)
+        return budget
 
     def remark(self, text: str) -> str:
         return _remark(Extent.of(text), self._limits).strip()
@@ -132,17 +145,19 @@ def _instead(at: int, place: Place, budget: _Budget) -> Any:
 def _clamped_data(value: Any, budget: _Budget) -> Any:
     """Small data with long texts in it keeps its shape; any other is a dict with its JSON, cut."""
     if is_plain(value) and outline(value, _FEW_VALUES) is not None:
-        kept = _with_texts(value, budget)
-        if not budget.is_exceeded_by(kept):
-            return kept
+        frame = as_text(_with_texts(value, lambda text: text if len(text) <= _SHORT else ""))
+        for part in _PARTS:
+            kept = _with_texts(value, budget.share(part, frame).take)
+            if not budget.is_exceeded_by(kept):
+                return kept
     return {"partial": budget.within(as_text(value))}
 
 
-def _with_texts(value: Any, budget: _Budget) -> Any:
+def _with_texts(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, str):
-        return budget.take(value)
+        return change(value) if len(value) > _SHORT else value
     if isinstance(value, dict):
-        return {key: _with_texts(item, budget) for key, item in value.items()}
+        return {key: _with_texts(item, change) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(_with_texts(item, budget) for item in value)
+        return type(value)(_with_texts(item, change) for item in value)
     return value
