@@ -44,7 +44,10 @@ _DIRECTORY: Final = _NO_LINKS | getattr(os, "O_DIRECTORY", 0)
 
 
 class Spooled(Struct, frozen=True, kw_only=True):
-    """What is known of a content: `reason` why it is here, `refused` why the service will never have it."""
+    """What is known of a content: `reason` why it is here, `refused` why the service will never have it.
+
+    `path` is where its agent finds it, in a workspace.
+    """
 
     id: str
     size: int
@@ -61,6 +64,7 @@ class Spooled(Struct, frozen=True, kw_only=True):
     url: str
     reason: str
     refused: str = ""
+    path: str = ""
 
 
 class Dropped(Struct, frozen=True, kw_only=True):

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from overspill import measure, own_directory, wire
+from overspill.body import Filed
 from overspill.folder import Dropped, Folder, Spooled
 from overspill.own_directory import NotSpooled, is_directory, told
 
@@ -81,14 +82,14 @@ class Spool:
 
     def shelf(self, url: str, key: str) -> Shelf:
         """The part that belongs to one service and key."""
-        return Shelf(self, fingerprint(url, key), url)
+        return Shelf(self, Folder(self.path / fingerprint(url, key)), url)
 
     def shelves(self) -> list[Shelf]:
         """Those of all services and keys. Raises `NotSpooled` where the directory is not safe to use."""
         if not self.exists():
             return []
         names = sorted(name for name in os.listdir(self.path) if _SHELF.fullmatch(name))  # noqa: PTH208
-        return [Shelf(self, name, "") for name in names]
+        return [Shelf(self, Folder(self.path / name)) for name in names]
 
     def used(self) -> int:
         """Bytes that it takes of the disk. Raises `NotSpooled` and `OSError`."""
@@ -149,18 +150,22 @@ class Spool:
 
 
 class Shelf:
-    """The captures of one service and key, oldest first. `url` is the service's, empty if it is not known."""
+    """The captures of one service and key, oldest first. `url` is the service's, empty if it is not known.
 
-    def __init__(self, spool: Spool, name: str, url: str) -> None:
-        self.spool, self.name, self.url = spool, name, url
-        self.folder = Folder(spool.path / name)
+    `shown` is the folder as its agent names it, in a workspace, where files may have been changed.
+    """
+
+    def __init__(self, spool: Spool, folder: Folder, url: str = "", *, shown: str = "") -> None:
+        self.spool, self.folder, self.url, self._shown = spool, folder, url, shown
 
     def exists(self) -> bool:
         """Whether anything was ever kept here. Raises `NotSpooled` where the spool is not safe to use."""
         return self.spool.exists() and is_directory(self.folder.path)
 
-    def keep(self, spill: Spill, reason: str) -> Spooled:
+    def keep(self, spill: Spill, reason: str, *, refused: str = "") -> Spooled:
         """Keep a spill that the service does not have, for `reason`; it is on the disk then.
+
+        `refused` says why the service will never have it.
 
         Raises `NotSpooled`, which says why not.
         """
@@ -170,7 +175,9 @@ class Shelf:
             raise NotSpooled(f"it is larger than the whole local spool may be ({mine}, {most})")
         try:
             self._make()
-            entry = _entry(spill, datetime.fromtimestamp(self.spool.clock(), UTC), self.url, reason)
+            now = datetime.fromtimestamp(self.spool.clock(), UTC)
+            path = f"{self._shown}/{self.folder.name(spill.id)}" if self._shown else ""
+            entry = _spooled(spill, now, url=self.url, reason=reason, refused=refused, path=path)
             self._keep(entry, spill)
         except OSError as error:
             raise NotSpooled(told(error)) from error
@@ -184,13 +191,13 @@ class Shelf:
     def _keep(self, entry: Spooled, spill: Spill) -> None:
         with self.spool.locked():
             self.spool.tidy_now_and_then()
-            if self.folder.size(entry.id) == entry.size:
+            if not self._shown and self.folder.size(entry.id) == entry.size:
                 self.folder.amend(entry)
                 return
             self.spool.make_room(entry.size)
             part = self.folder.reserve(entry.size)
         try:
-            self.folder.fill(part, spill.data)
+            self.folder.fill(part, _content(spill))
             with self.spool.locked():
                 self.folder.commit(part, entry)
         except BaseException:
@@ -262,7 +269,11 @@ class Shelf:
         self.folder.tidy()
 
 
-def _entry(spill: Spill, now: datetime, url: str, reason: str) -> Spooled:
+def _content(spill: Spill) -> bytes | Filed:
+    return spill.body if isinstance(spill.body, Filed) else spill.data
+
+
+def _spooled(spill: Spill, now: datetime, *, url: str, reason: str, refused: str, path: str) -> Spooled:
     origin, ttl = spill.origin, spill.policy.ttl
     return Spooled(
         id=spill.id,
@@ -279,6 +290,8 @@ def _entry(spill: Spill, now: datetime, url: str, reason: str) -> Spooled:
         expires=now + timedelta(seconds=wire.DEFAULT_TTL if ttl is None else ttl),
         url=url,
         reason=reason,
+        refused=refused,
+        path=path,
     )
 
 

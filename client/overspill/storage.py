@@ -1,36 +1,83 @@
-"""How a spill reaches the service, with and without an event loop: within its deadline, and never raising.
+"""How a spill is kept: in the first of its places that takes it, with and without an event loop.
 
-Whatever goes wrong becomes a reason that the notice can state.
+Each place has the spill's deadline, and none ever raises: whatever goes wrong becomes a reason that the
+notice can state.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
-from overspill.client import Client
-from overspill.errors import OverspillError, ProblemError
-from overspill.sync import SyncClient
+from overspill import flush, forks
+from overspill.circuit import FIRST, LONGEST, Circuit
+from overspill.courier import FIRST as SOON
+from overspill.courier import courier_to, let_go
+from overspill.places import Failure, ServicePlace, SpoolPlace, in_thread, reason
+from overspill.spill import Kept
+from overspill.spool import Spool
+from overspill.wire import Outcome
+from overspill.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from overspill.client import Client
+    from overspill.courier import Courier
+    from overspill.places import Place
     from overspill.spill import Spill
-    from overspill.wire import Entry
+    from overspill.spool import Shelf
+    from overspill.sync import SyncClient
 
-T = TypeVar("T")
+__all__ = ["Storage", "reason", "shelf_for"]
 
 NO_CLIENT: Final = "no Overspill service is configured"
+_NO_PLACE: Final = "outputs of this size are not to be stored"
+_FIRST_ALONE: Final = 1.0
+_LONGEST_ALONE: Final = 5.0
+"""Seconds that a failing service is left alone where no spool keeps what it misses."""
+_JOB: Final = "spool {}"
+
+
+def shelf_for(client: Client | SyncClient | None, spool: Spool | bool = True) -> Shelf | None:  # noqa: FBT001, FBT002
+    """Where the captures of this client wait: True is the spool that the environment names, False none.
+
+    Without a client there is none but a spool that is given. Raises `ValueError` where the environment
+    makes no sense.
+    """
+    usual = Spool.default() if spool is True and client is not None else None
+    found = usual if isinstance(spool, bool) else spool
+    if found is None:
+        return None
+    return found.shelf("", "") if client is None else found.shelf(client.address.url, client.address.key)
 
 
 class Storage:
-    """Takes either client. What that cannot do is done in a thread, which nobody waits for too long."""
+    """Takes either client, and a spool as `shelf_for` does."""
 
-    def __init__(self, client: Client | SyncClient | None) -> None:
+    def __init__(self, client: Client | SyncClient | None, *, spool: Spool | bool = True) -> None:
         self._client = client
-        self._sync = client if isinstance(client, SyncClient) else None
+        self.shelf = shelf_for(client, spool)
+        self._is_uploading = (
+            client is not None and self.shelf is not None and not isinstance(spool, Workspace)
+        )
+        self._places: dict[str, Place] = {}
+        if client is not None:
+            self._places["service"] = ServicePlace(client, self._new_circuit)
+        if self.shelf is not None:
+            self._places["spool"] = SpoolPlace(self.shelf, partial(self._upload, SOON))
+        self._courier: Courier | None = None
+        self.start_afresh()
+        forks.renew_in_child(self)
+
+    def start_afresh(self) -> None:
+        self._lock = threading.Lock()
+        self._has_looked = False
+
+    def _new_circuit(self) -> Circuit:
+        if self.shelf is None:
+            return Circuit(first=_FIRST_ALONE, longest=_LONGEST_ALONE)
+        return Circuit(first=FIRST, longest=LONGEST)
 
     @property
     def session(self) -> str:
@@ -39,89 +86,97 @@ class Storage:
     @property
     def can_keep(self) -> bool:
         """Whether there is any place at all to store an output."""
-        return self._client is not None
+        return bool(self._places)
 
-    async def put(self, spill: Spill) -> Entry | str:
-        """The capture's entry, or why it is not stored."""
+    @property
+    def circuit(self) -> Circuit | None:
+        """Whether the service is being left alone; None without a client."""
+        service = self._places.get("service")
+        return service.circuit if isinstance(service, ServicePlace) else None
+
+    @property
+    def courier(self) -> Courier | None:
+        """Sends later what need not be sent now; None without a client."""
         if self._client is None:
-            return NO_CLIENT
-        try:
-            async with asyncio.timeout(spill.deadline):
-                if isinstance(self._client, Client):
-                    return await self._client.put(spill.data, **_metadata(spill))
-                return await asyncio.wrap_future(self._in_thread(self._client, spill))
-        except TimeoutError:
-            return _too_slow(spill)
-        except Exception as error:  # noqa: BLE001  (the boundary: whatever fails becomes a reason)
-            return reason(error)
+            return None
+        with self._lock:
+            if self._courier is None:
+                self._courier = courier_to(self._client.address)
+                if self.shelf is not None and self._is_uploading:
+                    self._courier.register(
+                        _JOB.format(self.shelf.folder.path), partial(flush.job, self.shelf)
+                    )
+            return self._courier
 
-    def put_sync(self, spill: Spill) -> Entry | str:
+    def _upload(self, after: float) -> None:
+        """Let the courier look into the spool."""
+        if self.shelf is not None and self._is_uploading and self.courier is not None:
+            self.courier.wake(_JOB.format(self.shelf.folder.path), after=after)
+
+    def close(self) -> None:
+        """Upload nothing more from here; what is spooled waits for whoever comes next."""
+        with self._lock:
+            courier, self._courier = self._courier, None
+        if courier is not None:
+            let_go(courier)
+
+    async def put(self, spill: Spill) -> Kept:
+        """What became of it. Raises nothing but `CancelledError`."""
+        failure: Failure | None = None
+        for place in self._places_for(spill):
+            result = _not_now(place) or await _put(place, spill, failure)
+            if isinstance(result, Kept):
+                return self._noted(result)
+            failure = _joined(failure, result)
+        return self._lost(failure)
+
+    def put_sync(self, spill: Spill) -> Kept:
         """As `put`, for code without an event loop."""
-        if self._client is None:
-            return NO_CLIENT
-        try:
-            return self._in_thread(self._synchronous(self._client), spill).result(spill.deadline)
-        except TimeoutError:
-            return _too_slow(spill)
-        except Exception as error:  # noqa: BLE001  (the boundary: whatever fails becomes a reason)
-            return reason(error)
+        failure: Failure | None = None
+        for place in self._places_for(spill):
+            result = _not_now(place) or _put_sync(place, spill, failure)
+            if isinstance(result, Kept):
+                return self._noted(result)
+            failure = _joined(failure, result)
+        return self._lost(failure)
 
-    def _synchronous(self, client: Client | SyncClient) -> SyncClient:
-        if self._sync is None:
-            address = client.address
-            self._sync = SyncClient(
-                address.url,
-                address.key,
-                session=client.session,
-                timeout=address.timeout,
-                connect_timeout=address.connect_timeout,
-                retries=address.retries,
-            )
-        return self._sync
+    def _places_for(self, spill: Spill) -> list[Place]:
+        names = spill.policy.band(spill.size).places
+        return [self._places[name] for name in names if name in self._places]
 
-    def _in_thread(self, client: SyncClient, spill: Spill) -> Future[Entry]:
-        return _spawned(lambda: client.put(spill.data, **_metadata(spill)))
+    def _noted(self, kept: Kept) -> Kept:
+        """Once the service works again what waits for it is uploaded, also what earlier processes left."""
+        if kept.outcome is Outcome.SPOOLED:
+            self._has_looked = False
+        elif not self._has_looked:
+            self._has_looked = True
+            self._upload(0.0)
+        return kept
+
+    def _lost(self, failure: Failure | None) -> Kept:
+        missing = _NO_PLACE if self.can_keep else NO_CLIENT
+        return Kept(outcome=Outcome.TRUNCATED, reason=missing if failure is None else failure.why)
 
 
-def reason(error: Exception) -> str:
-    """What a model and its operator can do something with: the service's own words, else the error's."""
-    if isinstance(error, ProblemError):
-        return f"the service refused: {error}"
-    if isinstance(error, OverspillError):
-        return str(error) or type(error).__name__
+def _not_now(place: Place) -> Failure | None:
+    why = place.unusable()
+    return Failure(why) if why else None
+
+
+async def _put(place: Place, spill: Spill, before: Failure | None) -> Kept | Failure:
     try:
-        return f"{type(error).__name__}: {error}"
-    except Exception:  # noqa: BLE001  (a tool's own exception, which cannot even say what it is)
-        return type(error).__name__
+        async with asyncio.timeout(spill.deadline):
+            return await place.put_async(spill, before)
+    except Exception as error:  # noqa: BLE001  (the boundary: whatever fails becomes a reason)
+        return place.failure(spill, error)
 
 
-def _too_slow(spill: Spill) -> str:
-    return f"the service did not store it within {round(spill.deadline, 1):g} s"
+def _put_sync(place: Place, spill: Spill, before: Failure | None) -> Kept | Failure:
+    try:
+        return in_thread(partial(place.put, spill, before)).result(spill.deadline)
+    except Exception as error:  # noqa: BLE001  (the boundary: whatever fails becomes a reason)
+        return place.failure(spill, error)
 
 
-def _metadata(spill: Spill) -> dict[str, Any]:
-    return {
-        "id": spill.id,
-        "call_id": spill.origin.call_id,
-        "session": spill.origin.session,
-        "tool": spill.origin.tool,
-        "content_type": spill.content.content_type,
-        "ttl": spill.policy.ttl,
-        "status": spill.origin.status,
-    }
-
-
-def _spawned(work: Callable[[], T]) -> Future[T]:
-    """`work` in a daemon thread of its own, so that one that hangs holds up neither others nor the exit."""
-    future: Future[T] = Future()
-
-    def run() -> None:
-        if not future.set_running_or_notify_cancel():
-            return
-        try:
-            future.set_result(work())
-        except Exception as error:  # noqa: BLE001  (whoever waits for the future gets it)
-            future.set_exception(error)
-
-    threading.Thread(target=run, name="overspill-put", daemon=True).start()
-    return future
+def _joined(before: Failure | None, after: Failure) -> Failure:
+    return after if before is None else Failure(f"{before.why}; {after.why}", before.is_final)

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from overspill.spill import Kept
 from overspill.threads import Threads
-from overspill.wire import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from overspill.content import Content
     from overspill.measure import Limits
-    from overspill.spill import Spill
+    from overspill.spill import Kept, Spill
     from overspill.storage import Storage
     from overspill.turn import Offer, RunningCall
-    from overspill.wire import Entry
 
 R = TypeVar("R")
 
@@ -62,7 +59,7 @@ class Looping:
         return await call.decide(offer)
 
     async def put(self, storage: Storage, spill: Spill) -> Kept:
-        return _kept(await storage.put(spill))
+        return await storage.put(spill)
 
 
 class Blocking:
@@ -81,13 +78,7 @@ class Blocking:
         return call.decide_sync(offer)
 
     async def put(self, storage: Storage, spill: Spill) -> Kept:
-        return _kept(storage.put_sync(spill))
-
-
-def _kept(stored: Entry | str) -> Kept:
-    if isinstance(stored, str):
-        return Kept(outcome=Outcome.TRUNCATED, reason=stored)
-    return Kept(outcome=Outcome.CAPTURED, expires=stored.expires)
+        return storage.put_sync(spill)
 
 
 def finished(coroutine: Coroutine[Any, Any, R]) -> R:

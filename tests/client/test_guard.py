@@ -168,6 +168,7 @@ async def test_with_and_without_an_event_loop_the_notice_is_the_same() -> None:
     assert guard.process_sync(LONG, tool="t", call_id="call_1") == asynchronous
 
 
+@pytest.mark.usefixtures("no_spool")
 async def test_a_service_that_is_not_there_is_named_in_the_notice(nowhere: str) -> None:
     async with Client(nowhere, retries=0) as client:
         guarded = await Guard(client, Policy(wait=5)).process(LONG, tool="t")
@@ -184,6 +185,7 @@ def test_without_an_event_loop_a_service_that_is_not_there_is_named_too(nowhere:
     assert nowhere in str(guarded.reason)
 
 
+@pytest.mark.usefixtures("no_spool")
 async def test_a_service_that_fails_is_quoted() -> None:
     async with failing_server() as url, Client(url, retries=0) as client:
         guarded = await Guard(client, Policy(wait=5)).process(LONG, tool="t")

@@ -1,0 +1,202 @@
+"""Where a spill can be kept: in the service, or on this machine.
+
+`put` raises whatever goes wrong, and `failure` says it in words for a notice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import Future
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
+
+from overspill import flush, forks
+from overspill.body import Filed
+from overspill.client import Client
+from overspill.errors import (
+    Internal,
+    OverspillError,
+    ProblemError,
+    ProtocolError,
+    TooManyRequests,
+    Unavailable,
+    Unreachable,
+)
+from overspill.own_directory import NotSpooled
+from overspill.spill import Kept
+from overspill.sync import SyncClient
+from overspill.wire import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from overspill.circuit import Circuit
+    from overspill.spill import Spill
+    from overspill.spool import Shelf
+    from overspill.wire import Entry
+
+T = TypeVar("T")
+
+_FAILING: Final = (Unreachable, ProtocolError, Unavailable, Internal, TooManyRequests)
+"""Failures of the service as a whole; all other problems concern the one capture, the key or a limit."""
+
+
+class Failure(NamedTuple):
+    """Why a place does not have it; `is_final`: and never will."""
+
+    why: str
+    is_final: bool = False
+
+
+class Place(Protocol):
+    def unusable(self) -> str:
+        """Why it is not worth trying now; empty where it is."""
+
+    def put(self, spill: Spill, before: Failure | None) -> Kept:
+        """Keep it, for as long as that takes; `before` is why the place before this one failed."""
+
+    async def put_async(self, spill: Spill, before: Failure | None) -> Kept: ...
+
+    def failure(self, spill: Spill, error: Exception) -> Failure:
+        """What became of a `put` that ended in `error`; a `TimeoutError` is that of the spill's deadline."""
+
+
+class ServicePlace:
+    """The service behind either client, left alone for a while when it keeps failing."""
+
+    def __init__(self, client: Client | SyncClient, new_circuit: Callable[[], Circuit]) -> None:
+        self._client = client
+        self._sync = client if isinstance(client, SyncClient) else None
+        self._new_circuit = new_circuit
+        self.start_afresh()
+        forks.renew_in_child(self)
+
+    def start_afresh(self) -> None:
+        self.circuit = self._new_circuit()
+        self._failing_since: datetime | None = None
+        self._last_failure = ""
+
+    def unusable(self) -> str:
+        if self.circuit.allows():
+            return ""
+        since = "" if self._failing_since is None else f" since {self._failing_since:%Y-%m-%dT%H:%M:%SZ}"
+        return f"the service has failed{since}: {self._last_failure}"
+
+    def put(self, spill: Spill, before: Failure | None) -> Kept:  # noqa: ARG002
+        return self._captured(self._synchronous().put(_source(spill), **_metadata(spill)))
+
+    async def put_async(self, spill: Spill, before: Failure | None) -> Kept:
+        if isinstance(self._client, Client):
+            return self._captured(await self._client.put(_source(spill), **_metadata(spill)))
+        return await asyncio.wrap_future(in_thread(lambda: self.put(spill, before)))
+
+    def _captured(self, entry: Entry) -> Kept:
+        self._answered()
+        return Kept(outcome=Outcome.CAPTURED, expires=entry.expires)
+
+    def _answered(self) -> None:
+        self.circuit.succeeded()
+        self._failing_since = None
+
+    def failure(self, spill: Spill, error: Exception) -> Failure:
+        if isinstance(error, TimeoutError):
+            why = f"the service did not store it within {round(spill.deadline, 1):g} s"
+            self._failed(why, slow=True)
+            return Failure(why)
+        why = reason(error)
+        if isinstance(error, _FAILING):
+            self._failed(why, slow=False)
+        elif isinstance(error, ProblemError):
+            self._answered()
+        return Failure(why, flush.is_permanent(error))
+
+    def _failed(self, why: str, *, slow: bool) -> None:
+        if self._failing_since is None:
+            self._failing_since = datetime.now(UTC)
+        self._last_failure = why
+        self.circuit.failed(slow=slow)
+
+    def _synchronous(self) -> SyncClient:
+        if self._sync is None:
+            address = self._client.address
+            self._sync = SyncClient(
+                address.url,
+                address.key,
+                session=self._client.session,
+                timeout=address.timeout,
+                connect_timeout=address.connect_timeout,
+                retries=address.retries,
+            )
+        return self._sync
+
+
+class SpoolPlace:
+    """The disk of this machine; `on_kept` hears of everything that is kept here."""
+
+    def __init__(self, shelf: Shelf, on_kept: Callable[[], None]) -> None:
+        self.shelf = shelf
+        self._on_kept = on_kept
+
+    def unusable(self) -> str:
+        return ""
+
+    def put(self, spill: Spill, before: Failure | None) -> Kept:
+        before = before or Failure("")
+        refused = before.why if before.is_final else ""
+        entry = self.shelf.keep(spill, before.why, refused=refused)
+        if not refused:
+            self._on_kept()
+        return Kept(outcome=Outcome.SPOOLED, expires=entry.expires, reason=entry.reason, path=entry.path)
+
+    async def put_async(self, spill: Spill, before: Failure | None) -> Kept:
+        return await asyncio.wrap_future(in_thread(lambda: self.put(spill, before)))
+
+    def failure(self, spill: Spill, error: Exception) -> Failure:
+        if isinstance(error, TimeoutError):
+            return Failure(f"the local spool did not store it within {round(spill.deadline, 1):g} s")
+        return Failure(str(error) if isinstance(error, NotSpooled) else reason(error))
+
+
+def _source(spill: Spill) -> Any:
+    return spill.body.path if isinstance(spill.body, Filed) else spill.data
+
+
+def _metadata(spill: Spill) -> dict[str, Any]:
+    return {
+        "id": spill.id,
+        "call_id": spill.origin.call_id,
+        "session": spill.origin.session,
+        "tool": spill.origin.tool,
+        "content_type": spill.content.content_type,
+        "ttl": spill.policy.ttl,
+        "status": spill.origin.status,
+    }
+
+
+def reason(error: Exception) -> str:
+    """What a model and its operator can do something with: the service's own words, else the error's."""
+    if isinstance(error, ProblemError):
+        return f"the service refused: {error}"
+    if isinstance(error, OverspillError):
+        return str(error) or type(error).__name__
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001  (a tool's own exception, which cannot even say what it is)
+        return type(error).__name__
+
+
+def in_thread(work: Callable[[], T]) -> Future[T]:
+    """`work` in a daemon thread of its own, so that one that hangs holds up neither others nor the exit."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            future.set_result(work())
+        except Exception as error:  # noqa: BLE001  (whoever waits for the future gets it)
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="overspill-put", daemon=True).start()
+    return future

@@ -1,0 +1,32 @@
+"""No test touches the spool of whoever runs the tests."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True, scope="session")
+def states_of_this_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        for name in [name for name in os.environ if name.startswith("OVERSPILL_SPOOL")]:
+            patched.delenv(name)
+        patched.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("states")))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def states_of_this_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "states"))
+
+
+@pytest.fixture
+def no_spool(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing can be spooled."""
+    monkeypatch.setenv("OVERSPILL_SPOOL", "off")
