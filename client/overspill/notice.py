@@ -90,7 +90,7 @@ class Notice:
     head: str
     read_more: str
     preview: str
-    text: str = ""
+    text: str | None = None
 
     @property
     def stored(self) -> bool:
@@ -98,7 +98,7 @@ class Notice:
         return self.outcome is not Outcome.TRUNCATED
 
     def __str__(self) -> str:
-        if self.text:
+        if self.text is not None:
             return self.text
         newline = "" if self.preview.endswith("\n") else "\n"
         shown = f"--- preview ---\n{self.preview}{newline}" if self.preview else ""

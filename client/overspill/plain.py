@@ -34,7 +34,9 @@ _EXTENDING: Final = re.compile(
     "[\u200c\u200d\ufe00-\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f\u1160-\u11ff]"
 )
 _JOINER: Final = "\u200d"
-_REGIONAL: Final = re.compile("[\U0001f1e6-\U0001f1ff]+")
+_REGIONAL: Final = "".join(map(chr, range(0x1F1E6, 0x1F200)))
+_LONGEST_RUN: Final = 16 * 1024
+"""Regional indicators looked back at: which two make a flag depends on where their row begins."""
 _LONGEST_CLUSTER: Final = 64
 
 
@@ -78,10 +80,10 @@ def _extends(character: str) -> bool:
 
 
 def _inside_flag(text: str, at: int) -> bool:
-    start = at
-    while start > max(0, at - _LONGEST_CLUSTER) and _REGIONAL.match(text[start - 1]):
-        start -= 1
-    return (at - start) % 2 == 1 and _REGIONAL.match(text[at]) is not None
+    if text[at] not in _REGIONAL:
+        return False
+    before = text[max(0, at - _LONGEST_RUN) : at]
+    return (len(before) - len(before.rstrip(_REGIONAL))) % 2 == 1
 
 
 def _inside_escape(text: str, at: int) -> bool:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _KIB: Final = 1024
 _TRIES: Final = 4
 _SHRINK: Final = 0.9
+_LINE_SPARE: Final = 0.5
+"""A preview shows whole lines where that costs no more than this part of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +86,8 @@ class Marked:
         if found is None:
             return case.description()
         room = cut.less(case.shown, f"\n{_gap(case.extent)}", lines=1)
-        kept = cut.cut(found, cut.scaled(room, case.strategy.share), case.strategy, clean)
+        strategy = case.strategy._replace(spare=max(case.strategy.spare, _LINE_SPARE))
+        kept = cut.cut(found, cut.scaled(room, strategy.share), strategy, clean)
         between = "" if not kept.head or kept.head.endswith("\n") else "\n"
         text = f"{clean(kept.head)}{between}{_gap(kept.omitted)}{clean(kept.tail)}"
         return "" if measure.exceeds(text, case.shown) else text

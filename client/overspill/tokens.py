@@ -38,6 +38,7 @@ CHARACTERS_ERROR: Final = 0.37
 _SPECIAL: Final = 2
 """Tokens that a tokenizer may add to whatever it is given: begin and end of text."""
 _TRIES: Final = 12
+_LOOKED_BACK: Final = 4 * 1024
 
 
 class Unusable(Exception):
@@ -135,7 +136,7 @@ class TokenCounter:
             return self._sampled(text, size)
         pieces = list(_pieces(text))
         total = sum(self._tokens(text[begin:end]) for begin, end in pieces)
-        is_exact = all(text[end - 1] == "\n" for _, end in pieces[:-1])
+        is_exact = all(_is_clean(text, end) for _, end in pieces[:-1])
         return (
             TokenCount(total, Basis.EXACT, 0.0)
             if is_exact
@@ -231,7 +232,7 @@ def _is_failure(error: BaseException) -> bool:
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
-    """Where pieces begin and end: between a newline and a letter, which no token spans, else anywhere."""
+    """Where pieces begin and end: where no token spans two of them, if there is such a place."""
     begin = 0
     while begin < len(text):
         end = _cut(text, begin, begin + PIECE) if len(text) - begin > PIECE else len(text)
@@ -240,11 +241,27 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _cut(text: str, begin: int, end: int) -> int:
-    at = end
-    while (at := text.rfind("\n", begin + PIECE // 2, at)) >= 0:
-        if text[at + 1].isalnum():
-            return at + 1
+    for mark, is_clean in (("\n", _is_line_start), (" ", _is_word_start)):
+        at = end
+        while (at := text.rfind(mark, max(begin + 1, end - _LOOKED_BACK), at)) > 0:
+            if is_clean(text, at):
+                return at + (mark == "\n")
     return end
+
+
+def _is_line_start(text: str, at: int) -> bool:
+    return text[at + 1].isalnum()
+
+
+def _is_word_start(text: str, at: int) -> bool:
+    """A space belongs to the word behind it."""
+    return text[at - 1].isalnum() and text[at + 1].isalpha()
+
+
+def _is_clean(text: str, at: int) -> bool:
+    if text[at - 1] == "\n":
+        return _is_line_start(text, at - 1)
+    return text[at] == " " and at + 1 < len(text) and _is_word_start(text, at)
 
 
 # --- tiktoken ------------------------------------------------------------------------------------

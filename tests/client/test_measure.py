@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill import measure, wire
+from overspill.gathering import Gathering
 from overspill.measure import Limits
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
@@ -107,3 +108,32 @@ def test_tokens_are_estimated_from_bytes(size: int, tokens: int) -> None:
 @pytest.mark.parametrize(("size", "tokens"), [(0, 0), (33, 10), (4_194_304, 1_300_000)])
 def test_shown_to_people_the_estimate_has_two_digits(size: int, tokens: int) -> None:
     assert measure.approx_tokens(size) == tokens
+
+
+@given(st.lists(st.sampled_from(["", "x", "é" * 3, "long " * 200]), max_size=40), st.integers(0, 45))
+def test_lines_are_counted_alike_whether_long_or_short(parts: list[str], max_lines: int) -> None:
+    text = "\n".join(parts)
+
+    assert measure.exceeds(text, Limits(1_000_000, max_lines)) == (measure.lines(text) > max_lines)
+
+
+@given(ANY_TEXT, st.integers(0, 200))
+def test_the_sizes_of_parts_add_up_to_that_of_the_whole(text: str, at: int) -> None:
+    assert measure.encode(text[:at]) + measure.encode(text[at:]) == measure.encode(text)
+
+
+def test_smuggled_bytes_and_other_surrogates_beside_each_other_are_each_kept() -> None:
+    assert measure.encode("a\udcff\ud83d\udc80é") == b"a\xff\xed\xa0\xbd\x80\xc3\xa9"
+
+
+@given(st.text(), st.integers(0, 40), st.integers(0, 5), st.none() | st.integers(0, 20))
+def test_a_body_exceeds_as_text_bytes_or_file_alike(
+    text: str, max_bytes: int, max_lines: int, max_tokens: int | None
+) -> None:
+    limits = Limits(max_bytes, max_lines, None, max_tokens)
+    gathering = Gathering(in_memory=0)
+    gathering.write(text)
+    filed = gathering.finish()
+
+    answers = {measure.body_exceeds(body, limits) for body in (text, text.encode(), filed)}
+    assert len(answers) == 1

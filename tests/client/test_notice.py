@@ -5,8 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill import notice
-from overspill.notice import Facts
+from overspill.notice import Facts, Kept
 from overspill.policy import READER
+from overspill.tokens import Basis, TokenCount
+from overspill.wire import Outcome
 
 ID = "cap_abcdefghij234567abcd"
 EXPIRES = datetime(2026, 11, 22, 10, 30, 15, 999, UTC)
@@ -245,3 +247,43 @@ def test_the_reason_why_an_output_is_not_shown_can_be_another() -> None:
     text = str(notice.captured(facts(why="does not fit beside the other results of this turn"), EXPIRES))
 
     assert "The output of run_command does not fit beside the other results of this turn: 4,194" in text
+
+
+def test_an_output_that_nobody_could_store_needs_no_handle() -> None:
+    lost = notice.truncated(facts(id="", sha256=b""), "no Overspill service is configured")
+
+    assert str(lost) == (
+        "[overspill NOT STORED] The output of run_command is too long to show: "
+        "4,194,304 bytes (4.2 MB), 50,123 lines, about 1,300,000 tokens. "
+        "It could NOT be stored: no Overspill service is configured.\n"
+        "What the preview below leaves out is lost. If you need it, run the tool again with a narrower "
+        "question (a filter, a range, fewer files).\n"
+        "--- preview ---\n"
+        "first\n"
+        "… [50,121 lines, 4,194,293 bytes not shown] …\n"
+        "last\n"
+        "[/overspill]"
+    )
+    assert notice.is_notice(str(lost))
+    assert notice.placeholder(lost, 7) == "[overspill: 7 bytes of text, not stored]"
+    assert notice.is_notice(notice.placeholder(lost, 7))
+    assert notice.as_dict(lost)["capture"] is None
+
+
+def test_tokens_that_were_counted_are_said_exactly() -> None:
+    text = str(notice.captured(facts(tokens=TokenCount(68_123, Basis.EXACT, 0.0)), EXPIRES))
+
+    assert "50,123 lines, 68,123 tokens. It is stored" in text
+
+
+def test_a_last_line_with_the_handle_is_one_line_whatever_the_reader_says() -> None:
+    kept = Kept(outcome=Outcome.SPOOLED, expires=EXPIRES, reason="down")
+    line = notice.closing(facts(reader="read\nwith {id}"), kept)
+
+    assert line == (
+        f"[overspill {ID}: the whole output, 4,194,304 bytes, 50,123 lines, is stored on this machine until "
+        "2026-11-22T10:30:15Z, because the service could not take it (down); it will be uploaded as soon as "
+        f"the service can take it. To read more: read with {ID}. "
+        "Do not run the tool again to see more: read the capture.]"
+    )
+    assert notice.is_notice(f"kept\n{line}")

@@ -1,6 +1,11 @@
+from dataclasses import replace
+from typing import Any
+
 import pytest
+from overspill import measure
 from overspill.measure import Limits
-from overspill.policy import Policy
+from overspill.policy import Band, Policy
+from overspill.tokens import TokenCounter
 
 
 @pytest.mark.parametrize(
@@ -41,14 +46,98 @@ def test_the_table_of_a_policy_cannot_be_changed() -> None:
         Policy().tools["mine"] = 1  # type: ignore[index]
 
 
-def test_a_negative_limit_is_refused() -> None:
-    with pytest.raises(ValueError, match="max_bytes must be 0 or more, not -1"):
-        Policy(max_bytes=-1)
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"max_bytes": -1}, "max_bytes must be 0 or more, not -1"),
+        ({"max_bytes": True}, "max_bytes must be a whole number, not True"),
+        ({"max_lines": "2000"}, "max_lines must be a whole number, not '2000'"),
+        ({"max_lines": None}, "max_lines must be a whole number, not None"),
+        ({"max_chars": 1.5}, "max_chars must be a whole number, not 1.5"),
+        ({"max_tokens": -5}, "max_tokens must be 0 or more, not -5"),
+        ({"preview_bytes": float("nan")}, "preview_bytes must be a whole number, not nan"),
+        ({"context_tokens": 0}, "context_tokens must be more than 0"),
+        ({"context_share": 0}, "context_share must be more than 0"),
+        ({"context_share": 1.01}, "context_share must be at most 1, not 1.01"),
+        ({"context_share": True}, "context_share must be a number, not True"),
+        ({"chars_per_token": 0}, "chars_per_token must be more than 0"),
+        ({"wait": -1.0}, "wait must be 0 or more, not -1.0"),
+        ({"wait": float("inf")}, "wait must be a number, not inf"),
+        ({"wait": "5"}, "wait must be a number, not '5'"),
+        ({"ttl": 1.5}, "ttl must be a whole number, not 1.5"),
+        ({"tools": {"mine": -1}}, "the limit of mine must be 0 or more, not -1"),
+        ({"tools": {"mine": "5"}}, "the limit of mine must be a whole number, not '5'"),
+        ({"tools": {"mine": Limits(1, -2)}}, "max_lines of mine must be 0 or more, not -2"),
+        ({"tokenizer": "gpt-4"}, "tokenizer must be a function, not 'gpt-4'"),
+        ({"strategy": "tail"}, "strategy must be of overspill.cut, as PREVIEW, not 'tail'"),
+        ({"style": "clamped"}, "style must be of overspill.styles, as MARKED, not 'clamped'"),
+        ({"exempt": "my_tool"}, "exempt must be names of tools, not 'my_tool'"),
+        ({"bands": [Band(above=5), Band()]}, r"bands must rise, each above the one before, not \[5, 0\]"),
+        ({"bands": [{"above": 5}]}, r"bands must be of Band, not"),
+    ],
+)
+def test_a_setting_that_cannot_be_meant_is_refused_by_name(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Policy(**settings)
 
 
-def test_a_negative_limit_of_one_tool_is_refused() -> None:
-    with pytest.raises(ValueError, match="mine"):
-        Policy(tools={"mine": -1})
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"places": ("service", "moon")}, "places must be of service, spool, not"),
+        ({"places": "service"}, "places must be of service, spool, not 'service'"),
+        ({"above": -1}, "above must be 0 or more, not -1"),
+        ({"preview_bytes": 0.5}, "preview_bytes must be a whole number, not 0.5"),
+    ],
+)
+def test_a_band_that_cannot_be_meant_is_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Band(**settings)
+
+
+def test_by_default_every_output_is_tried_in_the_service_and_then_in_the_spool() -> None:
+    assert {Policy().band(size) for size in (0, 1, 10**12)} == {Band()}
+    assert Band().places == ("service", "spool")
+
+
+def test_bands_say_by_size_where_an_output_goes_and_what_is_shown() -> None:
+    huge = Band(above=1_000_000, places=(), preview_bytes=500)
+    large = Band(above=1_000, places=("spool",))
+    policy = Policy(bands=(large, huge))
+
+    assert [policy.band(size) for size in (1_000, 1_001, 1_000_000, 1_000_001)] == [
+        Band(),
+        large,
+        large,
+        huge,
+    ]
+
+
+def test_a_limit_in_tokens_holds_for_every_tool_beside_its_bytes() -> None:
+    policy = Policy(max_tokens=100, chars_per_token=4)
+
+    assert policy.limits("grep_search") == Limits(20_000, 2_000, None, 100, TokenCounter(None, 4))
+    assert not measure.exceeds("x" * 400, policy.limits("mine"))
+    assert measure.exceeds("x" * 401, policy.limits("mine"))
+
+
+def test_a_share_of_the_context_window_is_a_limit_in_tokens() -> None:
+    assert Policy(context_tokens=128_000).limits("mine").max_tokens == 38_400
+    assert Policy(context_tokens=128_000, context_share=0.5).limits("mine").max_tokens == 64_000
+    assert Policy(context_tokens=128_000, max_tokens=5_000).limits("mine").max_tokens == 5_000
+
+
+def test_a_tools_own_limit_in_tokens_is_counted_by_the_policys_tokenizer() -> None:
+    policy = Policy(tools={"mine": Limits(1_000, max_tokens=2)}, tokenizer=str.split)
+
+    assert not measure.exceeds("one two", policy.limits("mine"))
+    assert measure.exceeds("one two three", policy.limits("mine"))
+
+
+def test_a_changed_policy_keeps_its_other_settings() -> None:
+    policy = replace(Policy(tools={"mine": 7}, max_tokens=9), max_lines=5)
+
+    assert policy.limits("mine") == Limits(7, 5, None, 9)
 
 
 def test_file_based_management_counts_characters_and_lines_for_every_tool() -> None:

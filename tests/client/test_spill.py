@@ -1,0 +1,67 @@
+import hashlib
+from dataclasses import replace
+
+from overspill import measure
+from overspill.body import Filed
+from overspill.content import examine
+from overspill.policy import Band, Policy
+from overspill.spill import Kept, Origin, Spill
+from overspill.wire import Outcome, capture_id
+
+ORIGIN = Origin("run_command", "c1", "s1")
+LOST = Kept(outcome=Outcome.TRUNCATED, reason="down")
+
+
+def spill(text: str, policy: Policy | None = None, *, identify: bool = True, why: str = "") -> Spill:
+    content = examine(text)
+    assert content is not None
+    return Spill.of(content, policy or Policy(), ORIGIN, identify=identify, why=why)
+
+
+def test_a_spill_is_identified_by_session_call_and_content() -> None:
+    found = spill("é\n" * 50_000)
+    digest = hashlib.sha256("é\n".encode() * 50_000).digest()
+
+    assert (found.body, found.size, found.lines) == ("é\n".encode() * 50_000, 150_000, 50_000)
+    assert (found.sha256, found.id) == (digest, capture_id("s1", "c1", digest))
+
+
+def test_a_spill_with_nowhere_to_go_is_neither_encoded_nor_hashed() -> None:
+    text = "é\n" * 50_000
+    found = spill(text, identify=False)
+
+    assert found.body is text
+    assert (found.size, found.lines, found.id, found.sha256) == (150_000, 50_000, "", b"")
+
+
+def test_a_very_long_text_is_encoded_into_a_file() -> None:
+    text = "0123456789abcdefghijklmnopqrstu\n" * (2 * 1024 * 1024) + "é"
+    found = spill(text)
+
+    assert isinstance(found.body, Filed)
+    assert (found.size, found.lines) == (measure.size(text), measure.lines(text))
+    assert found.sha256 == hashlib.sha256(text.encode()).digest()
+    assert found.body.at(found.size - 2, 2) == "é".encode()
+
+
+def test_a_band_says_how_much_of_its_outputs_is_shown() -> None:
+    lines = "".join(f"{number} {hashlib.sha256(bytes(number)).hexdigest()}\n" for number in range(2_000))
+    policy = Policy(bands=(Band(above=1_000, preview_bytes=300),))
+    kept = Kept(outcome=Outcome.SPOOLED)
+
+    assert len(spill(lines, policy).notice(kept).preview.encode()) <= 300
+    assert 300 < len(spill(lines).notice(kept).preview.encode()) <= 2_048
+
+
+def test_what_is_shown_keeps_to_a_limit_in_tokens_too() -> None:
+    policy = Policy(max_tokens=100)
+
+    assert len(spill("word " * 5_000, policy).notice(LOST).preview) <= 240
+
+
+def test_the_sentence_about_an_identical_output_can_be_turned_off() -> None:
+    found, kept = spill("x" * 60_000), Kept(outcome=Outcome.SPOOLED)
+    quiet = replace(found, policy=Policy(identical=False))
+
+    assert "byte for byte that of an earlier call" in str(found.notice(kept, same_as="cap_a"))
+    assert "byte for byte" not in str(quiet.notice(kept, same_as="cap_a"))
