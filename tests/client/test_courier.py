@@ -1,0 +1,207 @@
+"""The thread that sends what can wait: when it starts, comes again, gives up for a while and ends."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from overspill.address import Address
+from overspill.courier import Courier, courier_to, let_go
+from overspill.errors import Unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from overspill.sync import SyncClient
+
+PATIENCE: Final = 30.0
+
+
+def address(url: str = "http://127.0.0.1:9") -> Address:
+    return Address(url=url, key="", timeout=30, connect_timeout=5, retries=0)
+
+
+@pytest.fixture
+def courier() -> Iterator[Courier]:
+    courier = Courier(address(), first=0.001, longest=0.01)
+    yield courier
+    courier.close()
+
+
+class Job:
+    """Gives `pauses`, one a run; an exception among them is raised. Waits for nobody."""
+
+    def __init__(self, *pauses: float | Exception | None) -> None:
+        self._pauses = list(pauses)
+        self.runs = 0
+        self.is_done = threading.Event()
+
+    def __call__(self, client: SyncClient) -> float | None:
+        pause = self._pauses[self.runs]
+        self.runs += 1
+        if self.runs == len(self._pauses):
+            self.is_done.set()
+        if isinstance(pause, Exception):
+            raise pause
+        return pause
+
+    def ended(self) -> bool:
+        return self.is_done.wait(PATIENCE)
+
+
+def until(condition: Callable[[], bool]) -> bool:
+    """Whether it comes true, looked at again and again while other threads run."""
+    waiting = threading.Event()
+    return any(condition() or waiting.wait(0.01) for _ in range(int(PATIENCE * 100)))
+
+
+def test_a_courier_that_nobody_woke_has_no_thread(courier: Courier) -> None:
+    courier.register("job", Job(None))
+
+    assert not courier.is_running
+
+
+def test_a_job_runs_until_it_has_nothing_left_and_the_thread_ends(courier: Courier) -> None:
+    job = Job(0.0, 0.001, None)
+    courier.register("job", job)
+    courier.wake("job")
+
+    assert job.ended()
+    assert until(lambda: not courier.is_running)
+    assert job.runs == 3
+
+
+@pytest.mark.parametrize("failure", [Unreachable("down"), OSError("disk"), RuntimeError("closed")])
+def test_a_job_that_fails_runs_again(courier: Courier, failure: Exception) -> None:
+    job = Job(failure, failure, failure, None)
+    courier.register("job", job)
+    courier.wake("job")
+
+    assert job.ended()
+
+
+def test_a_job_that_fails_does_not_hold_up_another(courier: Courier) -> None:
+    failing, working = Job(*[Unreachable("down")] * 50, None), Job(0.0, 0.0, None)
+    courier.register("failing", failing)
+    courier.register("working", working)
+    courier.wake("failing")
+    courier.wake("working")
+
+    assert working.ended()
+    assert failing.ended()
+
+
+def test_waking_a_job_that_waits_long_lets_it_run_at_once(courier: Courier) -> None:
+    job = Job(3600.0, None)
+    courier.register("job", job)
+    courier.wake("job")
+    assert until(lambda: job.runs == 1)
+    courier.wake("job")
+
+    assert job.ended()
+
+
+def test_one_thread_serves_all_jobs_of_all_threads(courier: Courier) -> None:
+    threads: set[int] = set()
+
+    def job(client: SyncClient) -> None:
+        threads.add(threading.get_ident())
+
+    for number in range(20):
+        courier.register(f"job {number}", job)
+    courier.register("last", (last := Job(None)))
+    wakers = [
+        threading.Thread(target=courier.wake, args=[f"job {number}"], kwargs={"after": 0.05})
+        for number in range(20)
+    ]
+    for waker in wakers:
+        waker.start()
+    for waker in wakers:
+        waker.join()
+    courier.wake("last", after=0.1)
+
+    assert last.ended()
+    assert len(threads) == 1
+
+
+def test_closing_ends_the_thread_and_waking_starts_another(courier: Courier) -> None:
+    job = Job(3600.0, None)
+    courier.register("job", job)
+    courier.wake("job")
+    assert until(lambda: job.runs == 1)
+    courier.close()
+    assert until(lambda: not courier.is_running)
+    courier.wake("job")
+
+    assert job.ended()
+
+
+def test_a_job_that_is_let_go_of_runs_no_more(courier: Courier) -> None:
+    job = Job(0.01, 3600.0)
+    courier.register("job", job)
+    courier.wake("job")
+    assert until(lambda: job.runs >= 1)
+    courier.unregister("job")
+
+    assert until(lambda: not courier.is_running)
+
+
+def test_a_process_has_one_courier_to_a_service_which_ends_with_its_last_user() -> None:
+    first, second = courier_to(address("http://127.0.0.1:8")), courier_to(address("http://127.0.0.1:8"))
+    job = Job(3600.0, None)
+    first.register("job", job)
+    first.wake("job")
+    assert until(lambda: job.runs == 1)
+    let_go(first)
+    still = second.is_running
+    let_go(second)
+
+    assert first is second
+    assert still
+    assert until(lambda: not second.is_running)
+
+
+def test_a_forked_child_has_a_thread_of_its_own(courier: Courier) -> None:
+    parent = Job(3600.0, 3600.0)
+    courier.register("job", parent)
+    courier.wake("job")
+    assert until(lambda: parent.runs == 1)
+    child = os.fork()
+    if child == 0:
+        mine = Job(None)
+        courier.register("job", mine)
+        idle = not courier.is_running
+        courier.wake("job")
+        os._exit(0 if idle and mine.ended() else 1)
+    _, status = os.waitpid(child, 0)
+
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert courier.is_running
+
+
+def test_the_interpreter_ends_while_a_job_waits_and_another_runs() -> None:
+    code = """
+import threading
+from overspill.address import Address
+from overspill.courier import Courier
+courier = Courier(Address(url="http://127.0.0.1:9", key="", timeout=30, connect_timeout=5, retries=0))
+running = threading.Event()
+def hangs(client):
+    running.set()
+    threading.Event().wait()
+courier.register("waits", lambda client: 3600.0)
+courier.register("hangs", hangs)
+courier.wake("waits")
+courier.wake("hangs")
+running.wait()
+print("ends")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ends\n", "")
