@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 _MOST_PLACEHOLDERS: Final = 16
 _FEW_VALUES: Final = 2_000
+_NOTICE_FIELDS: Final = frozenset({"notice", "status", "capture", "total_bytes", "total_lines", "preview"})
+_MORE_FIELDS: Final = frozenset({"read_more", "isError"})
 _LIGHT: Final = 64 * 1024
 _LONGEST_PRINTED: Final = 1_000
 """Bits of a number that is shorter than any limit worth having."""
@@ -93,8 +95,8 @@ def is_light(content: Content) -> bool:
 
 
 def size_of(content: Content) -> int:
-    """Bytes of all its text; of small data those of its JSON on one line."""
-    return content.size if isinstance(content, Structured) else Extent.of(content.body).size
+    """Bytes of all its text; of small data those of its JSON on one line, of an exception its message."""
+    return content.size if isinstance(content, (Structured, Thrown)) else Extent.of(content.body).size
 
 
 def _examined(result: Any) -> Content | None:
@@ -279,10 +281,11 @@ def _small(value: Any) -> Outline | None:
 
 
 def is_notice_dict(value: Any) -> bool:
-    """Whether `value` is a notice as a dict."""
-    if type(value) is not dict or "capture" not in value:
+    """Whether `value` has the fields of a notice as a dict, and no others."""
+    if type(value) is not dict or not value.keys() >= _NOTICE_FIELDS >= value.keys() - _MORE_FIELDS:
         return False
-    return str(value.get("notice")).startswith(f"[overspill {value['capture']}")
+    capture = value["capture"]
+    return capture is None or (isinstance(capture, str) and capture.startswith("cap_"))
 
 
 def joined(texts: list[str]) -> str:

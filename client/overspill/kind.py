@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import codecs
 import re
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
+from overspill.body import Filed
 from overspill.plain import ANSI
+
+if TYPE_CHECKING:
+    from overspill.body import Body
 
 Kind: TypeAlias = Literal["text", "json", "log", "unknown"]
 
@@ -33,8 +37,11 @@ _LOG_LINES: Final = 50
 _LEAST_LOG: Final = 0.4
 
 
-def kind_of(body: str | bytes) -> Kind:
-    """The kind of `body`, of which the first 8 KiB are looked at; `unknown` for nothing and for no text."""
+def kind_of(body: Body) -> Kind:
+    """The kind of `body`, of which the first 8 KiB are looked at; `unknown` for nothing and for no text.
+
+    Raises `OSError` where it is in a file that cannot be read.
+    """
     try:
         head = body[:_HEAD] if isinstance(body, str) else _decoded(body)
     except UnicodeDecodeError:
@@ -47,10 +54,11 @@ def kind_of(body: str | bytes) -> Kind:
     return "log" if _is_log(text) else "text"
 
 
-def _decoded(body: bytes) -> str:
+def _decoded(body: bytes | Filed) -> str:
     """The beginning of `body`, without a character that the cut splits."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    return decoder.decode(body[:_HEAD], final=len(body) <= _HEAD)
+    head = body.at(0, _HEAD) if isinstance(body, Filed) else body[:_HEAD]
+    return decoder.decode(head, final=len(body) <= _HEAD)
 
 
 def _is_json(text: str) -> bool:

@@ -44,6 +44,11 @@ class Thrown:
             self._body = full_text(self._error)
         return self._body
 
+    @property
+    def size(self) -> int:
+        """Bytes of what a model is told of it."""
+        return measure.size(self._seen)
+
     def exceeds(self, limits: Limits) -> bool:
         return measure.exceeds(self._seen, limits)
 

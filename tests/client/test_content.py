@@ -329,3 +329,12 @@ def test_what_was_replaced_is_recognised(result: Any) -> None:
 
     assert examine(replaced).is_guarded()
     assert not examine(result).is_guarded()
+
+
+@pytest.mark.parametrize("capture", [ID, None])
+def test_a_notice_as_a_dict_is_recognised_and_rows_that_look_like_one_are_not(capture: Any) -> None:
+    made = {**notice.as_dict(NOTICE), "capture": capture}
+
+    assert examine(made).is_guarded()
+    assert not examine({**made, "rows": [1]}).is_guarded()
+    assert not examine({"capture": ID, "notice": f"[overspill {ID}"}).is_guarded()
