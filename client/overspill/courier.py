@@ -57,6 +57,13 @@ class Courier:
         with self._lock:
             self._jobs[name] = job
 
+    def unregister(self, name: str) -> None:
+        """Let go of a job, which may be running still."""
+        with self._lock:
+            self._jobs.pop(name, None)
+            self._due.pop(name, None)
+        self._call.set()
+
     def wake(self, name: str, *, after: float = 0.0) -> None:
         """Let a job run within `after` seconds, whenever it was to run."""
         due = time.monotonic() + after
