@@ -7,7 +7,7 @@ model is told so.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from overspill import calls, checks, turn
 from overspill.captured import CapturedOutput
@@ -25,8 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
+    from prometheus_client import CollectorRegistry
+
     from overspill.client import Client
     from overspill.guarded import Guarded
+    from overspill.spool import Spool
     from overspill.sync import SyncClient
     from overspill.tally import Count
     from overspill.wire import Outcome
@@ -38,8 +41,12 @@ R = TypeVar("R")
 class Guard:
     """Guards the outputs of any number of tools, from any number of tasks and threads.
 
-    Without a client nothing can be stored, and what is too long is cut. `session` is that of calls which
-    bring none of their own; the client's, where it is not given.
+    What the service does not take waits in `spool`: where it is True, the one that the environment names if
+    there is a client; a `Workspace` is one that the agent itself can read. Without client and spool nothing
+    can be stored, and what is too long is cut. `session` is that of calls which bring none of their own;
+    the client's, where it is not given.
+
+    Used as a context manager, or closed, it reports its last counts, and leaves the client open.
     """
 
     def __init__(
@@ -48,14 +55,37 @@ class Guard:
         policy: Policy | None = None,
         *,
         session: str | None = None,
+        spool: Spool | bool = True,
     ) -> None:
         self.policy = Policy() if policy is None else policy
-        self._storage = Storage(client)
+        self._storage = Storage(client, spool=spool)
         self.session = self._storage.session if session is None else session
         self._looping = Looping()
         self._blocking = Blocking()
         self._passage = Passage(self.policy, self._storage, self.session)
         self._wrapper = Wrapper(self._passage, self._looping, self._blocking, self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """As `close`, for asynchronous code."""
+        await self._looping.run(self.close)
+
+    def close(self) -> None:
+        """Report the last counts, within seconds. What is spooled waits for the next process."""
+        self._passage.reports.close()
+        self._storage.close()
+        self._looping.close()
 
     @property
     def stats(self) -> dict[tuple[str, Outcome], Count]:
@@ -166,6 +196,17 @@ class Guard:
     def turn(self, budget: int) -> Turn:
         """A block, `with` or `async with`, whose results have `budget` bytes together; see `Turn`."""
         return Turn(budget, self)
+
+    def export(self, registry: CollectorRegistry | None = None) -> None:
+        """Show the counts in a Prometheus registry, the default one where none is given.
+
+        Needs `overspill[prometheus]`; raises `ImportError` without it.
+        """
+        from prometheus_client import REGISTRY  # noqa: PLC0415  (an optional library)
+
+        from overspill.exported import export  # noqa: PLC0415
+
+        export(self._passage.tally, self, REGISTRY if registry is None else registry)
 
     def bypass(self) -> AbstractContextManager[None]:
         """Within the block, outputs pass whole: for code that calls tools and needs all that they return."""

@@ -13,10 +13,11 @@ from overspill import calls, measure, notice
 from overspill.content import examine, size_of
 from overspill.guarded import Guarded
 from overspill.repeats import Repeats
+from overspill.reports import Reports
 from overspill.spill import Origin, Spill
 from overspill.storage import reason
 from overspill.tally import Tally
-from overspill.turn import Offer
+from overspill.turn import NOTICE_BYTES, Offer
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 TOO_MUCH_TOGETHER: Final = "is too long to show beside the other results of this turn"
 _MOST_TOOLS: Final = 1000
-_NOTICE_OVERHEAD: Final = 1024
-"""Bytes that a notice takes around its preview, at most."""
 
 
 class Output(NamedTuple):
@@ -60,12 +59,14 @@ class Passage:
         self.storage = storage
         self.session = session
         self.tally = Tally()
+        self.reports = Reports(storage, self.tally)
         self._repeats = Repeats()
         self._lanes: dict[str, _Lane] = {}
 
     def lane(self, tool: str) -> _Lane:
         if tool in self._lanes:
             return self._lanes[tool]
+        self.reports.start()
         lane = _Lane(measure.surely_fits(self.policy.limits(tool)), self.tally.inline(tool))
         if len(self._lanes) < _MOST_TOOLS:
             self._lanes[tool] = lane
@@ -90,10 +91,10 @@ class Passage:
     async def through(self, way: Way, output: Output) -> Guarded:
         """The output as it may go into the conversation."""
         try:
-            content = None if calls.is_bypassed() else examine(output.result)
+            content = examine(output.result)
             why = "" if content is None else await self._why_it_spills(way, output, content)
             if content is None or not why:
-                guarded = _inline(output)
+                guarded = _inline(output, content)
             else:
                 guarded = await self._spilled(way, output, content, why)
         except Exception as error:  # noqa: BLE001  (the boundary: the guard never breaks its agent)
@@ -110,23 +111,29 @@ class Passage:
     def count(self, output: Output, outcome: Outcome, before: int, after: int) -> None:
         """Count one output that has passed, by its bytes before and after."""
         self.tally.add(output.tool, outcome, before, after)
+        self.reports.start()
+        if outcome is not Outcome.INLINE:
+            self.reports.hurry()
 
     async def _why_it_spills(self, way: Way, output: Output, content: Content) -> str:
         """Empty where it stays. Beside other results of its turn, one within its limits may go too."""
-        may_spill = output.tool not in output.policy.exempt and not content.is_guarded()
-        exceeds = may_spill and await way.measured(content, output.policy.limits(output.tool))
+        if calls.is_bypassed():
+            return ""
+        is_exempt = output.tool in output.policy.exempt
+        is_long = not is_exempt and await way.is_too_long(content, output.policy.limits(output.tool))
         if output.call is None:
-            return notice.TOO_LONG if exceeds else ""
-        spilled = output.policy.preview_bytes + _NOTICE_OVERHEAD if may_spill else None
-        offer = Offer(size_of(content), spilled, exceeds, word(output.call_id))
+            return notice.TOO_LONG if is_long else ""
+        offer = await way.work(len(content.body), _offer, output, content, is_long, is_exempt)
         if not await way.decide(output.call, offer):
             return ""
-        return notice.TOO_LONG if exceeds else TOO_MUCH_TOGETHER
+        return notice.TOO_LONG if is_long else TOO_MUCH_TOGETHER
 
     async def _spilled(self, way: Way, output: Output, content: Content, why: str) -> Guarded:
-        size, origin = len(content.body), self._origin(output)
+        size, origin, policy = len(content.body), self._origin(output), output.policy
+        if output.call is not None:
+            policy = policy.with_short_notices()
         spill = await way.work(
-            size, partial(Spill.of, content, output.policy, origin, why=why, identify=self.storage.can_keep)
+            size, partial(Spill.of, content, policy, origin, why=why, identify=self.storage.can_keep)
         )
         kept = await way.put(self.storage, spill)
         return await way.work(size, self._settled, output, spill, kept)
@@ -166,8 +173,13 @@ class Passage:
         return Origin(output.tool, word(call_id), word(session), word(output.status))
 
 
-def _inline(output: Output) -> Guarded:
-    size = _size(output.result)
+def _offer(output: Output, content: Content, is_long: bool, is_exempt: bool) -> Offer:  # noqa: FBT001
+    spilled = None if is_exempt or content.is_guarded() else output.policy.preview_bytes + NOTICE_BYTES
+    return Offer(size_of(content), spilled, is_long, word(output.call_id))
+
+
+def _inline(output: Output, content: Content | None) -> Guarded:
+    size = 0 if content is None else size_of(content)
     return Guarded(
         value=output.result,
         outcome=Outcome.INLINE,

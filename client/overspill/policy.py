@@ -228,6 +228,10 @@ class Policy:
         """The policy with `tools` merged over its table."""
         return replace(self, tools={**self.tools, **tools})
 
+    def with_short_notices(self) -> Policy:
+        """The policy with no more in the notice of what is lost than in any other."""
+        return replace(self, lost_preview_bytes=min(self.lost_preview_bytes, self.preview_bytes))
+
     # --- questions --------------------------------------------------------------------------------
 
     def limits(self, tool: str) -> Limits:

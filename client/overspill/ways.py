@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
+from overspill.content import is_light
 from overspill.threads import Threads
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ class Way(Protocol):
     async def run(self, work: Callable[..., R], *args: Any) -> R:
         """`work(*args)`, which may block."""
 
-    async def measured(self, content: Content, limits: Limits) -> bool:
-        """Whether `content` exceeds `limits`."""
+    async def is_too_long(self, content: Content, limits: Limits) -> bool:
+        """Whether `content` exceeds `limits`, and no notice stands in it already."""
 
     async def decide(self, call: RunningCall, offer: Offer) -> bool: ...
 
@@ -46,14 +47,21 @@ class Looping:
     def __init__(self) -> None:
         self._threads = Threads()
 
+    def close(self) -> None:
+        self._threads.close()
+
     async def work(self, size: int, work: Callable[..., R], *args: Any) -> R:
         return work(*args) if size < WORTH_A_THREAD else await self.run(work, *args)
 
     async def run(self, work: Callable[..., R], *args: Any) -> R:
         return await self._threads.run(work, *args)
 
-    async def measured(self, content: Content, limits: Limits) -> bool:
-        return content.exceeds(limits)
+    async def is_too_long(self, content: Content, limits: Limits) -> bool:
+        return (
+            _is_too_long(content, limits)
+            if is_light(content)
+            else await self.run(_is_too_long, content, limits)
+        )
 
     async def decide(self, call: RunningCall, offer: Offer) -> bool:
         return await call.decide(offer)
@@ -71,14 +79,18 @@ class Blocking:
     async def run(self, work: Callable[..., R], *args: Any) -> R:
         return work(*args)
 
-    async def measured(self, content: Content, limits: Limits) -> bool:
-        return content.exceeds(limits)
+    async def is_too_long(self, content: Content, limits: Limits) -> bool:
+        return _is_too_long(content, limits)
 
     async def decide(self, call: RunningCall, offer: Offer) -> bool:
         return call.decide_sync(offer)
 
     async def put(self, storage: Storage, spill: Spill) -> Kept:
         return storage.put_sync(spill)
+
+
+def _is_too_long(content: Content, limits: Limits) -> bool:
+    return content.exceeds(limits) and not content.is_guarded()
 
 
 def finished(coroutine: Coroutine[Any, Any, R]) -> R:

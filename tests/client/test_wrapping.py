@@ -1,0 +1,258 @@
+"""Tools of every kind behind a guard: what they return, yield and raise."""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+
+import pytest
+from overspill.client import Client
+from overspill.guard import Guard
+from overspill.notice import is_notice
+from overspill.policy import Policy
+from overspill.sync import SyncClient
+from overspill.tally import Count
+from overspill.wire import Outcome
+
+from tests.servers.overspill import ServiceProcess
+
+LONG = "a line of text\n" * 10_000
+
+
+@pytest.fixture
+def guard() -> Guard:
+    return Guard()
+
+
+# --- exceptions -----------------------------------------------------------------------------------
+
+
+def test_a_short_error_comes_out_as_it_was(guard: Guard) -> None:
+    error = ValueError("no such file")
+
+    @guard.wrap
+    def tool() -> str:
+        raise error
+
+    with pytest.raises(ValueError) as caught:
+        tool()
+    assert caught.value is error
+    assert guard.stats["tool", Outcome.INLINE].bytes_before == len("no such file")
+
+
+async def test_a_long_error_keeps_its_type_and_says_the_notice(guard: Guard) -> None:
+    @guard.wrap
+    async def tool() -> str:
+        raise FileNotFoundError(2, LONG, "x")
+
+    with pytest.raises(FileNotFoundError) as caught:
+        await tool()
+    assert caught.value.errno == 2
+    assert len(str(caught.value)) < 10_000
+    assert "[overspill NOT STORED] The output of tool is too long to show" in str(caught.value)
+
+
+def test_a_long_error_brings_no_copy_of_itself_along(guard: Guard) -> None:
+    @guard.wrap
+    def tool() -> str:
+        raise ValueError(LONG)
+
+    with pytest.raises(ValueError) as caught:
+        tool()
+    assert caught.value.__context__ is None
+    assert caught.value.__cause__ is None
+    assert caught.traceback[-1].name == "tool"
+
+
+async def test_the_traceback_is_in_the_capture(service: ServiceProcess) -> None:
+    async with Client(service.url) as client:
+        guarded = await Guard(client).process(failure(), tool="t")
+
+        stored = (await client.content(str(guarded.capture))).decode()
+    assert stored.startswith("Traceback (most recent call last):")
+    assert stored.endswith(f"ValueError: {LONG}\n")
+
+
+def failure() -> Exception:
+    try:
+        raise ValueError(LONG)  # noqa: TRY301  (for its traceback)
+    except ValueError as error:
+        return error
+
+
+# --- streams --------------------------------------------------------------------------------------
+
+
+async def test_a_short_stream_comes_out_chunk_by_chunk_as_it_went_in(guard: Guard) -> None:
+    chunks = ["one\n", "two\n", "three"]
+
+    @guard.wrap
+    async def tool() -> AsyncIterator[str]:
+        for chunk in chunks:
+            yield chunk
+
+    assert inspect.isasyncgenfunction(tool)
+    passed = [chunk async for chunk in tool()]
+    assert all(one is other for one, other in zip(passed, chunks, strict=True))
+    assert guard.stats == {("tool", Outcome.INLINE): Count(1, 13, 13)}
+
+
+def test_a_long_stream_comes_out_as_one_notice(guard: Guard) -> None:
+    @guard.wrap
+    def tool() -> Iterator[str]:
+        for _ in range(10_000):
+            yield "a line of text\n"
+
+    assert inspect.isgeneratorfunction(tool)
+    (notice,) = tool()
+    assert is_notice(notice)
+    assert "150,000 bytes (150.0 KB), 10,000 lines" in notice
+
+
+async def test_a_long_stream_is_stored_whole(service: ServiceProcess) -> None:
+    async def source() -> AsyncIterator[bytes]:
+        for number in range(300):
+            yield b"%07d\n" % number * 1_000
+
+    async with Client(service.url) as client:
+        guarded = await Guard(client).process(source(), tool="t", call_id="call_stream")
+
+        stored = await client.content(str(guarded.capture))
+    assert stored == b"".join(b"%07d\n" % number * 1_000 for number in range(300))
+    assert guarded.lines == 300_000
+
+
+def test_a_stream_is_read_to_its_end_by_process(guard: Guard) -> None:
+    short = guard.process_sync(iter(["a", "b"]), tool="t")
+    long = guard.process_sync((f"{number}\n" for number in range(5_000)), tool="t")
+
+    assert list(short.value) == ["a", "b"]
+    assert (short.outcome, short.bytes_before) == (Outcome.INLINE, 2)
+    assert (long.outcome, long.lines) == (Outcome.TRUNCATED, 5_000)
+
+
+def test_a_stream_of_other_things_flows_on(guard: Guard) -> None:
+    rows = iter([{"id": 1}, {"id": 2}])
+
+    assert list(guard.process_sync(rows, tool="t").value) == [{"id": 1}, {"id": 2}]
+
+
+async def test_a_stream_that_fails_does_so_behind_what_came(guard: Guard) -> None:
+    def source() -> Iterator[str]:
+        yield "came"
+        raise RuntimeError("broke")
+
+    replayed = (await guard.process(source(), tool="t")).value
+    assert next(replayed) == "came"
+    with pytest.raises(RuntimeError, match="broke"):
+        next(replayed)
+
+
+async def test_a_stream_that_nobody_reads_on_closes_its_source(guard: Guard) -> None:
+    ended = asyncio.Event()
+
+    @guard.wrap
+    async def tool() -> AsyncIterator[dict[str, int]]:
+        try:
+            while True:
+                yield {"a": 1}
+        finally:
+            ended.set()
+
+    stream = tool()
+    await anext(stream)
+    await stream.aclose()  # type: ignore[attr-defined]
+
+    assert ended.is_set()
+
+
+# --- turns ----------------------------------------------------------------------------------------
+
+
+async def test_parallel_results_share_the_budget_of_their_turn_and_the_largest_goes() -> None:
+    guard = Guard()
+    sizes = [9_000, 40_000, 20_000, 3_000]
+
+    @guard.wrap
+    async def read(size: int) -> str:
+        await asyncio.sleep(0)
+        return "x" * size
+
+    async with guard.turn(40_000):
+        results = await asyncio.gather(*(read(size) for size in sizes))
+
+    assert [is_notice(result) for result in results] == [False, True, False, False]
+    assert "is too long to show beside the other results of this turn" in results[1]
+    assert sum(map(len, results)) <= 40_000
+
+
+async def test_results_that_are_processed_at_once_share_it_too() -> None:
+    guard = Guard()
+    async with guard.turn(30_000):
+        results = await asyncio.gather(
+            *(guard.process("x" * size, tool="t", call_id=str(size)) for size in (12_000, 25_000, 3_000))
+        )
+
+    assert [each.outcome for each in results] == [Outcome.INLINE, Outcome.TRUNCATED, Outcome.INLINE]
+
+
+def test_threads_share_it_too() -> None:
+    guard = Guard()
+
+    @guard.wrap
+    def read(size: int) -> str:
+        return "x" * size
+
+    with guard.turn(40_000), ThreadPoolExecutor() as pool:
+        jobs = [pool.submit(copy_context().run, read, size) for size in (9_000, 40_000, 20_000)]
+        results = [job.result() for job in jobs]
+
+    assert [is_notice(result) for result in results] == [False, True, False]
+
+
+async def test_after_its_turn_a_tool_has_all_its_room_again() -> None:
+    guard = Guard()
+    async with guard.turn(100):
+        pass
+
+    assert (await guard.process("x" * 40_000, tool="t")).outcome is Outcome.INLINE
+
+
+async def test_a_tool_within_a_tool_takes_no_part() -> None:
+    guard = Guard()
+
+    @guard.wrap
+    async def inner() -> str:
+        return "x" * 40_000
+
+    @guard.wrap
+    async def outer() -> str:
+        return (await inner())[:10]
+
+    async with guard.turn(1_000):
+        assert await outer() == "x" * 10
+
+
+# --- repeats --------------------------------------------------------------------------------------
+
+
+def test_an_output_like_an_earlier_one_names_that_one(service: ServiceProcess) -> None:
+    with SyncClient(service.url, session="repeats") as client:
+        guard = Guard(client)
+        first = guard.process_sync(LONG, tool="t", call_id="call_1")
+        again = guard.process_sync(LONG, tool="t", call_id="call_1")
+        second = guard.process_sync(LONG, tool="t", call_id="call_2")
+
+    assert first.value.splitlines()[3:] == again.value.splitlines()[3:]
+    assert str(first.capture) in second.value
+    assert second.capture != first.capture
+
+
+def test_it_need_not_be_named(service: ServiceProcess) -> None:
+    with SyncClient(service.url, session="repeats-off") as client:
+        guard = Guard(client, Policy(identical=False))
+        first = guard.process_sync(LONG, tool="t", call_id="call_1")
+        second = guard.process_sync(LONG, tool="t", call_id="call_2")
+
+    assert str(first.capture) not in second.value
