@@ -87,11 +87,17 @@ def exceeds(content: Content, limits: Limits) -> bool:
     return content.exceeds(limits)
 
 
-def is_light(content: Content) -> bool:
-    """Whether `exceeds`, `size_of` and the body cost under a millisecond; else a thread is their place."""
+def is_light(content: Content, limits: Limits | None = None) -> bool:
+    """Whether `exceeds` and `size_of` cost under a millisecond; else a thread is their place.
+
+    Of a text that has more characters than `limits` has bytes, `exceeds` is known at once.
+    """
     if isinstance(content, (Blocks, Structured)):
         return content.is_light()
-    return isinstance(content.body, (str, bytes)) and len(content.body) <= _LIGHT
+    if isinstance(content, Thrown):
+        return content.size <= _LIGHT
+    length = len(content.body)
+    return length <= _LIGHT or (limits is not None and length > limits.max_bytes)
 
 
 def size_of(content: Content) -> int:

@@ -353,6 +353,34 @@ def test_data_exceeds_as_its_json_does(value: Any, size: int, lines: int) -> Non
         assert found.exceeds(Limits(size, lines)) == (extent.size > size or extent.lines > lines)
 
 
+@pytest.mark.parametrize(
+    ("value", "is_light"),
+    [
+        ("x" * 60_000, True),
+        ("x" * 70_000, False),
+        ({"a": 1}, True),
+        ({"a": "x" * 70_000}, False),
+        (list(range(10_000)), False),
+        (Record(1), False),
+        ([{"type": "text", "text": "a"}, {"type": "image", "data": "x" * 1_000_000}], True),
+        ([{"type": "text", "text": "x" * 70_000}], False),
+        ({"content": [], "structuredContent": {"rows": list(range(10_000))}}, False),
+        (ValueError("a"), True),
+        (ValueError("x" * 70_000), False),
+    ],
+    ids=range(11),
+)
+def test_it_is_known_beforehand_what_takes_long_to_measure(value: Any, is_light: bool) -> None:
+    found = content.examine(value)
+    assert found is not None
+
+    assert content.is_light(found) == is_light
+
+
+def test_of_a_very_long_text_it_is_known_at_once_that_it_is_too_long() -> None:
+    assert content.is_light(content.Text("x" * 70_000), Limits(50_000))
+
+
 # --- size -----------------------------------------------------------------------------------------
 
 
