@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import codecs
 import time
-from collections.abc import AsyncIterator, Iterator
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,7 +23,7 @@ from overspill.gathering import MOST, Full, Gathering
 from overspill.rendering import BINARY, TEXT, kind_of_head, shown
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
     from pathlib import Path
 
     from overspill.body import Body
@@ -43,11 +42,11 @@ _LONGEST_MAGIC: Final = 16
 
 def is_flow(value: Any) -> bool:
     """Whether `value` may be a stream of chunks. Files, which are read otherwise, are none."""
-    return isinstance(value, Iterator) and not hasattr(type(value), "read")
+    return hasattr(type(value), "__next__") and not hasattr(type(value), "read")
 
 
 def is_async_flow(value: Any) -> bool:
-    return isinstance(value, AsyncIterator) and not hasattr(type(value), "read")
+    return hasattr(type(value), "__anext__") and not hasattr(type(value), "read")
 
 
 class Held:

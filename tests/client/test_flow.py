@@ -233,6 +233,15 @@ def test_what_flows_is_told_from_what_is_read() -> None:
     assert not is_flow(stream())
 
 
+def test_whether_something_flows_is_told_without_asking_it() -> None:
+    class Hostile:
+        def __getattribute__(self, name: str) -> Any:
+            raise RuntimeError(name)
+
+    assert not is_flow(Hostile())
+    assert not is_async_flow(Hostile())
+
+
 # --- failures and ends ----------------------------------------------------------------------------
 
 
