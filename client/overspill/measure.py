@@ -27,6 +27,7 @@ _SPARSE: Final = 512
 """Characters a line above which it is faster to look for each newline than to count them."""
 _READABLE: Final = 999.95
 _STEP: Final = 1024 * 1024
+_SHORT: Final = 128 * 1024
 _ENCODE_ERRORS: Final = ("strict", "surrogateescape", "overspill.each")
 
 
@@ -186,15 +187,26 @@ def _extent_exceeds(extent: Extent, limits: Limits) -> bool:
 def _has_more_lines(text: str, limit: int) -> bool:
     """Whether `text` has more than `limit` lines.
 
-    `find` runs through a long line at the speed of memory but costs a call for each; `count` costs the same
-    whatever it finds.
+    `find` runs through a long line at the speed of memory but costs a call for each.
     """
     at = found = 0
     while (end := text.find("\n", at) + 1) and end - at > _SPARSE:
         at, found = end, found + 1
     if not end:
         return found + (at < len(text)) > limit
-    return found + newlines(text, at) + (not text.endswith("\n")) > limit
+    return found + _newlines_up_to(text[at:], limit) + (not text.endswith("\n")) > limit
+
+
+def _newlines_up_to(text: str, limit: int) -> int:
+    """Newlines in `text`; where they are more than `limit`, any number above it.
+
+    Those of a short text are removed, which goes from one to the next at the speed of memory; to count
+    them looks at each byte.
+    """
+    if len(text) > _SHORT:
+        return newlines(text)
+    data = encode(text)
+    return len(data) - len(data.replace(b"\n", b"", limit + 1))
 
 
 def _has_more_tokens(text: str, limit: int, counter: Counter | None) -> bool:

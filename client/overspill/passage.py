@@ -22,6 +22,7 @@ from overspill.wire import Outcome
 
 if TYPE_CHECKING:
     from overspill.content import Content
+    from overspill.measure import Limits
     from overspill.policy import Policy
     from overspill.spill import Kept
     from overspill.storage import Storage
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 TOO_MUCH_TOGETHER: Final = "is too long to show beside the other results of this turn"
 _MOST_TOOLS: Final = 1000
+_SHORT: Final = 128 * 1024
+"""Characters up to which a text is measured on an event loop."""
 
 
 class Output(NamedTuple):
@@ -47,10 +50,16 @@ class Output(NamedTuple):
 
 
 class _Lane(NamedTuple):
-    """One tool's short cut: no text of up to `fits` characters can spill, whatever is in it."""
+    """One tool's short cut. No text of up to `fits` characters can spill, whatever is in it."""
 
     fits: int
+    limits: Limits
     sizes: InlineSizes
+
+    def stays(self, text: str) -> bool:
+        """Whether a short text stays inline for sure."""
+        length = len(text)
+        return length <= self.fits or (length <= _SHORT and not measure.exceeds(text, self.limits))
 
 
 class Passage:
@@ -67,17 +76,18 @@ class Passage:
         if tool in self._lanes:
             return self._lanes[tool]
         self.reports.start()
-        lane = _Lane(measure.surely_fits(self.policy.limits(tool)), self.tally.inline(tool))
+        limits = self.policy.limits(tool)
+        lane = _Lane(measure.surely_fits(limits), limits, self.tally.inline(tool))
         if len(self._lanes) < _MOST_TOOLS:
             self._lanes[tool] = lane
         return lane
 
     def quick(self, result: Any, tool: str, matches_dropped: int | None) -> Guarded | None:
-        """The short cut of a short text: well under a microsecond, for nearly every output is one."""
+        """The short cut of a short text: about a microsecond, for nearly every output is one."""
         if type(result) is not str or type(tool) is not str:
             return None
         lane = self._lanes.get(tool) or self.lane(tool)
-        if len(result) > lane.fits:
+        if len(result) > lane.fits and not lane.stays(result):
             return None
         size = lane.sizes.note(result)
         return Guarded(

@@ -42,8 +42,8 @@ class Wrapper:
         return self._function(tool, name)
 
     def _coroutine_function(self, tool: Callable[P, Awaitable[Any]], name: str) -> Callable[P, Any]:
-        fits, sizes = self._passage.lane(name)
-        note, owner = sizes.note, self._owner
+        lane, owner = self._passage.lane(name), self._owner
+        fits, note = lane.fits, lane.sizes.note
 
         async def run(call: RunningCall | None, *args: P.args, **kwargs: P.kwargs) -> Any:
             try:
@@ -51,7 +51,7 @@ class Wrapper:
             except Exception as error:  # noqa: BLE001  (it is raised below, as it was where it is short)
                 failure = error
             else:
-                if call is None and type(result) is str and len(result) <= fits:
+                if call is None and type(result) is str and (len(result) <= fits or lane.stays(result)):
                     note(result)
                     return result
                 return await self._value(result, name, call)
@@ -68,8 +68,8 @@ class Wrapper:
         return guarded
 
     def _function(self, tool: Callable[P, Any], name: str) -> Callable[P, Any]:
-        fits, sizes = self._passage.lane(name)
-        note, owner = sizes.note, self._owner
+        lane, owner = self._passage.lane(name), self._owner
+        fits, note = lane.fits, lane.sizes.note
 
         def run(call: RunningCall | None, *args: P.args, **kwargs: P.kwargs) -> Any:
             try:
@@ -77,7 +77,7 @@ class Wrapper:
             except Exception as error:  # noqa: BLE001  (as above)
                 failure = error
             else:
-                if call is None and type(result) is str and len(result) <= fits:
+                if call is None and type(result) is str and (len(result) <= fits or lane.stays(result)):
                     note(result)
                     return result
                 if inspect.iscoroutine(result):  # the tool is a coroutine function behind a plain one
