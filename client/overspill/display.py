@@ -7,21 +7,26 @@ loses its terminal escapes and control characters; images and other binary data 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from overspill import media
 from overspill.blocks import TEXT_BLOCKS, is_blocks, is_error
 from overspill.content import joined
 from overspill.fields import get, word
-from overspill.plain import clean, cut_after, cut_before
+from overspill.plain import clean, cut_after, cut_before, may_cut
 from overspill.rendering import items_of, number, scalar
 from overspill.rendering import shown as printed
 from overspill.writer import as_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MAX_CHARS: Final = 8_000
 MAX_ERROR_CHARS: Final = 400
 
 _HEAD_SHARE: Final = 2 / 3
+_NEWLINE: Final = "\n"
+_NEAR: Final = 3 / 4
 _OTHERS_SHARE: Final = 1 / 4
 _LONG_FIELD: Final = 200
 _MAX_DEPTH: Final = 16
@@ -42,11 +47,9 @@ def for_display(value: Any, *, max_chars: int = MAX_CHARS, max_error_chars: int 
         return _first_line(printed(value), max_error_chars)
     shown = _Parts().shown(value, ())
     message = _message(shown) if _is_failure(value) else None
-    if message is not None:
-        line = _first_line_of_content(message[_CONTENT], max_error_chars)
-        if line is not message[_CONTENT]:
-            shown = {name: line if name == _CONTENT else item for name, item in message.items()}
-    return _fitted(shown, max_chars)
+    return (
+        _fitted(shown, max_chars) if message is None else _failure(shown, message, max_chars, max_error_chars)
+    )
 
 
 class _Parts:
@@ -81,7 +84,7 @@ class _Parts:
         shown: dict[Any, Any] = {}
         for name, item in list(value.items())[: max(0, self._left) + 1]:
             known = media.shown_beside(value, name, item)
-            clean_name = clean(name) if isinstance(name, str) else name
+            clean_name = _single(name) if isinstance(name, str) else name
             shown[clean_name] = self.shown(item, above) if known is None else known
         return value if _are_same([*shown, *shown.values()], [*value, *value.values()]) else shown
 
@@ -126,8 +129,8 @@ def _fitted(shown: Any, limit: int) -> Any:
     if isinstance(shown, (list, tuple)) and is_blocks(shown):
         return _fitted_blocks(shown, limit)
     message = _message(shown)
-    fitted = None if message is None else _fitted_message(message, limit)
-    return _cut(clean(as_text(shown)[0]), limit) if fitted is None else fitted
+    fitted = None if message is None else _fitted_message(message, limit, _fitted)
+    return _cut(clean(as_text(shown)), limit) if fitted is None else fitted
 
 
 def _fitted_blocks(blocks: list[Any] | tuple[Any, ...], limit: int) -> list[Any]:
@@ -143,13 +146,28 @@ def _fitted_blocks(blocks: list[Any] | tuple[Any, ...], limit: int) -> list[Any]
     return [{"type": kind, "text": text}, *others]
 
 
-def _fitted_message(message: Mapping[Any, Any], limit: int) -> dict[Any, Any] | None:
+def _failure(shown: Any, message: Mapping[Any, Any], limit: int, line_limit: int) -> Any:
+    """A failed tool's result with the first line of what it says."""
+    content = message[_CONTENT]
+    line = _first_line_of(content, line_limit)
+    whole = shown if line is content else {**message, _CONTENT: line}
+    if _extent(whole) <= limit:
+        return whole
+    fitted = _fitted_message(
+        message, limit, lambda content, room: _line_alone(content, min(room, line_limit))
+    )
+    return _cut(clean(as_text(whole)), limit) if fitted is None else fitted
+
+
+def _fitted_message(
+    message: Mapping[Any, Any], limit: int, fit: Callable[[Any, int], Any]
+) -> dict[Any, Any] | None:
     """The message with its other long fields left out; None where even then too little room is left."""
     fitted = {name: _short(item) for name, item in message.items() if name != _CONTENT}
     room = limit - _extent(fitted) - _extent({_CONTENT: ""})
     if room < limit // 2:
         return None
-    content = _fitted(message[_CONTENT], room)
+    content = fit(message[_CONTENT], room)
     return {name: content if name == _CONTENT else fitted[name] for name in message}
 
 
@@ -172,14 +190,25 @@ def _is_failure(value: Any) -> bool:
     return is_error(value) or word(value, "status") == "error"
 
 
-def _first_line_of_content(content: Any, limit: int) -> Any:
-    if isinstance(content, str):
-        return _first_line(content, limit)
+def _first_line_of(content: Any, limit: int) -> Any:
+    """The first line, and blocks that have no text."""
     text = _text_of(content)
     line = _first_line(text, limit)
     if line == text:
         return content
-    return [{"type": "text", "text": line}, *(block for block in content if not _is_text(block))]
+    if isinstance(content, str):
+        return line
+    return [_block(line), *(block for block in content if not _is_text(block))]
+
+
+def _line_alone(content: Any, limit: int) -> Any:
+    if isinstance(content, str):
+        return _first_line(content, limit)
+    return [_block(_first_line(_text_of(content), limit - _extent([_block("")])))]
+
+
+def _block(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
 
 
 def _is_text(block: Any) -> bool:
@@ -188,10 +217,12 @@ def _is_text(block: Any) -> bool:
     )
 
 
-def _text_of(blocks: list[Any] | tuple[Any, ...]) -> str:
-    return joined(
-        [block if isinstance(block, str) else get(block, "text") for block in blocks if _is_text(block)]
-    )
+def _text_of(content: Any) -> str:
+    """All the text in a message's content, or in blocks."""
+    if isinstance(content, str):
+        return content
+    texts = [block if isinstance(block, str) else get(block, "text") for block in content if _is_text(block)]
+    return joined(texts)
 
 
 def _extent(value: Any) -> int:
@@ -208,15 +239,23 @@ def _extent(value: Any) -> int:
 
 
 def _cut(text: str, limit: int) -> str:
-    """Head and tail of `text` around the number of characters left out, in `limit` characters."""
+    """Head and tail of `text` around the number of characters left out, in `limit` characters.
+
+    Cut at the end of a line where one is near, and never inside a character.
+    """
     if len(text) <= limit:
         return text
     room = limit - len(_gap(len(text)))
     if room <= 0:
         return text[: cut_before(text, max(0, limit))]
-    stop = cut_before(text, int(room * _HEAD_SHARE))
-    start = cut_after(text, len(text) - (room - int(room * _HEAD_SHARE)))
-    return f"{text[:stop]}{_gap(start - stop)}{text[start:]}"
+    head = int(room * _HEAD_SHARE)
+    first, last = int(head * _NEAR), len(text) - (room - head)
+    stop = text.rfind(_NEWLINE, first, head) + 1
+    start = text.find(_NEWLINE, last - 1, last + int((room - head) * (1 - _NEAR))) + 1
+    stop = stop if stop and may_cut(text, stop) else cut_before(text, head)
+    start = start if start and may_cut(text, start) else cut_after(text, last)
+    gap = _gap(start - stop)
+    return f"{text[:stop]}{gap[1:] if stop and text[stop - 1] == _NEWLINE else gap}{text[start:]}"
 
 
 def _gap(characters: int) -> str:

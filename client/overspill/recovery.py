@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from overspill.guarded import Guarded
     from overspill.history import ToolResult
     from overspill.overflow import Overflow
+    from overspill.policy import Policy
 
 T = TypeVar("T")
 
@@ -32,7 +33,7 @@ MAX_COMPACTIONS: Final = 3
 WINDOW_SHARE: Final = 0.3
 """The part of the context window that one result may have at most where the window is known."""
 KEPT: Final = 2_000
-"""Characters of a result that always stay: a shorter one is not worth spilling."""
+"""Characters of a result that always stay: shorter ones are not worth spilling."""
 _THRESHOLDS: Final = (50_000, 16_000, 6_000, KEPT)
 """Characters above which results spill, round after round, where nobody says how much is too much."""
 _MOST_ROUNDS: Final = len(_THRESHOLDS)
@@ -47,13 +48,13 @@ _MOST_NAMED: Final = 10
 class Recovered(Generic[T]):
     """What the call returned, and the `messages` that it took: save those.
 
-    `compactions` counts those that were used; `spilled` are the handles of results that left the history.
+    `compactions` counts those that were used; `spilled` is what the guard made of results that were too long.
     """
 
     value: T
     messages: list[Any]
     compactions: int = 0
-    spilled: tuple[str, ...] = ()
+    spilled: tuple[Guarded, ...] = ()
 
 
 async def recover(
@@ -74,7 +75,7 @@ async def recover(
     `window` is the model's, in tokens, for providers that do not say it. Raises the provider's last error
     with a note of what was tried; every other exception of `call` and `compact` at once.
     """
-    guarding = Guarding(guard, guard.policy.limited(KEPT, KEPT), session)
+    guarding = Guarding(guard, _tight(guard.policy), session)
     compacting = None if compact is None else _awaiting(compact)
     recovery = _Recovery(_awaiting(call), compacting, guarding.process, guarding, window)
     return await recovery.run(messages, attempts)
@@ -91,10 +92,19 @@ def recover_sync(
     session: str | None = None,
 ) -> Recovered[T]:
     """As `recover`, for code without an event loop."""
-    guarding = Guarding(guard, guard.policy.limited(KEPT, KEPT), session)
+    guarding = Guarding(guard, _tight(guard.policy), session)
     compacting = None if compact is None else _at_once(compact)
     recovery = _Recovery(_at_once(call), compacting, guarding.process_sync, guarding, window)
     return finished(recovery.run(messages, attempts))
+
+
+def _tight(policy: Policy) -> Policy:
+    """The policy as it is where every character counts."""
+    return replace(
+        policy.limited(KEPT, KEPT),
+        preview_bytes=min(policy.preview_bytes, KEPT),
+        lost_preview_bytes=min(policy.lost_preview_bytes, KEPT),
+    )
 
 
 def _awaiting(function: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Awaitable[Any]]:
@@ -131,7 +141,7 @@ class _Recovery:
     window: int | None
     compactions: int = 0
     rounds: int = 0
-    spilled: list[str] = field(default_factory=list)
+    spilled: list[Guarded] = field(default_factory=list)
     given: list[Any] = field(default_factory=list)
     """Values that the guard has had: never again, whatever it made of them."""
 
@@ -188,8 +198,8 @@ class _Recovery:
                 self.given.append(result.value)
                 guarded = await self.process(result)
                 shorter = with_spilled(spilled, [(result, guarded)])
-                if shorter is not spilled and guarded.capture is not None:
-                    self.spilled.append(guarded.capture)
+                if shorter is not spilled:
+                    self.spilled.append(guarded)
                 spilled = shorter
         return spilled
 
@@ -234,7 +244,8 @@ class _Recovery:
         return [result for _, result in sizes]
 
     def _noted(self, error: Exception) -> Exception:
-        named = ", ".join(self.spilled[:_MOST_NAMED]) + (", …" if len(self.spilled) > _MOST_NAMED else "")
+        captures = [guarded.capture for guarded in self.spilled if guarded.capture is not None]
+        named = ", ".join([*captures[:_MOST_NAMED], *(["…"] if len(captures) > _MOST_NAMED else [])])
         error.add_note(
             f"Overspill: still too large after {measure.counted(self.compactions, 'compaction')} and with "
             f"{measure.counted(len(self.spilled), 'tool result')} spilled{f' ({named})' if named else ''}."
