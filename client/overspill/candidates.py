@@ -19,14 +19,17 @@ if TYPE_CHECKING:
 
     from overspill.excerpt import Excerpt
 
-_MOST_LINES: Final = 30_000
+_MOST_LINES: Final = 20_000
 """Lines searched at either end, as `REACH` for characters."""
 _SLICE: Final = 64 * 1024
-_PIECE: Final = 2 * 1024
+_STEP: Final = 8 * 1024
+_PIECE: Final = 4 * 1024
 """Characters of a line without end that are looked at as one."""
-_FAR: Final = 768 * 1024
-_NEAR: Final = 128 * 1024
-"""Bytes at either end of what is searched, less what repeats, in which all words are looked for."""
+_ALL: Final = 512 * 1024
+"""Bytes, less what repeats, in which all words are looked for."""
+_FAR: Final = 512 * 1024
+_NEAR: Final = 64 * 1024
+"""Where there are more: bytes at either end in which the strong words are looked for, and the weak ones."""
 _MOST_HITS: Final = 60
 """Lines looked at for one word, from either end."""
 _MOST: Final = 400
@@ -39,8 +42,6 @@ _MOST_UNLIKE: Final = 20
 _MASK: Final = bytes.maketrans(
     b"123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"0" * 9 + b"abcdefghijklmnopqrstuvwxyz"
 )
-
-
 
 
 class Candidate(NamedTuple):
@@ -76,7 +77,7 @@ class _Piece(NamedTuple):
 
 
 class _Hit(NamedTuple):
-    """Row `row` of all lines searched, and the place of a word in it; `lines` have its form, the last in row `last`."""
+    """One of all lines searched, and where in it a word is; `lines` have its form, the last is `last`."""
 
     row: int
     place: int
@@ -102,18 +103,18 @@ def find(excerpt: Excerpt, stop: int, start: int) -> Found:
 def _forward(text: str, begin: int, end: int) -> int:
     """Where the first `_MOST_LINES` of `text[begin:end]` end, about."""
     lines = 0
-    for at in range(begin, end, _SLICE):
-        lines += text.count("\n", at, min(end, at + _SLICE))
+    for at in range(begin, end, _STEP):
+        lines += text.count("\n", at, min(end, at + _STEP))
         if lines > _MOST_LINES:
-            return _line_end(text, min(end, at + _SLICE), end)
+            return _line_end(text, min(end, at + _STEP), end)
     return text.rfind("\n", begin, end) + 1 or end
 
 
 def _backward(text: str, begin: int, end: int) -> int:
     """Where the last `_MOST_LINES` of `text[begin:end]` begin, about."""
     lines = 0
-    for at in range(end, begin, -_SLICE):
-        floor = max(begin, at - _SLICE)
+    for at in range(end, begin, -_STEP):
+        floor = max(begin, at - _STEP)
         lines += text.count("\n", floor, at)
         if lines > _MOST_LINES:
             return _line_end(text, floor + 1, end)
@@ -157,7 +158,10 @@ def _word_end(text: str, begin: int, end: int) -> int:
 def _unlike(forms: list[bytes]) -> list[_Hit]:
     """The few lines that are like no other, where nearly all others are like many."""
     count = len(forms)
-    if count < _LEAST_FLOOD or len(set(_bare(forms[count // 2 :][:_LEAST_FLOOD]))) > _LEAST_FLOOD * _MOST_KINDS:
+    if (
+        count < _LEAST_FLOOD
+        or len(set(_bare(forms[count // 2 :][:_LEAST_FLOOD]))) > _LEAST_FLOOD * _MOST_KINDS
+    ):
         return []
     letters = _bare(forms)
     kinds = Counter(letters)
@@ -179,7 +183,9 @@ def _with_words(forms: list[bytes]) -> list[_Hit]:
     for row in [row for row, form in enumerate(forms) if form in matching]:
         form = forms[row]
         hit = hits.get(form)
-        hits[form] = _Hit(row, matching[form], 1, last[form]) if hit is None else hit._replace(lines=hit.lines + 1)
+        hits[form] = (
+            _Hit(row, matching[form], 1, last[form]) if hit is None else hit._replace(lines=hit.lines + 1)
+        )
     return list(hits.values())
 
 
@@ -198,9 +204,10 @@ def _matching(distinct: list[bytes]) -> dict[bytes, int]:
 
 
 def _rounds(distinct: list[bytes]) -> Iterator[tuple[Sequence[bytes], list[bytes]]]:
-    """Which words are looked for in which forms: the fewer the farther from both ends."""
-    yield vocabulary.STRONG, _near(distinct, _FAR)
-    yield vocabulary.WEAK, _near(distinct, _NEAR)
+    """Which words are looked for in which forms: the more there are, the fewer words far from both ends."""
+    is_short = sum(map(len, distinct)) <= _ALL
+    yield vocabulary.STRONG, distinct if is_short else _near(distinct, _FAR)
+    yield vocabulary.WEAK, distinct if is_short else _near(distinct, _NEAR)
 
 
 def _near(distinct: list[bytes], reach: int) -> list[bytes]:
@@ -212,7 +219,7 @@ def _near(distinct: list[bytes], reach: int) -> list[bytes]:
 
 
 def _places(joined: bytes, word: bytes) -> Iterator[int]:
-    """Where `word` is, once a line: the first places and the last ones; where there are more, the telling ones."""
+    """Where `word` is, once a line: the first places and the last; where there are more, the telling ones."""
     at = 0
     for _ in range(_MOST_HITS):
         at = joined.find(word, at)
@@ -280,4 +287,8 @@ def _located(text: str, pieces: list[_Piece], hits: list[_Hit]) -> list[Candidat
 
 def _character(line: str, byte: int) -> int:
     """The character of `line` that the byte at `byte` is of."""
-    return byte if line.isascii() else len(line.encode("utf-8", "surrogatepass")[:byte].decode("utf-8", "ignore"))
+    return (
+        byte
+        if line.isascii()
+        else len(line.encode("utf-8", "surrogatepass")[:byte].decode("utf-8", "ignore"))
+    )

@@ -1,4 +1,4 @@
-"""The head and the tail of a text, each within a budget: whole lines, those that repeat folded, long ones cut."""
+"""The head and the tail of a text, each within a budget: those lines that repeat folded, long ones cut."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ class End(NamedTuple):
 
 
 def head(text: str, stop: int, budget: int, rows: int) -> End:
-    """The beginning of `text[:stop]` in at most `budget` bytes and `rows` lines; the last line of all is the tail's."""
+    """The beginning of `text[:stop]` in at most `budget` bytes and `rows` lines.
+
+    The last line of all is left to the tail.
+    """
     if stop == len(text):
         stop = text.rfind("\n", 0, stop - 1) + 1 or stop
     return _filled(_Side(text, budget, rows, is_tail=False), _forward(text, stop), 0, stop)
@@ -154,7 +157,7 @@ def _backward(text: str, start: int) -> Iterator[Span]:
 
 
 def _parted(line: str, most: int) -> tuple[str, str]:
-    """The two ends of a line that are shown where it has more than `most` bytes, the marker between included."""
+    """The two ends of a line that fit into `most` bytes with the marker between them."""
     room = most - len(f"… [{len(line) * measure.MAX_BYTES_PER_CHARACTER:,} bytes of this line] …".encode())
     first = line[: prefix(line, max(0, room * 2 // 3), _cost)]
     rest = line[len(first) :]

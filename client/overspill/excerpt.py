@@ -19,6 +19,8 @@ REACH: Final = 2 * 1024 * 1024
 _SAMPLE: Final = 32 * 1024
 _NOISE: Final = re.compile(r"[\0-\x07\x0e-\x1a\x1c-\x1f\udc80-\udcff]")
 _MOST_NOISE: Final = 0.1
+_LONGEST_CHARACTER: Final = 3
+"""Bytes of a character that may stand before its end is cut off."""
 _CONTINUATION: Final = bytes(range(0x80, 0xC0))
 
 
@@ -96,7 +98,7 @@ def _last_end(data: bytes) -> str:
     start = data.find(b"\n", 0, -1) + 1
     if not start:
         start = len(data) - len(data.lstrip(_CONTINUATION))
-    return data[start if start < 4 or data[start - 1] == ord("\n") else 0 :].decode(
+    return data[start if start <= _LONGEST_CHARACTER or data[start - 1] == ord("\n") else 0 :].decode(
         "utf-8", "surrogateescape"
     )
 

@@ -82,7 +82,7 @@ def _group(text: str, run: list[Span], *, is_open: bool) -> Group:
 
 
 def marker(count: int, last: int | None, *, is_empty: bool) -> str:
-    """What stands for `count` lines, up to line `last` after those that are shown; before them where it is None."""
+    """What stands for `count` lines: behind those shown, up to line `last`; before them where it is None."""
     to = "" if last is None else f", to line {last:,}"
     if is_empty:
         return f"… [{measure.counted(count, 'more empty line')}{to}] …\n"

@@ -31,6 +31,9 @@ _SURROUNDED: Final = 2
 _AROUND: Final = 2
 _PER_RULE: Final = 0.5
 _MOST_PER_RULE: Final = 6
+"""What a line loses for each more important one of the same rule, and for how many at most."""
+_LESSER: Final = 2
+"""How many of the lines that hardly matter are shown beside those that do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ def highlights(excerpt: Excerpt, stop: int, start: int, *, max_bytes: int, max_l
     found = candidates.find(excerpt, stop, start)
     ranked = _ranked(_groups(found.candidates))
     shown: dict[int, Highlight] = {}
-    for place, item in enumerate(_offered(excerpt, ranked, found.is_all, (stop, start))):
+    for place, item in enumerate(_offered(excerpt, ranked, (stop, start), is_all=found.is_all)):
         if len(shown) == max_lines or place > 4 * max_lines:
             break
         if item.line_number not in shown and item.cost <= max_bytes:
@@ -75,7 +78,7 @@ def _groups(found: Iterable[Candidate]) -> list[_Group]:
     """What is alike together, each under its first line, in the order of those."""
     groups: dict[str, _Group] = {}
     for item in found:
-        verdict = vocabulary.verdict(item.line[: _LONGEST * 4] if item.place < _LONGEST else item.line[item.place - _BEFORE :][: _LONGEST * 4])
+        verdict = vocabulary.verdict(_judged(item))
         if verdict is None and item.is_unlike:
             verdict = vocabulary.LIKE_NO_OTHER
         if verdict is None:
@@ -90,18 +93,26 @@ def _groups(found: Iterable[Candidate]) -> list[_Group]:
     return list(groups.values())
 
 
+def _judged(item: Candidate) -> str:
+    """The part of a line that decides how much it matters: the beginning, or that around the word."""
+    begin = 0 if item.place < _LONGEST else item.place - _BEFORE
+    return item.line[begin : begin + 2 * _LONGEST]
+
+
 def _ranked(groups: list[_Group]) -> list[_Group]:
     """The most important first: by weight, less where there are many alike, or many of the same kind."""
     least = vocabulary.least_shown(max((group.verdict.weight for group in groups), default=0))
     order: Counter[int] = Counter()
     ranked = []
     for group in sorted(_from_both_ends(groups), key=_importance, reverse=True):
-        if group.verdict.weight >= least:
-            rank = min(order[group.verdict.rule], _MOST_PER_RULE)
-            order[group.verdict.rule] += 1
-            ranked.append((_importance(group) - _PER_RULE * rank, group))
+        rank = min(order[group.verdict.rule], _MOST_PER_RULE)
+        order[group.verdict.rule] += 1
+        ranked.append((_importance(group) - _PER_RULE * rank, group))
     ranked.sort(key=lambda pair: pair[0], reverse=True)
-    return [group for _, group in ranked]
+    groups = [group for _, group in ranked]
+    return [group for group in groups if group.verdict.weight >= least] + [
+        group for group in groups if group.verdict.weight < least
+    ][:_LESSER]
 
 
 def _importance(group: _Group) -> float:
@@ -120,7 +131,7 @@ def _from_both_ends(groups: list[_Group]) -> Iterator[_Group]:
 
 
 def _offered(
-    excerpt: Excerpt, ranked: list[_Group], is_all: bool, within: tuple[int, int]
+    excerpt: Excerpt, ranked: list[_Group], within: tuple[int, int], *, is_all: bool
 ) -> Iterator[Highlight]:
     """What to show, in the order of importance; lines around the most important ones after the next few."""
     head, rest = ranked[: 2 * _SURROUNDED], ranked[2 * _SURROUNDED :]

@@ -8,7 +8,17 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-STRONG: Final = (b"error", b"fail", b"exception", b"fatal", b"panic", b"denied", b"caused by", b"killed", b"critical")
+STRONG: Final = (
+    b"error",
+    b"fail",
+    b"exception",
+    b"fatal",
+    b"panic",
+    b"denied",
+    b"caused by",
+    b"killed",
+    b"critical",
+)
 """In lower case, as the others. Looked for in most of what is searched."""
 SPECIFIC: Final[dict[bytes, tuple[bytes, ...]]] = {
     b"error": (b"error: ", b" error ", b"error[", b"[error]", b"error(", b"error\n"),
@@ -22,7 +32,7 @@ WEAK: Final = (
     b"violat", b"timed out", b"timeout", b"segmentation", b"signal", b"memory", b"no space", b"overflow",
     b"corrupt", b"deadlock", b"severe", b"emerg", b"abort", b"err!", b"***", b"exit", b"returned", b"warn",
     b"no matching", b"differ", b"nonzero", b"non-zero", b"crash", b"bad ", b"wrong",
-    "✗".encode(), "✘".encode(), "✖".encode(), "❌".encode(), "×".encode(), "●".encode(),
+    "✗".encode(), "✘".encode(), "✖".encode(), "❌".encode(), "\N{MULTIPLICATION SIGN}".encode(), "●".encode(),
 )  # fmt: skip
 """Looked for near both ends of what is searched."""
 STATUS: Final = (
@@ -38,7 +48,6 @@ HINT: Final = 4
 WARNING: Final = 3
 UNLIKE: Final = 2.5
 CALM: Final = 2
-MENTION: Final = 1
 
 
 class Verdict(NamedTuple):
@@ -76,7 +85,8 @@ _RULES: Final = (
     ),
     _rule(
         DECISIVE,
-        "caused by: |exception in |uncaught |unhandled |panic: |panicked at|goroutine |terminate called|what():",
+        "caused by: |exception in |uncaught |unhandled |panic: |panicked at|goroutine |terminate called"
+        "|what():",
         r"^\s*(?:caused by: |exception in |uncaught |unhandled |panic: |goroutine \d+ \[)",
         r"\bpanicked at\b|\bterminate called\b|\bwhat\(\): ",
     ),
@@ -96,33 +106,36 @@ _RULES: Final = (
     _rule(DECISIVE, "E  ", r"^E {2,}\S", is_exact=True),
     _rule(
         DECISIVE,
-        "FAIL|ERROR|not ok|✗|✘|✖|❌|×|●",
-        r"^(?:FAILED|ERROR|FAIL:?|ERROR:) \S|^\s*--- FAIL|^\s*not ok\b|^\s*[✗✘✖❌×●] \S",
+        "FAIL|ERROR|not ok|✗|✘|✖|❌|\N{MULTIPLICATION SIGN}|●",
+        r"^(?:FAILED|ERROR|FAIL:?|ERROR:) \S|^\s*--- FAIL|^\s*not ok\b|^\s*[✗✘✖❌\xd7●] \S",
         r"\.{3,} ?(?:FAILED|FAIL|ERROR)\b| (?:FAILED|ERROR)(?:\s*\[ *\d+%\])?$",
         is_exact=True,
     ),
     _rule(
         DECISIVE,
         "assert|expect",
-        r"\bassert(?:ion)?\b.*(?:fail|[!=<>]=| is | in )",
-        r"expected\b.{1,200}?\b(?:got|but|found|received|actual|to (?:be|equal)|was)\b",
+        r"\bassert(?:ion)?\b.{0,120}?(?:fail|[!=<>]=| is | in )",
+        r"expected\b.{1,120}?\b(?:got|but|found|received|actual|to (?:be|equal)|was)\b",
     ),
     # What the system says.
     _rule(
         DECISIVE,
-        "segmentation|core dumped|memory|oom-kill|killed|bus error|illegal|no space|overflow|sig|invalid|race|sanitizer",
+        "segmentation|core dumped|memory|oom-kill|killed|bus error|illegal|no space|overflow|sig|invalid|race"
+        "|sanitizer",
         r"segmentation fault|core dumped|out of memory|oom-kill|\bkilled\b|bus error|illegal instruction",
         r"no space left|stack overflow|\bsig(?:segv|abrt|kill|bus|ill|fpe)\b",
         r"\binvalid (?:read|write|free)\b|\bdata race\b|sanitizer: ",
     ),
     _rule(
         DECISIVE,
-        "not |no |denied|connection |resolve|unreachable|in use|quota|read-only|verif|authentication|certificate|timed out",
-        r"command not found|no such (?:file|host|table|column|module|package|remote|image|key|variable|method)",
-        r"permission denied|access denied|not permitted|connection (?:refused|reset|timed out|closed)",
+        "not |no |denied|connection |resolve|unreachable|in use|quota|read-only|verif|authentication"
+        "|certificate|timed out",
+        r"command not found|permission denied|access denied|not permitted|request timed out",
+        r"no such (?:file|host|table|column|module|package|remote|image|key|variable|method)",
+        r"connection (?:refused|reset|timed out|closed)",
         r"could not resolve|unreachable|already in use|cannot allocate|disk quota|read-only file system",
         r"no matching (?:distribution|version|package)|(?:authentication|verification) failed",
-        r"certificate (?:problem|verif|has expired|is not)|request timed out",
+        r"certificate (?:problem|verif|has expired|is not)",
     ),
     # Builds, packages, repositories, databases, answers.
     _rule(
@@ -140,17 +153,18 @@ _RULES: Final = (
     _rule(
         DECISIVE,
         "syntax error|constraint|violates|sqlstate|ora-|duplicate|deadlock",
-        r"\bsyntax error\b|constraint failed|violates \w+|sqlstate|\bora-\d{5}|duplicate (?:key|entry)|\bdeadlock\b",
+        r"\bsyntax error\b|constraint failed|violates \w+|sqlstate|\bora-\d{5}|duplicate (?:key|entry)",
+        r"\bdeadlock\b",
     ),
     _rule(
         DECISIVE,
         "http/|status",
-        rf"\bhttp/[\d.]+\"? 5\d\d\b|\bstatus(?:[ _]?code)?\"?[ :=]+5\d\d\b",
+        r"\bhttp/[\d.]+\"? 5\d\d\b|\bstatus(?:[ _]?code)?\"?[ :=]+5\d\d\b",
     ),
     _rule(
         MARKED,
         "http/|status",
-        rf"\bhttp/[\d.]+\"? 4\d\d\b|\bstatus(?:[ _]?code)?\"?[ :=]+4\d\d\b",
+        r"\bhttp/[\d.]+\"? 4\d\d\b|\bstatus(?:[ _]?code)?\"?[ :=]+4\d\d\b",
     ),
     # Summaries.
     _rule(
@@ -179,7 +193,12 @@ _RULES: Final = (
         is_exact=True,
     ),
     # Words.
-    _rule(SAID, "ERR|FAIL|FATAL|EXC", r"\b(?:[A-Z]+_)*(?:ERROR|ERR|FAILED|FAILURE|FATAL|EXCEPTION)(?:_[A-Z]+)*\b", is_exact=True),
+    _rule(
+        SAID,
+        "ERR|FAIL|FATAL|EXC",
+        r"\b(?:[A-Z]+_)*(?:ERROR|ERR|FAILED|FAILURE|FATAL|EXCEPTION)(?:_[A-Z]+)*\b",
+        is_exact=True,
+    ),
     _rule(
         SAID,
         "error|exception|fail|fatal|panic|abort|crash",
@@ -187,15 +206,15 @@ _RULES: Final = (
     ),
     _rule(
         HINT,
-        "not|n't|unable|invalid|illegal|expected|assert|match|missing|unresolved|unsupported|reject|conflict|refused"
-        "|denied|out|corrupt|overflow|abort|unknown|undefined|differ|bad|wrong",
-        r"\b(?:cannot|can't|could ?n[o']t|unable|invalid|illegal|unexpected|expected|assert\w*|mismatch\w*|missing)\b",
-        r"\b(?:unresolved|unsupported|reject\w*|conflict\w*|refused|denied|not (?:found|ok|allowed|valid|available))\b",
-        r"\b(?:timed? ?out|corrupt\w*|overflow|abort\w*|unknown|undefined|does not|must (?:not )?be|bad|wrong)\b",
+        "not|n't|unable|invalid|illegal|expected|assert|match|missing|unresolved|unsupported|reject|conflict"
+        "|refused|denied|out|corrupt|overflow|abort|unknown|undefined|must|bad|wrong",
+        r"\b(?:cannot|can't|could ?n[o']t|unable|invalid|illegal|unexpected|expected|assert\w*)\b",
+        r"\b(?:mismatch\w*|missing|unresolved|unsupported|reject\w*|conflict\w*|refused|denied|corrupt\w*)\b",
+        r"\bnot (?:found|ok|allowed|valid|available)\b|\b(?:does not|must (?:not )?be|bad|wrong)\b",
+        r"\b(?:timed? ?out|overflow|abort\w*|unknown|undefined)\b",
     ),
     _rule(WARNING, "warn", r"\bwarn(?:ing)?s?\b"),
-    _rule(MENTION, "error|exception|fail|fatal|panic|exit|critical", r"error|exception|fail|fatal|panic|exit|critical"),
-)  # fmt: skip
+)
 _HARMLESS: Final = re.compile(
     r"\b(?:0|no|zero|without)\s+(?:\w+\s+)?(?:errors?|failures?|failed|exceptions?|warnings?|problems?|issues?)\b"
     r"|\b(?:errors?|failures?|failed|exceptions?|warnings?)\"?\s*[=:]\s*(?:0|none|null|false|\[\]|\"\")(?![\d.])"
@@ -221,20 +240,26 @@ def verdict(line: str) -> Verdict | None:
     if _PASSING.search(line):
         return None
     lower = line.lower()
-    if any(word in lower for word in _DENIALS):
+    if _has(lower, _DENIALS):
         line = _HARMLESS.sub("", line)
         lower = line.lower()
     for number, rule in enumerate(_RULES):
         text = line if rule.is_exact else lower
-        if any(word in text for word in rule.words) and rule.pattern.search(text):
+        if _has(text, rule.words) and rule.pattern.search(text):
             return Verdict(min(rule.weight, CALM) if _is_calm(line, lower) else rule.weight, number)
     return None
 
 
+def _has(text: str, words: tuple[str, ...]) -> bool:
+    for word in words:  # noqa: SIM110  (`any` takes three times as long)
+        if word in text:
+            return True
+    return False
+
+
 def _is_calm(line: str, lower: str) -> bool:
     """Whether the line of a log says of itself that all is well."""
-    start = lower[:_PREFIX]
-    return any(word in start for word in _CALM_WORDS) and _CALM.search(line, 0, _PREFIX) is not None
+    return _has(lower[:_PREFIX], _CALM_WORDS) and _CALM.search(line, 0, _PREFIX) is not None
 
 
 def least_shown(best: float) -> float:

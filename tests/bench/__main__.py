@@ -21,6 +21,7 @@ from tests.bench import (
     guard,
     ingest,
     memory,
+    previews,
     small_captures,
     stored_size,
     table,
@@ -45,6 +46,7 @@ BENCHMARKS: Final[dict[str, Callable[[Servers, Scale], Iterator[Row]]]] = {
     "undecoded": undecoded.measure,
     "memory": memory.measure,
     "guard": guard.measure,
+    "previews": previews.measure,
 }
 ROUNDS: Final = 5
 

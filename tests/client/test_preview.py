@@ -30,7 +30,8 @@ LINES = st.lists(
     max_size=25,
 ).map(lambda groups: [line for group in groups for line in group])
 NUMBERED = "".join(f"line {number}\n" for number in range(1, 1_001))
-WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau".split()
+GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau"
+WORDS = GREEK.split()
 PROSE = "".join(f"{one} {other} {third}\n" for one in WORDS for other in WORDS for third in WORDS)
 """5,832 lines, no two neighbours alike."""
 

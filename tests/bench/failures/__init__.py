@@ -1,0 +1,1 @@
+"""Long and failing outputs of real tools, each with the line that says why, as a person would name it."""

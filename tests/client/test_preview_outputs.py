@@ -1,0 +1,93 @@
+"""The exact text that a model sees of outputs as tools print them."""
+
+from __future__ import annotations
+
+from overspill.preview import preview
+
+STAGES = "lex parse bind emit link load"
+PARTS = "core util text node type path pool sort hash tree list math"
+
+
+def build() -> str:
+    """A build that goes on after an error, with warnings on both sides of it."""
+    lines = []
+    for name in (f"{stage}_{part}" for stage in STAGES.split() for part in PARTS.split()):
+        lines.append(f"cc -O2 -Wall -Iinclude -c src/{name}.c -o build/{name}.o\n")
+        if name.endswith(("pool", "hash")):
+            lines.append(f"src/{name}.c:31:9: warning: unused variable 'spare' [-Wunused-variable]\n")
+            lines.append("   31 |     int spare = 0;\n      |         ^~~~~\n")
+        if name == "bind_tree":
+            lines.append(f"src/{name}.c: In function 'insert':\n")
+            lines.append(f"src/{name}.c:58:17: error: 'struct node' has no member named 'lft'\n")
+            lines.append("   58 |     return node->lft;\n      |                ^~\n")
+            lines.append(f"make: *** [Makefile:12: build/{name}.o] Error 1\n")
+    return "".join([*lines, "make: Target 'all' not remade because of errors.\n"])
+
+
+def service() -> str:
+    """A service's log: warnings again and again, and one exception."""
+    lines = [
+        f"2026-11-12T10:{n // 60:02}:{n % 60:02}Z INFO  served /items/{n * 37 % 1000} in {n * 7 % 90} ms\n"
+        for n in range(2_000)
+    ]
+    for n in range(900, 1_400, 5):
+        lines[n] = f"2026-11-12T10:15:{n % 60:02}Z WARN  pool is short of connections, {n % 7} waiting\n"
+    lines[1_102:1_102] = [
+        "2026-11-12T10:18:22Z ERROR request 1102 failed\n",
+        "Traceback (most recent call last):\n",
+        '  File "/app/shop/orders.py", line 88, in price\n',
+        "    rate = self.rates[order.currency]\n",
+        "KeyError: 'XAU'\n",
+    ]
+    return "".join(lines)
+
+
+def test_the_preview_of_a_build_has_its_error_with_what_surrounds_it() -> None:
+    assert preview(build(), 1_200).text == (
+        "cc -O2 -Wall -Iinclude -c src/lex_core.c -o build/lex_core.o\n"
+        "cc -O2 -Wall -Iinclude -c src/lex_util.c -o build/lex_util.o\n"
+        "cc -O2 -Wall -Iinclude -c src/lex_text.c -o build/lex_text.o\n"
+        "cc -O2 -Wall -Iinclude -c src/lex_node.c -o build/lex_node.o\n"
+        "cc -O2 -Wall -Iinclude -c src/lex_type.c -o build/lex_type.o\n"
+        "cc -O2 -Wall -Iinclude -c src/lex_path.c -o build/lex_path.o\n"
+        "… [101 lines, 5,561 bytes not shown but for lines that stand out:] …\n"
+        "line 8: src/lex_pool.c:31:9: warning: unused variable 'spare' [-Wunused-variable]\n"
+        "line 54: src/bind_tree.c:58:17: error: 'struct node' has no member named 'lft'\n"
+        "line 55: 58 |     return node->lft;\n"
+        "line 56: |                ^~\n"
+        "line 57: make: *** [Makefile:12: build/bind_tree.o] Error 1\n"
+        "line 103: src/load_pool.c:31:9: warning: unused variable 'spare' [-Wunused-variable]\n"
+        "…\n"
+        "src/load_hash.c:31:9: warning: unused variable 'spare' [-Wunused-variable]\n"
+        "   31 |     int spare = 0;\n"
+        "      |         ^~~~~\n"
+        "cc -O2 -Wall -Iinclude -c src/load_tree.c -o build/load_tree.o\n"
+        "cc -O2 -Wall -Iinclude -c src/load_list.c -o build/load_list.o\n"
+        "cc -O2 -Wall -Iinclude -c src/load_math.c -o build/load_math.o\n"
+        "make: Target 'all' not remade because of errors.\n"
+    )
+
+
+def test_the_preview_of_a_log_has_its_exception_and_folds_what_repeats() -> None:
+    assert preview(service(), 1_024).text == (
+        "2026-11-12T10:00:00Z INFO  served /items/0 in 0 ms\n"
+        "2026-11-12T10:00:01Z INFO  served /items/37 in 7 ms\n"
+        "2026-11-12T10:00:02Z INFO  served /items/74 in 14 ms\n"
+        "… [897 more lines like it, to line 900] …\n"
+        "2026-11-12T10:15:00Z WARN  pool is short of connections, 4 waiting\n"
+        "2026-11-12T10:15:01Z INFO  served /items/337 in 7 ms\n"
+        "… [496 lines, 27,890 bytes not shown but for lines that stand out:] …\n"
+        "line 1,103: 2026-11-12T10:18:22Z ERROR request 1102 failed\n"
+        "line 1,104: Traceback (most recent call last):\n"
+        'line 1,105: File "/app/shop/orders.py", line 88, in price\n'
+        "line 1,106: rate = self.rates[order.currency]\n"
+        "line 1,107: KeyError: 'XAU'\n"
+        "…\n"
+        "2026-11-12T10:23:13Z INFO  served /items/541 in 31 ms\n"
+        "2026-11-12T10:23:14Z INFO  served /items/578 in 38 ms\n"
+        "2026-11-12T10:15:15Z WARN  pool is short of connections, 2 waiting\n"
+        "… [601 lines like the next] …\n"
+        "2026-11-12T10:33:17Z INFO  served /items/889 in 29 ms\n"
+        "2026-11-12T10:33:18Z INFO  served /items/926 in 36 ms\n"
+        "2026-11-12T10:33:19Z INFO  served /items/963 in 43 ms\n"
+    )
