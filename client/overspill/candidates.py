@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from overspill.excerpt import Excerpt
 
-_MOST_LINES: Final = 20_000
+_MOST_LINES: Final = 15_000
 """Lines searched at either end, as `REACH` for characters."""
 _SLICE: Final = 64 * 1024
 _STEP: Final = 8 * 1024
@@ -179,14 +179,10 @@ def _with_words(forms: list[bytes]) -> list[_Hit]:
     """The first line of each form that has a word in it."""
     last = dict(zip(forms, range(len(forms)), strict=True))
     matching = _matching(list(last))
-    hits: dict[bytes, _Hit] = {}
-    for row in [row for row, form in enumerate(forms) if form in matching]:
-        form = forms[row]
-        hit = hits.get(form)
-        hits[form] = (
-            _Hit(row, matching[form], 1, last[form]) if hit is None else hit._replace(lines=hit.lines + 1)
-        )
-    return list(hits.values())
+    rows = [row for row, form in enumerate(forms) if form in matching]
+    counts = Counter([forms[row] for row in rows])
+    first = {forms[row]: row for row in reversed(rows)}
+    return [_Hit(row, matching[form], counts[form], last[form]) for form, row in first.items()]
 
 
 def _matching(distinct: list[bytes]) -> dict[bytes, int]:
@@ -205,17 +201,13 @@ def _matching(distinct: list[bytes]) -> dict[bytes, int]:
 
 def _rounds(distinct: list[bytes]) -> Iterator[tuple[Sequence[bytes], list[bytes]]]:
     """Which words are looked for in which forms: the more there are, the fewer words far from both ends."""
-    is_short = sum(map(len, distinct)) <= _ALL
-    yield vocabulary.STRONG, distinct if is_short else _near(distinct, _FAR)
-    yield vocabulary.WEAK, distinct if is_short else _near(distinct, _NEAR)
-
-
-def _near(distinct: list[bytes], reach: int) -> list[bytes]:
-    """As many as have `reach` bytes together at either end."""
     sizes = list(accumulate(map(len, distinct)))
-    if not sizes or sizes[-1] <= 2 * reach:
-        return distinct
-    return distinct[: bisect_right(sizes, reach)] + distinct[bisect_right(sizes, sizes[-1] - reach) :]
+    if not sizes or sizes[-1] <= _ALL:
+        yield (*vocabulary.STRONG, *vocabulary.WEAK), distinct
+        return
+    for words, reach in (vocabulary.STRONG, _FAR), (vocabulary.WEAK, _NEAR):
+        first, last = bisect_right(sizes, reach), bisect_right(sizes, sizes[-1] - reach)
+        yield words, distinct[:first] + distinct[max(first, last) :]
 
 
 def _places(joined: bytes, word: bytes) -> Iterator[int]:
