@@ -7,6 +7,7 @@ loses its terminal escapes and control characters; images and other binary data 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill import media
@@ -14,7 +15,7 @@ from overspill.blocks import TEXT_BLOCKS, is_blocks, is_error
 from overspill.content import joined
 from overspill.fields import get, word
 from overspill.plain import clean, cut_after, cut_before, may_cut
-from overspill.rendering import items_of, number, scalar
+from overspill.rendering import described, items_of, number, scalar
 from overspill.rendering import shown as printed
 from overspill.writer import as_text
 
@@ -41,7 +42,8 @@ def for_display(value: Any, *, max_chars: int = MAX_CHARS, max_error_chars: int 
     Errors, exceptions as well as results that say so, come down to their first line in `max_error_chars`.
     Text stays text, content blocks stay blocks, and so do messages around them; other containers keep their
     form where they fit, and become JSON text where not. Records become dicts, unknown objects their `repr`.
-    What needs no change is the same object. Deterministic; what was shown once stays as it is.
+    What needs no change is the same object. Deterministic; what was shown once stays as it is. What is large
+    belongs in a thread: 20 ms for each megabyte.
     """
     if isinstance(value, BaseException):
         return _first_line(printed(value), max_error_chars)
@@ -67,7 +69,10 @@ class _Parts:
             return _single(value)
         if len(above) >= _MAX_DEPTH or id(value) in above or self._left < 0:
             return _DEEPER
-        return self._container(value, (*above, id(value)))
+        try:
+            return self._container(value, (*above, id(value)))
+        except Exception as error:  # noqa: BLE001  (a foreign container's own methods)
+            return described(value, error)
 
     def _container(self, value: Any, above: tuple[int, ...]) -> Any:
         block = media.shown_block(value)
@@ -76,16 +81,21 @@ class _Parts:
         if isinstance(value, Mapping):
             return self._mapping(value, above)
         if isinstance(value, (list, tuple)):
-            items = [self.shown(item, above) for item in value[: max(0, self._left) + 1]]
+            most = max(0, self._left) + 1
+            items = [self.shown(item, above) for item in value[:most]]
+            items += [_more(len(value) - most)] if len(value) > most else []
             return value if _are_same(items, value) else items
         return self._object(value, above)
 
     def _mapping(self, value: Mapping[Any, Any], above: tuple[int, ...]) -> Mapping[Any, Any]:
         shown: dict[Any, Any] = {}
-        for name, item in list(value.items())[: max(0, self._left) + 1]:
+        most = max(0, self._left) + 1
+        for name, item in islice(value.items(), most):
             known = media.shown_beside(value, name, item)
             clean_name = _single(name) if isinstance(name, str) else name
             shown[clean_name] = self.shown(item, above) if known is None else known
+        if len(value) > most:
+            shown["…"] = _more(len(value) - most)
         return value if _are_same([*shown, *shown.values()], [*value, *value.values()]) else shown
 
     def _object(self, value: Any, above: tuple[int, ...]) -> Any:
@@ -95,6 +105,10 @@ class _Parts:
             return _single(str(scalar(value)))
         shown = self.shown(items, above)
         return value if shown is items else shown
+
+
+def _more(parts: int) -> str:
+    return f"[{parts:,} more not shown]"
 
 
 def _single(value: Any) -> Any:

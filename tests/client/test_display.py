@@ -307,6 +307,14 @@ def test_values_that_refer_to_themselves_or_grow_without_end_are_shown() -> None
     assert sum(map(len, texts(for_display(laughs)))) <= 8_000
 
 
+def test_containers_with_too_many_parts_say_how_many_are_missing() -> None:
+    rows = for_display(list(range(100_000)))
+    fields = for_display({str(number): number for number in range(100_000)})
+
+    assert rows.endswith('"[80,000 more not shown]"\n]')
+    assert fields.endswith('"…": "[80,000 more not shown]"\n}')
+
+
 def test_hostile_objects_are_shown_as_what_they_are() -> None:
     class Hostile:
         def __getattr__(self, name: str) -> Any:
@@ -315,9 +323,12 @@ def test_hostile_objects_are_shown_as_what_they_are() -> None:
         def __repr__(self) -> str:
             raise RuntimeError("no")
 
-    shown = for_display({"value": Hostile()})
+    class Broken(dict[str, Any]):
+        def items(self) -> Any:
+            raise RuntimeError("no")
 
-    assert "Hostile" in shown["value"]
+    assert "Hostile" in for_display({"value": Hostile()})["value"]
+    assert "Broken" in for_display([Broken(a=1)])[0]
 
 
 # --- whatever it is -------------------------------------------------------------------------------
