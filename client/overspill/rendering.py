@@ -34,8 +34,8 @@ _MOST_DIGITS: Final = 4_000
 _BITS_A_DIGIT: Final = 3.33
 _MOST_ITEMS: Final = 10_000_000
 """A sequence that makes its items when it is asked for them may have no end."""
-_DEEPEST: Final = 200
-"""Well within the depth at which the C encoders give up."""
+DEEPEST: Final = 100
+"""Well within the depth at which the C encoders give up; behind it, nothing is indented."""
 
 
 class Outline(NamedTuple):
@@ -60,7 +60,7 @@ def outline(value: Any, most: int) -> Outline | None:
     """
     values, chars, depth, level = 1, 0, 0, [value]
     try:
-        while level and depth < _DEEPEST:
+        while level and depth < DEEPEST:
             depth += 1
             below: list[Any] = []
             for holder in level:

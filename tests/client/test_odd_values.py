@@ -135,6 +135,38 @@ def test_what_is_written_in_pieces_is_the_json_of_the_standard_library(value: An
     assert written(value) == json.dumps(value, ensure_ascii=False, indent=2)
 
 
+ROWS = [{"n": number, "name": f"row\n{number}", "tags": ["a", [], {}]} for number in range(1_000)]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        ROWS,
+        {"rows": ROWS, "more": {str(number): ROWS[number] for number in range(700)}},
+        [ROWS, [[ROWS[:300]]], math.nan, "\ud800"],
+        {number: number for number in range(1_000)},
+        [*range(5_000), [*range(5_000)], *range(257)],
+    ],
+    ids=range(5),
+)
+def test_large_data_is_written_as_the_standard_library_does(value: Any) -> None:
+    assert body(value) == json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def test_of_large_data_only_what_json_lacks_is_written_otherwise() -> None:
+    rows: list[Any] = list(range(1_000))
+    rows[700] = Decimal("1.5")
+    expected = [*range(700), "1.5", *range(701, 1_000)]
+
+    assert body(rows) == json.dumps(expected, indent=2)
+
+
+def test_data_of_more_than_is_kept_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("overspill.writer._MOST_BYTES", 100_000)
+
+    assert body(ROWS * 10).endswith("\n(the rest is left out: more than 100.0 KB)\n")
+
+
 @pytest.mark.parametrize("shared", [[], {}, [1], {"a": [1, {"b": []}]}])
 def test_what_appears_twice_is_written_twice(shared: Any) -> None:
     assert json.loads(as_text({"a": shared, "b": [shared, shared], 1: shared})) == {
