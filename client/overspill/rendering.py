@@ -5,6 +5,7 @@ Nothing here raises. What a value's own methods raise is described in its place.
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections import deque
 from collections.abc import ItemsView, KeysView, Mapping, Sequence, ValuesView
@@ -34,6 +35,7 @@ _MOST_DIGITS: Final = 4_000
 _BITS_A_DIGIT: Final = 3.33
 _MOST_ITEMS: Final = 10_000_000
 """A sequence that makes its items when it is asked for them may have no end."""
+_STEP: Final = 1024 * 1024
 DEEPEST: Final = 100
 """Well within the depth at which the C encoders give up; behind it, nothing is indented."""
 
@@ -247,8 +249,13 @@ def kind_of_head(data: bytes) -> str | None:
 
 
 def is_utf8(data: bytes) -> bool:
+    """Whether all of `data` is UTF-8, looked at in steps that need no memory and let other threads run."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    view = memoryview(data)
     try:
-        data.decode()
+        for at in range(0, len(data), _STEP):
+            decoder.decode(view[at : at + _STEP])
+        decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         return False
     return True

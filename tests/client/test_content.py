@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from overspill import content, notice
 from overspill.content import Content
 from overspill.notice import Facts
+from overspill.rendering import is_utf8
 from overspill.writer import as_text
 
 ID = "cap_abcdefghij234567abcd"
@@ -108,6 +109,17 @@ def test_bytes_are_captured_as_they_are(kind: Any) -> None:
 )
 def test_bytes_are_text_where_they_are_utf8(data: bytes, content_type: str) -> None:
     assert examine(data).content_type == content_type
+
+
+@given(st.binary() | st.text().map(str.encode), st.sampled_from([0, 1024 * 1024 - 1]))
+def test_bytes_are_utf8_where_python_can_decode_them(data: bytes, before: int) -> None:
+    whole = b"a" * before + data
+    try:
+        whole.decode()
+    except UnicodeDecodeError:
+        assert not is_utf8(whole)
+    else:
+        assert is_utf8(whole)
 
 
 # --- containers -----------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from overspill import measure
 from overspill.body import Filed
 from overspill.flow import Flow, Flowed, Held, guarded_chunks, guarded_chunks_async, is_async_flow, is_flow
 from overspill.gathering import Full, Gathering
+from overspill.kind import kind_of
 from overspill.measure import Extent, Limits
 
 LIMITS = Limits(100, 10)
@@ -172,6 +173,16 @@ def test_the_notice_is_a_chunk_like_those_before() -> None:
 
     assert Flowed("", "", is_bytes=True).replaced(notice) == "né".encode()
     assert Flowed("", "", is_bytes=False).replaced(notice) == "né"
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"), [('{"a": 1}\n', "json"), ("é plain\n", "text"), ("\0\n", "unknown")]
+)
+def test_the_kind_of_what_is_in_a_file_is_told_from_its_beginning(line: str, kind: str) -> None:
+    body = body_of([line] * 2 * MIB)
+
+    assert isinstance(body, Filed)
+    assert kind_of(body) == kind
 
 
 def test_a_file_is_removed_with_the_last_who_knows_it() -> None:
