@@ -169,7 +169,7 @@ class Guard:
         """
         policy = self._file_based(inline_threshold, inline_lines)
         guarded = await self.process(content, tool=source, call_id=call_id, session=session, policy=policy)
-        return await self._looping.work(guarded.bytes_before, _captured, content, guarded)
+        return await self._looping.run(_captured, content, guarded)
 
     def capture_output_sync(
         self,

@@ -133,20 +133,17 @@ class Passage:
         is_long = not is_exempt and await way.is_too_long(content, output.policy.limits(output.tool))
         if output.call is None:
             return notice.TOO_LONG if is_long else ""
-        offer = await way.work(len(content.body), _offer, output, content, is_long, is_exempt)
+        offer = await way.run(_offer, output, content, is_long, is_exempt)
         if not await way.decide(output.call, offer):
             return ""
         return notice.TOO_LONG if is_long else TOO_MUCH_TOGETHER
 
     async def _spilled(self, way: Way, output: Output, content: Content, why: str) -> Guarded:
-        size, origin, policy = len(content.body), self._origin(output), output.policy
-        if output.call is not None:
-            policy = policy.with_short_notices()
-        spill = await way.work(
-            size, partial(Spill.of, content, policy, origin, why=why, identify=self.storage.can_keep)
-        )
+        policy = output.policy if output.call is None else output.policy.with_short_notices()
+        made = partial(Spill.of, why=why, identify=self.storage.can_keep)
+        spill = await way.run(made, content, policy, self._origin(output))
         kept = await way.put(self.storage, spill)
-        return await way.work(size, self._settled, output, spill, kept)
+        return await way.run(self._settled, output, spill, kept)
 
     def _settled(self, output: Output, spill: Spill, kept: Kept) -> Guarded:
         made = spill.notice(kept, same_as=self._repeated(spill, kept))

@@ -6,7 +6,7 @@ suspend, and `finished` runs them without an event loop.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from overspill.content import is_light
 from overspill.threads import Threads
@@ -22,16 +22,10 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-WORTH_A_THREAD: Final = 64 * 1024
-"""Bytes from which on work on an output would hold up an event loop."""
-
 
 class Way(Protocol):
-    async def work(self, size: int, work: Callable[..., R], *args: Any) -> R:
-        """`work(*args)` on something of `size` bytes."""
-
     async def run(self, work: Callable[..., R], *args: Any) -> R:
-        """`work(*args)`, which may block."""
+        """`work(*args)`, which may take milliseconds, or block."""
 
     async def is_too_long(self, content: Content, limits: Limits) -> bool:
         """Whether `content` exceeds `limits`, and no notice stands in it already."""
@@ -49,9 +43,6 @@ class Looping:
 
     def close(self) -> None:
         self._threads.close()
-
-    async def work(self, size: int, work: Callable[..., R], *args: Any) -> R:
-        return work(*args) if size < WORTH_A_THREAD else await self.run(work, *args)
 
     async def run(self, work: Callable[..., R], *args: Any) -> R:
         return await self._threads.run(work, *args)
@@ -72,9 +63,6 @@ class Looping:
 
 class Blocking:
     """For code without an event loop."""
-
-    async def work(self, size: int, work: Callable[..., R], *args: Any) -> R:  # noqa: ARG002
-        return work(*args)
 
     async def run(self, work: Callable[..., R], *args: Any) -> R:
         return work(*args)
