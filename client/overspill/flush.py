@@ -63,19 +63,30 @@ class Flushed:
     left: int = 0
     failure: OverspillError | None = None
 
+    def __add__(self, other: Flushed) -> Flushed:
+        return Flushed(
+            uploaded=self.uploaded + other.uploaded,
+            size=self.size + other.size,
+            refused=self.refused + other.refused,
+            elsewhere=self.elsewhere + other.elsewhere,
+            left=self.left + other.left,
+            failure=self.failure or other.failure,
+        )
+
 
 def is_permanent(error: Exception) -> bool:
     """Whether the service will never take the capture that it answered this about."""
     return isinstance(error, _PERMANENT) and not isinstance(error, _PASSING)
 
 
-def flush(shelf: Shelf, client: SyncClient) -> Flushed:
+def flush(shelf: Shelf, client: SyncClient, *, again: bool = False) -> Flushed:
     """Upload what waits, oldest first, up to the first failure that is not about one capture alone.
 
-    Raises `NotSpooled` and `OSError` where the spool cannot be read.
+    `again` also tries those that the service refused. Raises `NotSpooled` and `OSError` where the spool
+    cannot be read.
     """
     flushed = Flushed()
-    waiting = [entry for entry in shelf.entries() if not entry.refused]
+    waiting = [entry for entry in shelf.entries() if again or not entry.refused]
     for number, entry in enumerate(waiting):
         try:
             _count(flushed, entry, sent=_sent(shelf, entry, client))

@@ -23,6 +23,7 @@ from overspill.errors import (
     InvalidPattern,
     OverspillError,
     ProblemError,
+    Unreachable,
 )
 from overspill.notice import sanitised
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from overspill.client import Client
+    from overspill.local.capture import LocalCapture
     from overspill.sync import SyncClient
 
 Mode: TypeAlias = Literal["head", "tail", "grep", "range", "summary"]
@@ -82,8 +84,8 @@ class Question(Struct, frozen=True, kw_only=True, omit_defaults=True):
         except msgspec.ValidationError as error:
             raise Mistake(f"{error}".replace("`$.", "`")) from error
 
-    def read(self, client: Client | SyncClient, session: str | None) -> Any:
-        """The bounded read: from a `Client` something to await, from a `SyncClient` what `answer` takes.
+    def read(self, client: Client | SyncClient | LocalCapture, session: str | None) -> Any:
+        """The bounded read: from a `Client` something to await, from the others what `answer` takes.
 
         `session` narrows a `call:` handle.
         """
@@ -111,7 +113,7 @@ class Question(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def _last(self) -> int:
         return self._first + max(1, self.lines) - 1 if self.end is None else self.end
 
-    def _grep(self, client: Client | SyncClient, ref: str, session: str | None) -> Any:
+    def _grep(self, client: Client | SyncClient | LocalCapture, ref: str, session: str | None) -> Any:
         return client.grep(
             ref,
             str(self.pattern),
@@ -242,6 +244,9 @@ def _explained(error: Exception) -> Iterator[str]:
         yield from _advice(error)
     elif isinstance(error, Mistake):
         yield str(error)[:_MAX_ERROR]
+    elif isinstance(error, Unreachable):
+        yield f"the Overspill service {sanitised(str(error))}"
+        yield _AGAIN
     elif isinstance(error, OverspillError):
         yield f"the Overspill service cannot be read from: {sanitised(str(error))}"
         yield _AGAIN

@@ -11,13 +11,18 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, overload
 
+from overspill.holder import Holder
 from overspill.inspection import MAX_CONTEXT, MAX_MATCHES, MODES, Answer, Mistake, Mode, Question, refusal
+from overspill.local.capture import LocalCapture
+from overspill.storage import shelf_for
 from overspill.sync import SyncClient
+from overspill.threads import Threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
     from overspill.client import Client
+    from overspill.spool import Spool
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -103,35 +108,51 @@ INSPECT_OUTPUT_SCHEMA: Final[dict[str, Any]] = {
 
 
 @overload
-def inspection_tool(client: SyncClient, *, session: str | None = None) -> InspectOutput[Answer]: ...
+def inspection_tool(
+    client: Client, *, session: str | None = None, spool: Spool | bool = True
+) -> InspectOutput[Coroutine[Any, Any, Answer]]: ...
 @overload
 def inspection_tool(
-    client: Client, *, session: str | None = None
-) -> InspectOutput[Coroutine[Any, Any, Answer]]: ...
-def inspection_tool(client: Client | SyncClient, *, session: str | None = None) -> InspectOutput[Any]:
+    client: SyncClient | None, *, session: str | None = None, spool: Spool | bool = True
+) -> InspectOutput[Answer]: ...
+def inspection_tool(
+    client: Client | SyncClient | None, *, session: str | None = None, spool: Spool | bool = True
+) -> InspectOutput[Any]:
     """The tool that reads through `client`, with name, signature and docstring for frameworks to show.
 
-    `session` narrows `call:` handles; the client's, where it is not given. Answers can be written as JSON.
+    Captures that still wait in the spool are read there; `spool` is that of `Guard`. Without a client a
+    spool that is given is read alone. `session` narrows `call:` handles; the client's, where it is not
+    given. Answers can be written as JSON.
     """
-    return _presented(_sync(client, session) if isinstance(client, SyncClient) else _async(client, session))
+    usual = "" if client is None else client.session
+    holder = Holder(shelf_for(client, spool), session=usual if session is None else session)
+    if client is None or isinstance(client, SyncClient):
+        return _presented(_sync(client, session, holder))
+    return _presented(_async(client, session, holder))
 
 
-def _async(client: Client, session: str | None) -> Callable[..., Coroutine[Any, Any, Answer]]:
+def _async(client: Client, session: str | None, holder: Holder) -> Callable[..., Coroutine[Any, Any, Answer]]:
+    threads = Threads()
+
     async def inspect_output(*args: Any, **named: Any) -> Answer:
         try:
             question = _question(args, named)
-            return question.answer(await question.read(client, session))
+            async with holder.source_async(client, question.capture, session, threads) as source:
+                if isinstance(source, LocalCapture):
+                    return question.answer(await threads.run(question.read, source, session))
+                return question.answer(await question.read(source, session))
         except Exception as error:  # noqa: BLE001  (the boundary: the tool never breaks its agent)
             return refusal(error)
 
     return inspect_output
 
 
-def _sync(client: SyncClient, session: str | None) -> Callable[..., Answer]:
+def _sync(client: SyncClient | None, session: str | None, holder: Holder) -> Callable[..., Answer]:
     def inspect_output(*args: Any, **named: Any) -> Answer:
         try:
             question = _question(args, named)
-            return question.answer(question.read(client, session))
+            with holder.source(client, question.capture, session) as source:
+                return question.answer(question.read(source, session))
         except Exception as error:  # noqa: BLE001  (the boundary: the tool never breaks its agent)
             return refusal(error)
 

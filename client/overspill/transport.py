@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.request import getproxies, proxy_bypass
@@ -265,4 +266,14 @@ def _proxy(address: Address) -> str | None:
 
 
 def _reason(error: Exception) -> str:
+    """In a few words: aiohttp's own repeat the address and tell of its settings."""
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return "connecting takes too long"
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return "it closed the connection"
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    if isinstance(cause, OSError) and cause.errno is not None:
+        text = cause.strerror or ""
+        is_asyncios = text.startswith("Connect call failed")
+        return os.strerror(cause.errno).lower() if is_asyncios or not text else text
     return str(error) or type(error).__name__

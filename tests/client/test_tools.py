@@ -371,7 +371,7 @@ async def test_a_service_that_is_not_there_is_named_and_the_preview_recommended(
 
     assert answer["code"] == "unreachable"
     assert answer["error"].startswith(
-        f"the Overspill service cannot be read from: {nowhere} cannot be reached"
+        f"the Overspill service {nowhere} cannot be reached: connection refused. "
     )
     assert answer["error"].endswith("until then work with the preview in the notice")
 

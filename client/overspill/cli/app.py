@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from overspill.cli import completion, listing, reading, running, searching, showcase, storing
+from overspill.cli import completion, listing, reading, running, searching, showcase, spooling, storing
 from overspill.cli.invocation import Invocation, Json, Key, Raw, Url
 
 HELP = """Store oversized tool outputs, and read exactly the lines that are needed.
@@ -54,7 +54,7 @@ def common(
     context.obj = Invocation(url, key, json, raw)
 
 
-for module in (storing, listing, reading, searching, running, showcase, completion):
+for module in (storing, listing, reading, searching, running, spooling, showcase, completion):
     module.add_to(app)
 
 

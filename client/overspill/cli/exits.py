@@ -10,6 +10,7 @@ import typer
 
 from overspill import errors
 from overspill.cli import output
+from overspill.own_directory import NotSpooled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,6 +80,8 @@ def reported() -> Iterator[None]:
     except BrokenPipeError:
         output.abandon()
         raise typer.Exit(Code.BROKEN_PIPE) from None
+    except NotSpooled as error:
+        _stop(Code.FAILED, str(error))
     except OSError as error:
         output.abandon()
         _stop(Code.FAILED, _told(error))

@@ -4,7 +4,8 @@ No command module imports the client when it is loaded: `overspill --help` would
 """
 
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
@@ -14,6 +15,9 @@ from overspill.cli import output
 from overspill.cli.visible import harmless_json
 
 if TYPE_CHECKING:
+    from overspill.folder import Spooled
+    from overspill.holder import SyncSource
+    from overspill.spool import Shelf
     from overspill.sync import SyncClient
 
 
@@ -39,6 +43,33 @@ class Invocation:
         except ValueError as error:
             raise Failure(str(error), Code.USAGE) from error
 
+    def shelf(self) -> "Shelf | None":
+        """Where captures wait that this service did not take yet; None where there is no spool.
+
+        Raises `Failure`.
+        """
+        from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (slow to import)
+        from overspill.storage import shelf_for  # noqa: PLC0415  (slow to import)
+
+        try:
+            return shelf_for(self.client())
+        except ValueError as error:
+            raise Failure(str(error), Code.USAGE) from error
+
+    @contextmanager
+    def source(self, ref: str, session: str | None) -> Iterator["SyncSource"]:
+        """What to read a capture from: the spool, while it waits there, or the service."""
+        from overspill.holder import Holder  # noqa: PLC0415  (slow to import)
+        from overspill.local.capture import LocalCapture  # noqa: PLC0415  (slow to import)
+
+        shelf = self.shelf()
+        with self.client() as client:
+            holder = Holder(shelf, session=client.session)
+            with holder.source(client, ref, session) as source:
+                if isinstance(source, LocalCapture):
+                    output.say(_not_uploaded(source.spooled))
+                yield source
+
     def answer(self, value: object) -> None:
         """`value` as the JSON of the wire. Raises `OSError`."""
         import msgspec  # noqa: PLC0415  (slow to import)
@@ -52,6 +83,11 @@ class Invocation:
 
         url = [] if self.url is None else ["--url", self.url]
         return shlex.join(["overspill", *words[:1], *url, *words[1:]])
+
+
+def _not_uploaded(spooled: "Spooled") -> str:
+    when = f"and will not be uploaded: {spooled.refused}" if spooled.refused else "and is not uploaded yet"
+    return f"{spooled.id} is on this machine only {when}"
 
 
 Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="The service (else OVERSPILL_URL).")]

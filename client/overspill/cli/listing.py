@@ -8,22 +8,21 @@ import typer
 from overspill.cli import output
 from overspill.cli.arguments import Ref, Within
 from overspill.cli.invocation import Invocation, command
+from overspill.cli.table import instant, short, tabulate
 from overspill.cli.visible import visible, visible_line
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from overspill.wire import Entry, Listing, Summary
 
 _PAGE = 1000
 _COLUMNS = ("CAPTURE", "SIZE", "LINES", "STATE", "EXPIRES", "TOOL", "SESSION", "CALL ID")
-_WIDEST = 32
+_NUMBERS = (1, 2)
 
 
 def stat(at: Invocation, ref: Ref, *, session: Within = None) -> None:
     """Tell what is known of a capture."""
-    with at.client() as client:
-        entry = client.get(ref, session=session)
+    with at.source(ref, session) as source:
+        entry = source.get(ref, session=session)
     if at.json:
         at.answer(entry)
     else:
@@ -41,20 +40,39 @@ def ls(
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 20,
     everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
 ) -> None:
-    """List captures, newest first."""
+    """List captures, newest first; before them those that are on this machine only (state spooled)."""
     filters = {"session": session, "call_id": call_id, "tool": tool}
     is_more = False
+    waiting = [] if at.json else _waiting(at, filters)
+    tabulate(_COLUMNS, [_row(entry, "spooled") for entry in waiting], _NUMBERS, header=True)
     with at.client() as client:
         for number, page in enumerate(_pages(client, filters, None if everything else limit)):
             if at.json:
                 at.answer(page)
             else:
-                _tabulate(page.captures, header=number == 0)
+                rows = [_row(entry, entry.state) for entry in page.captures]
+                tabulate(_COLUMNS, rows, _NUMBERS, header=number == 0 and not waiting)
             is_more = page.cursor is not None
             if page.incomplete:
                 output.say("the catalog is being rebuilt: captures may be missing")
     if is_more and not everything and not at.json:
         output.say("there are more: --limit shows more, --all all of them")
+
+
+def _waiting(at: Invocation, filters: dict[str, str | None]) -> "list[Entry]":
+    """The spooled captures that match, newest first."""
+    from overspill import wire  # noqa: PLC0415  (slow to import)
+    from overspill.local.capture import entry_of  # noqa: PLC0415  (as the others)
+    from overspill.own_directory import NotSpooled  # noqa: PLC0415  (as the others)
+
+    wanted = {name: wire.fit(value) for name, value in filters.items() if value is not None}
+    try:
+        shelf = at.shelf()
+        found = [] if shelf is None else [entry_of(each, "") for each in reversed(shelf.entries())]
+    except NotSpooled as error:
+        output.say(str(error))
+        return []
+    return [entry for entry in found if all(getattr(entry, name) == value for name, value in wanted.items())]
 
 
 def _pages(client: Any, filters: dict[str, str | None], limit: int | None) -> Iterator["Listing"]:
@@ -81,7 +99,7 @@ def usage(at: Invocation) -> None:
             "captures": _of(used.captures, used.max_captures),
             "content": f"{used.size:,} bytes",
             "stored": f"{_of(used.stored_size, used.max_stored_size)} bytes",
-            "oldest": _instant(used.oldest) if used.oldest else "-",
+            "oldest": instant(used.oldest) if used.oldest else "-",
             "largest capture": f"{used.max_capture_size:,} bytes",
             "kept": f"{used.default_ttl:,} s, at most {used.max_ttl:,} s",
         }
@@ -90,8 +108,8 @@ def usage(at: Invocation) -> None:
 
 def summary(at: Invocation, ref: Ref, *, session: Within = None) -> None:
     """Tell what a capture looks like: totals, repeated lines, errors, the shape of its JSON."""
-    with at.client() as client:
-        found = client.summary(ref, session=session)
+    with at.source(ref, session) as source:
+        found = source.summary(ref, session=session)
     if at.json:
         at.answer(found)
     else:
@@ -143,8 +161,8 @@ def _facts(entry: "Entry") -> dict[str, str]:
         "session": entry.session,
         "call id": entry.call_id,
         "status": entry.status,
-        "created": _instant(entry.created),
-        "expires": _instant(entry.expires),
+        "created": instant(entry.created),
+        "expires": instant(entry.expires),
     }
     return {**facts, **{f"label {name}": value for name, value in sorted(entry.labels.items())}}
 
@@ -156,38 +174,15 @@ def _show(facts: dict[str, str]) -> None:
             output.line(f"{visible_line(name):<{width}}  {visible_line(value)}")
 
 
-def _tabulate(entries: list["Entry"], *, header: bool) -> None:
-    rows: list[tuple[str, ...]] = [_COLUMNS] if header and output.is_terminal() else []
-    rows += [_row(entry) for entry in entries]
-    if not rows:
-        return
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
-    for row in rows:
-        cells = [
-            cell.rjust(width) if column in (1, 2) else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        output.line("  ".join(cells).rstrip())
-
-
-def _row(entry: "Entry") -> tuple[str, ...]:
-    texts = (
+def _row(entry: "Entry", state: str) -> tuple[str, ...]:
+    return (
         entry.id,
         f"{entry.size:,}",
         f"{entry.lines:,}",
-        entry.state,
-        _instant(entry.expires),
-        *(_short(text) or "-" for text in (entry.tool, entry.session, entry.call_id)),
+        state,
+        instant(entry.expires),
+        *(short(text) or "-" for text in (entry.tool, entry.session, entry.call_id)),
     )
-    return tuple(visible_line(text) for text in texts)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"
-
-
-def _instant(when: "datetime") -> str:
-    return f"{when:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _of(number: int, limit: int) -> str:

@@ -1,6 +1,6 @@
 """Commands that read a capture's content: cat, head, tail, lines.
 
-An answer of the service is bounded; these commands go on where it stopped until what was asked for is
+An answer is bounded; these commands go on where it stopped until what was asked for is
 there, in bounded memory. With `--json` one answer is printed as it is.
 """
 
@@ -37,9 +37,9 @@ def cat(
 
     wanted = _parsed(byte_range)
     shown = Visible() if output.is_terminal() and not at.raw else None
-    with at.client() as client:
-        size = client.get(ref, session=session).size if wanted is None and _is_watched() else 0
-        with client.stream(ref, wanted, session=session) as pieces:
+    with at.source(ref, session) as source:
+        size = source.get(ref, session=session).size if wanted is None and _is_watched() else 0
+        with source.stream(ref, wanted, session=session) as pieces:
             for piece in counted(pieces, size):
                 output.write(shown.feed(piece).encode() if shown else piece)
     if shown:
@@ -66,18 +66,18 @@ def _parsed(text: str | None) -> "ByteRange | None":
 
 def head(at: Invocation, ref: Ref, *, lines: Count = 50, session: Within = None) -> None:
     """Print the first lines."""
-    with at.client() as client:
-        _print(at, client, ref, session, client.head(ref, lines, ansi=at.raw, session=session))
+    with at.source(ref, session) as source:
+        _print(at, source, ref, session, source.head(ref, lines, ansi=at.raw, session=session))
 
 
 def tail(at: Invocation, ref: Ref, *, lines: Count = 50, session: Within = None) -> None:
     """Print the last lines."""
-    with at.client() as client:
-        text = client.tail(ref, lines, ansi=at.raw, session=session)
+    with at.source(ref, session) as source:
+        text = source.tail(ref, lines, ansi=at.raw, session=session)
         if text.next and not at.json:  # it holds the last of them only: begin with the first
             start = int(text.next["start"])
-            text = client.lines(ref, start, text.total_lines, ansi=at.raw, session=session)
-        _print(at, client, ref, session, text)
+            text = source.lines(ref, start, text.total_lines, ansi=at.raw, session=session)
+        _print(at, source, ref, session, text)
 
 
 def between(
@@ -94,11 +94,11 @@ def between(
 ) -> None:
     """Print lines by number."""
     start, end = numbers
-    with at.client() as client:
-        _print(at, client, ref, session, client.lines(ref, start, end, ansi=at.raw, session=session))
+    with at.source(ref, session) as source:
+        _print(at, source, ref, session, source.lines(ref, start, end, ansi=at.raw, session=session))
 
 
-def _print(at: Invocation, client: Any, ref: str, session: str | None, text: "Text") -> None:
+def _print(at: Invocation, source: Any, ref: str, session: str | None, text: "Text") -> None:
     """The answer and all that follow it."""
     if at.json:
         at.answer(text)
@@ -108,7 +108,7 @@ def _print(at: Invocation, client: Any, ref: str, session: str | None, text: "Te
     while text.next:
         output.flush()
         place = text.place
-        text = client.lines(ref, **place, ansi=at.raw, session=session)
+        text = source.lines(ref, **place, ansi=at.raw, session=session)
         output.text(text.content, raw=at.raw)
         replaced = replaced or text.replaced
     if replaced:

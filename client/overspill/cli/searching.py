@@ -44,8 +44,8 @@ def grep(  # noqa: PLR0913  (one option for each query parameter)
         "session": session,
     }
     limits = _Limits(max_matches, cursor, count=count)
-    with at.client() as client:
-        found = limits.run(at, client, ref, pattern, search)
+    with at.source(ref, session) as source:
+        found = limits.run(at, source, ref, pattern, search)
     if limits.cursor is not None and not at.json:
         matches = "1 match" if found == 1 else f"{found:,} matches"
         output.say(f"stopped at {matches}; go on: {at.command(*_words(ref, pattern, search, limits))}")
@@ -59,13 +59,13 @@ class _Limits:
     def __init__(self, max_matches: int, cursor: str | None, *, count: bool) -> None:
         self.max_matches, self.cursor, self.count = max_matches, cursor, count
 
-    def run(self, at: Invocation, client: Any, ref: str, pattern: str, search: dict[str, Any]) -> int:
+    def run(self, at: Invocation, source: Any, ref: str, pattern: str, search: dict[str, Any]) -> int:
         """Search and print; how many lines matched. `cursor` is left where there may be more."""
         extra = {"count": True} if self.count else {}
         found = 0
         while True:
             left = self.max_matches if self.count else self.max_matches - found
-            text = client.grep(
+            text = source.grep(
                 ref, pattern, **search, **extra, max_matches=left, cursor=self.cursor, ansi=at.raw
             )
             self._print(at, text.content, is_first=found == 0, is_around=_is_around(search))

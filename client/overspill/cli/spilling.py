@@ -105,8 +105,10 @@ def _print_guarded(client: SyncClient, data: bytes, origin: Origin, policy: Poli
         output.write(data)
         return
     output.line(str(guarded.value))
-    if guarded.reason:
+    if guarded.outcome is wire.Outcome.TRUNCATED and guarded.reason:
         _lament(guarded.reason)
+    elif guarded.outcome is wire.Outcome.SPOOLED:
+        output.say(f"the output is on this machine only, until it is uploaded: {guarded.reason}")
 
 
 def _lament(reason: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import msgspec
 
@@ -20,6 +20,7 @@ from overspill.local.lines import Beyond, Span, Whole, between, tail
 from overspill.local.pattern import Unsupported
 from overspill.local.places import Bytes
 from overspill.local.summary import summarised
+from overspill.request import encode_query
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
 
 Q = TypeVar("Q", bound="Struct")
 
-_KIND: int = 8 * 1024
+_KIND: Final = 8 * 1024
+_PLACES: Final = frozenset({"lines", "start", "end", "offset", "cursor"})
+"""Parameters that say where a read begins and ends."""
 
 
 class LocalCapture:
@@ -107,8 +110,8 @@ class LocalCapture:
         ansi: bool = False,
         session: str | None = None,  # noqa: ARG002
     ) -> wire.Text:
-        query = _checked(wire.HeadQuery(lines=lines))
-        return between(self._whole, Span(1, query.lines), mode="head", ansi=ansi)
+        query = _checked(wire.HeadQuery(lines=lines, ansi=ansi))
+        return _going_on(between(self._whole, Span(1, query.lines), mode="head", ansi=ansi), query)
 
     def tail(
         self,
@@ -118,7 +121,8 @@ class LocalCapture:
         ansi: bool = False,
         session: str | None = None,  # noqa: ARG002
     ) -> wire.Text:
-        return tail(self._whole, _checked(wire.TailQuery(lines=lines)).lines, ansi=ansi)
+        query = _checked(wire.TailQuery(lines=lines, ansi=ansi))
+        return _going_on(tail(self._whole, query.lines, ansi=ansi), query)
 
     def lines(
         self,
@@ -130,25 +134,27 @@ class LocalCapture:
         ansi: bool = False,
         session: str | None = None,  # noqa: ARG002
     ) -> wire.Text:
-        query = _checked(wire.LinesQuery(start=start, end=end, offset=offset))
+        query = _checked(wire.LinesQuery(start=start, end=end, offset=offset, ansi=ansi))
         if end is not None and end < start:
             raise _wrong(f"end={end} is before start={start}; lines count from 1, both ends inclusive")
         try:
-            return between(self._whole, Span(query.start, query.end, query.offset), ansi=ansi)
+            text = between(self._whole, Span(query.start, query.end, query.offset), ansi=ansi)
         except Beyond:
             raise _wrong(
                 f"offset={offset} is beyond the end of line {start}; use start={start + 1}"
             ) from None
+        return _going_on(text, query)
 
     def grep(self, _ref: str, pattern: str, *, session: str | None = None, **options: Any) -> wire.Text:  # noqa: ARG002
         """`options` are those of `Client.grep`."""
         query = _checked(wire.GrepQuery(pattern=pattern, **options))
         try:
-            return engine.search(query, self._file, self.spooled.size, self.spooled.lines)
+            text = engine.search(query, self._file, self.spooled.size, self.spooled.lines)
         except Unsupported as error:
             raise _problem(wire.Code.INVALID_PATTERN, str(error)) from None
         except WrongCursor:
             raise _wrong("cursor= takes what `next` of an earlier answer of the same search holds") from None
+        return _going_on(text, query)
 
     def summary(self, _ref: str = "", *, session: str | None = None) -> wire.Summary:  # noqa: ARG002
         return summarised(self._whole, content_type=self.spooled.content_type, kind=self._kind())
@@ -173,6 +179,14 @@ def entry_of(spooled: Spooled, kind: str) -> wire.Entry:
         created=spooled.created,
         expires=spooled.expires,
     )
+
+
+def _going_on(text: wire.Text, query: Struct) -> wire.Text:
+    """The answer with all of the query that goes on: what was asked for, but for where to begin."""
+    if text.next is None:
+        return text
+    kept = {name: value for name, value in encode_query(query).items() if name not in _PLACES}
+    return msgspec.structs.replace(text, next=kept | text.next)
 
 
 def _checked(query: Q) -> Q:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 LIMIT: Final = 16 * 1024 * 1024
 """Bytes that are looked at."""
-_BLOCK: Final = 256 * 1024
 _SHOWN: Final = 5
 _LINE: Final = 240
 """Bytes shown of one line."""
@@ -40,8 +39,8 @@ _WARNING: Final = re.compile(rb"\bwarn(?:ings?)?\b|deprecat(?:ed|ion)", re.IGNOR
 
 def summarised(whole: Whole, *, content_type: str, kind: str) -> Summary:
     scan = _Scan()
-    for line, size in _lines(whole):
-        scan.add(line, size)
+    for line in _lines(whole):
+        scan.add(line)
     scanned = min(whole.data.size, LIMIT)
     return Summary(
         total_lines=whole.lines,
@@ -61,17 +60,17 @@ def summarised(whole: Whole, *, content_type: str, kind: str) -> Summary:
     )
 
 
-def _lines(whole: Whole) -> Iterator[tuple[bytes, int]]:
-    """The lines of what is looked at: the first bytes of each, and how many it has."""
-    held, size = b"", 0
+def _lines(whole: Whole) -> Iterator[bytes]:
+    """The lines of what is looked at, without their ends; the last one may be cut."""
+    held: list[bytes] = []
     for block in whole.data.blocks(0, min(whole.data.size, LIMIT)):
         *ended, rest = block.split(b"\n")
         for line in ended:
-            yield (held + line)[:_BLOCK].removesuffix(b"\r"), size + len(line.removesuffix(b"\r"))
-            held, size = b"", 0
-        held, size = (held + rest)[:_BLOCK], size + len(rest)
-    if size:
-        yield held, size
+            yield b"".join([*held, line]).removesuffix(b"\r")
+            held.clear()
+        held.append(rest)
+    if last := b"".join(held):
+        yield last
 
 
 class _Scan:
@@ -82,11 +81,11 @@ class _Scan:
         self._groups: Counter[bytes] = Counter()
         self._firsts: dict[bytes, tuple[int, bytes]] = {}
 
-    def add(self, line: bytes, size: int) -> None:
+    def add(self, line: bytes) -> None:
         self.number += 1
-        self.size += size
-        self.longest = max(self.longest, size)
-        self.empty += not size
+        self.size += len(line)
+        self.longest = max(self.longest, len(line))
+        self.empty += not line
         line = strip_escapes(line)
         for pattern, found in ((_ERROR, self.errors), (_WARNING, self.warnings)):
             if pattern.search(line):

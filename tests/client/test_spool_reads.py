@@ -1,0 +1,508 @@
+"""Reading what waits in the spool: the same answers as the service, bounded, and never stuck."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from overspill import ByteRange, Client, SyncClient, errors, inspection_tool
+from overspill.local.capture import LocalCapture
+from overspill.local.pattern import Unsupported, compile_pattern
+from overspill.spool import Shelf, Spool
+
+from tests.client.spooling import spilled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.servers.overspill import ServiceProcess
+
+SESSION = "spool-reads"
+LINES = 4_000
+WORDS = ["alpha", "beta", "error", "Error:", "größe", "日本語", "x" * 90, "tab\tthere"]
+
+
+def made(lines: int, *words: str, end: str = "\n") -> bytes:
+    chosen = random.Random(7)
+    return "".join(f"{n} {' '.join(chosen.choices(words, k=6))}{end}" for n in range(1, lines + 1)).encode()
+
+
+CONTENTS: dict[str, bytes] = {
+    "text": made(LINES, *WORDS),
+    "carriage returns": made(LINES, *WORDS, end="\r\n"),
+    "no last newline": made(50, *WORDS).removesuffix(b"\n"),
+    "escapes": made(2_000, "\x1b[31mred\x1b[0m", "\x1b]0;title\x07", "plain", "error"),
+    "not utf-8": made(2_000, *WORDS).replace("größe".encode(), b"gr\xf6\xdfe \xff"),
+    "long lines": b"first\n" + b"y" * 150_000 + b" error\n" + "größe ".encode() * 30_000 + b"\nlast error\n",
+    "one line": b"z" * 300_000 + b" error " + b"z" * 1_000,
+    "newlines only": b"\n" * 3_000,
+    "empty": b"",
+}
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Shelf:
+    return Spool(tmp_path / "spool").shelf("http://service.example", "")
+
+
+@pytest.fixture(params=CONTENTS, ids=lambda name: name.replace(" ", "-"))
+def content(request: pytest.FixtureRequest) -> bytes:
+    return CONTENTS[request.param]
+
+
+@pytest.fixture
+def local(shelf: Shelf, content: bytes) -> Iterator[LocalCapture]:
+    with opened(shelf, content) as capture:
+        yield capture
+
+
+@pytest.fixture
+def remote(service: ServiceProcess, content: bytes) -> Iterator[Callable[..., Any]]:
+    """Asks the service about the same bytes: `remote("head", 5)`."""
+    with SyncClient(service.url, session=SESSION) as client:
+        id = client.put(content).id  # noqa: A001
+
+        def ask(method: str, *args: Any, **options: Any) -> Any:
+            return getattr(client, method)(id, *args, **options)
+
+        yield ask
+
+
+def opened(shelf: Shelf, content: bytes) -> LocalCapture:
+    entry = shelf.keep(spilled(content, session=SESSION), "down")
+    return LocalCapture(entry, shelf.open(entry))
+
+
+# --- the service is the oracle ---
+
+
+@pytest.mark.parametrize("ansi", [False, True])
+@pytest.mark.parametrize("count", [1, 50, 5_000])
+@pytest.mark.parametrize("mode", ["head", "tail"])
+def test_head_and_tail_answer_as_the_service_does(
+    local: LocalCapture, remote: Callable[..., Any], mode: str, count: int, ansi: bool
+) -> None:
+    assert getattr(local, mode)("", count, ansi=ansi) == remote(mode, count, ansi=ansi)
+
+
+@pytest.mark.parametrize(
+    ("start", "end"), [(1, None), (2, 2), (2, 40), (3_990, None), (500, 2_500), (99_999, None)]
+)
+def test_lines_answer_as_the_service_does_page_by_page(
+    local: LocalCapture, remote: Callable[..., Any], start: int, end: int | None
+) -> None:
+    place: dict[str, Any] = {"start": start, "end": end}
+    for _ in range(8):
+        answer = local.lines("", **place)
+
+        assert answer == remote("lines", **place)
+        if answer.next is None:
+            break
+        place = answer.place
+
+
+SEARCHES: dict[str, dict[str, Any]] = {
+    "plain": {"pattern": "error"},
+    "anchors": {"pattern": r"^\d*7 .*error$"},
+    "ignoring case": {"pattern": "ERROR:", "ignore_case": True},
+    "umlauts ignoring case": {"pattern": "GRÖSSE|GRÖßE", "ignore_case": True},
+    "fixed": {"pattern": "error Error:", "fixed": True},
+    "fixed ignoring case": {"pattern": "ERROR ERROR:", "fixed": True, "ignore_case": True},
+    "invert": {"pattern": "alpha|beta|error|Error", "invert": True},
+    "around": {"pattern": "^[0-9]*0 .*error", "context": 2},
+    "before and after": {"pattern": "größe.*größe.*größe", "before": 1, "after": 3},
+    "many": {"pattern": "e", "max_matches": 1_000},
+    "from the end": {"pattern": "error", "from_end": True, "max_matches": 3, "context": 1},
+    "count": {"pattern": "error", "count": True},
+    "count inverted": {"pattern": "error", "count": True, "invert": True},
+    "nothing": {"pattern": "nowhere to be found"},
+    "every line": {"pattern": "^", "max_matches": 7},
+    "empty lines": {"pattern": "^$", "max_matches": 7},
+    "escapes kept": {"pattern": r"\x1b\[31m", "ansi": True, "max_matches": 4},
+    "words": {"pattern": r"\berror\b\s\w+", "max_matches": 9},
+    "bad bytes": {"pattern": r"gr.{2}e", "max_matches": 9},
+    "end of line": {"pattern": r"[a-z]$", "max_matches": 9},
+    "classes": {"pattern": r"[[:alpha:]]{5}\W[^a-z\d]", "max_matches": 9},
+    "flags inside": {"pattern": r"ALPHA|(?i)BETA ALPHA", "max_matches": 9},
+    "quoted": {"pattern": r"\QError:\E [^ ]+a\b", "max_matches": 9},
+}
+
+
+@pytest.mark.parametrize("search", SEARCHES.values(), ids=[name.replace(" ", "-") for name in SEARCHES])
+def test_grep_answers_as_the_service_does_page_by_page(
+    local: LocalCapture, remote: Callable[..., Any], search: dict[str, Any]
+) -> None:
+    search = dict(search)
+    pattern, cursor = search.pop("pattern"), None
+    for _ in range(3):
+        answer = local.grep("", pattern, **search, cursor=cursor)
+        expected = remote("grep", pattern, **search, cursor=cursor)
+
+        assert facts(answer) == facts(expected)
+        if answer.next is None:
+            break
+        cursor = answer.next["cursor"]
+
+
+def facts(answer: Any) -> dict[str, Any]:
+    """All of an answer but `replaced`, which in the service tells of lines around matches not shown too."""
+    names = [name for name in answer.__struct_fields__ if name != "replaced"]
+    return {name: getattr(answer, name) for name in names}
+
+
+def test_summary_says_the_same_figures(local: LocalCapture, remote: Callable[..., Any]) -> None:
+    names = (
+        "total_lines",
+        "total_bytes",
+        "longest_line",
+        "mean_line",
+        "empty_lines",
+        "first_lines",
+        "last_lines",
+        "errors",
+        "warnings",
+        "scanned_bytes",
+        "truncated",
+    )
+    mine, theirs = local.summary(), remote("summary")
+
+    assert {name: getattr(mine, name) for name in names} == {name: getattr(theirs, name) for name in names}
+
+
+def test_summary_counts_what_repeats(shelf: Shelf) -> None:
+    with opened(shelf, b"".join(b"request %d served\n" % n for n in range(500)) + b"other\n") as local:
+        assert [(each.line, each.count, each.first_line) for each in local.summary().repeated] == [
+            ("request 0 served", 500, 1)
+        ]
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "part"),
+    [
+        (0, 9, slice(0, 10)),
+        (30, None, slice(30, None)),
+        (None, 5, slice(-5, None)),
+        (2, 10**9, slice(2, None)),
+    ],
+)
+def test_a_range_of_bytes_is_what_it_says(
+    shelf: Shelf, first: int | None, last: int | None, part: slice
+) -> None:
+    with opened(shelf, CONTENTS["not utf-8"]) as local:
+        assert local.content("", ByteRange(first, last)) == CONTENTS["not utf-8"][part]
+
+
+# --- other oracles ---
+
+
+@pytest.mark.parametrize("flags", [["-E", "^[0-9]*7 .*error"], ["-F", "-v", "error"], ["-i", "ERROR: größe"]])
+def test_grep_finds_what_grep_n_finds(shelf: Shelf, flags: list[str]) -> None:
+    options: dict[str, Any] = {"fixed": "-F" in flags, "invert": "-v" in flags, "ignore_case": "-i" in flags}
+    content = CONTENTS["text"]
+    told = subprocess.run(
+        ["grep", "-n", *flags], input=content, capture_output=True, check=True, env={"LC_ALL": "C.UTF-8"}
+    ).stdout.decode()
+    with opened(shelf, content) as local:
+        found = local.grep("", flags[-1], **options, max_matches=1_000)
+
+    assert found.matches
+    assert found.content == "".join(told.splitlines(keepends=True)[: len(found.matches)])
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    pattern=st.lists(
+        st.sampled_from(
+            [
+                "a",
+                "b",
+                "ä",
+                ".",
+                "^",
+                "$",
+                "a*",
+                "b+?",
+                "(a|b)",
+                "[ab]",
+                "[^a]",
+                r"\w",
+                r"\s",
+                r"\d",
+                "(?i)",
+                "x{2}",
+            ]
+        ),
+        min_size=1,
+        max_size=6,
+    ).map("".join),
+    lines=st.lists(st.text("abAäÄx1 \t_", max_size=8), min_size=1, max_size=8),
+)
+def test_patterns_match_the_lines_that_ripgrep_matches(pattern: str, lines: list[str]) -> None:
+    text = "\n".join(lines)
+    told = subprocess.run(
+        [Path(sys.executable).parent / "rg", "--no-config", "--line-number", "-e", pattern, "-"],
+        input=f"{text}\n".replace("\t", " ").encode(),
+        capture_output=True,
+        check=False,
+    )
+    expected = [int(line.split(b":", 1)[0]) for line in told.stdout.splitlines()]
+    compiled = compile_pattern(unicode_free(pattern), fixed=False, ignore_case=False, alone=True)
+    found = [n for n, line in enumerate(text.replace("\t", " ").split("\n"), 1) if compiled.search(line)]
+
+    assert found == expected or told.returncode == 2
+
+
+def unicode_free(pattern: str) -> str:
+    r"""ripgrep's `\w` knows Unicode, RE2's does not: the texts of this test have one such letter pair."""
+    return pattern.replace(r"\w", "[0-9A-Za-z_äÄ]")
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"(a)\1",
+        "a**",
+        "a++",
+        "(?=x)",
+        "(?<!x)x",
+        "(",
+        ")",
+        "[a",
+        r"\n",
+        "a{2000}",
+        r"\A",
+        "(?x)a",
+        "*a",
+        "\\",
+    ],
+)
+def test_what_the_service_refuses_is_refused(shelf: Shelf, service: ServiceProcess, pattern: str) -> None:
+    with opened(shelf, b"text\n") as local, SyncClient(service.url) as client:
+        id = client.put(b"text\n").id  # noqa: A001
+
+        with pytest.raises(errors.InvalidPattern):
+            client.grep(id, pattern)
+        with pytest.raises(errors.InvalidPattern):
+            local.grep("", pattern)
+
+
+# --- bounds ---
+
+
+@pytest.mark.parametrize("hostile", ["(a+)+$", "(a|aa)+$", "^(a*)*b"])
+def test_a_pattern_that_backtracks_for_ever_is_stopped_and_explained(
+    shelf: Shelf, hostile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("overspill.local.engine.PATIENCE", -4.0)
+    with opened(shelf, b"a" * 5_000 + b"!\n") as local, pytest.raises(errors.InvalidPattern) as refused:
+        local.grep("", hostile)
+
+    assert "the pattern takes too long on this text" in refused.value.detail
+
+
+def test_no_process_is_left_behind_by_a_search_that_was_stopped(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("overspill.local.engine.PATIENCE", -4.0)
+    with opened(shelf, b"a" * 5_000 + b"!\n") as local, pytest.raises(errors.InvalidPattern):
+        local.grep("", "(a+)+$")
+
+    assert not any(b"overspill.local.engine" in line for line in command_lines())
+
+
+def command_lines() -> Iterator[bytes]:
+    """Of all processes that run now."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            yield path.read_bytes()
+
+
+def test_where_no_process_can_be_started_plain_text_is_found_all_the_same(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with opened(shelf, b"one\ntwo\n") as local:
+        found = local.grep("", "two", fixed=True)
+        with pytest.raises(errors.InvalidPattern, match="fixed=true with ignore_case=false works"):
+            local.grep("", "t.o")
+
+    assert found.content == "2:two\n"
+
+
+def test_memory_stays_flat_however_large_the_capture(tmp_path: Path) -> None:
+    code = f"""
+import resource
+from pathlib import Path
+from overspill.folder import Folder
+from overspill.local.capture import LocalCapture
+from overspill.spool import Spool
+from tests.client.spooling import spilled
+shelf = Spool({str(tmp_path / "spool")!r}).shelf("http://x", "")
+entry = shelf.keep(spilled("small"), "down")
+path = shelf.folder.path / f"{{entry.id}}.bin"
+with path.open("wb") as file:
+    for number in range(300):
+        file.write(b"x" * 1_000_000 + b" error\\n")
+import msgspec
+entry = msgspec.structs.replace(entry, size=path.stat().st_size, lines=300)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+with LocalCapture(entry, shelf.open(entry)) as local:
+    local.head("", 300), local.tail("", 300), local.lines("", 150, 299), local.summary()
+    assert local.grep("", "error", max_matches=1000, count=True).match_count == 300
+    assert local.grep("", "error", fixed=True, count=True).match_count == 300
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert int(done.stdout) < 40 * 1024
+
+
+def test_a_line_too_long_to_hold_is_searched_in_parts(shelf: Shelf) -> None:
+    content = b"a\n" + b"y" * 20_000_000 + b"needle" + b"y" * 20_000_000 + b"\nb\n"
+    with opened(shelf, content) as local:
+        found = local.grep("", "NEEDLE", ignore_case=True)
+        backwards = local.grep("", "y$|b", from_end=True)
+
+    assert found.matches
+    assert "needle" in found.matches[0].line
+    assert (found.matches[0].line_number, len(found.matches[0].line.encode()) < 3_000) == (2, True)
+    assert [match.line_number for match in backwards.matches or []] == [3, 2]
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("head", {"lines": 0}),
+        ("tail", {"lines": -3}),
+        ("lines", {"start": 0}),
+        ("lines", {"start": 5, "end": 4}),
+        ("lines", {"start": 1, "offset": 10**6}),
+        ("grep", {"pattern": "x", "max_matches": 10_000}),
+        ("grep", {"pattern": "x", "context": 101}),
+        ("grep", {"pattern": "x", "cursor": "f99999"}),
+        ("grep", {"pattern": "x", "cursor": "nonsense"}),
+    ],
+)
+def test_arguments_out_of_bounds_are_refused_as_by_the_service(
+    shelf: Shelf, method: str, options: dict[str, Any]
+) -> None:
+    named = dict(options)
+    args = [named.pop("pattern")] if "pattern" in named else []
+    with opened(shelf, CONTENTS["text"]) as local, pytest.raises(errors.InvalidParameter):
+        getattr(local, method)("", *args, **named)
+
+
+def test_bytes_that_are_not_what_was_captured_are_never_passed_off_as_such(shelf: Shelf) -> None:
+    entry = shelf.keep(spilled("right", session=SESSION), "down")
+    (shelf.folder.path / f"{entry.id}.bin").write_bytes(b"wrong")
+    with LocalCapture(entry, shelf.open(entry)) as local, pytest.raises(errors.CaptureDamaged):
+        local.content()
+
+
+def test_a_pattern_with_a_lone_surrogate_is_refused() -> None:
+    with pytest.raises(Unsupported, match="lone surrogate"):
+        compile_pattern("\ud800", fixed=False, ignore_case=False)
+
+
+# --- the tool of agents ---
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("OVERSPILL_SPOOL", str(tmp_path / "spool"))
+    return "http://127.0.0.1:1"
+
+
+LOG = "".join(f"line {number}{' error' if number == 700 else ''}\n" for number in range(1, 1_001))
+
+
+async def test_the_tool_reads_what_waits_while_the_service_is_away(nowhere: str) -> None:
+    kept = Spool().shelf(nowhere, "").keep(spilled(LOG, session=SESSION), "down")
+    async with Client(nowhere, retries=0) as client:
+        answer = await inspection_tool(client)(kept.id, "grep", pattern="ERROR", context_lines=1)
+
+    assert answer["content"] == "699-line 699\n700:line 700 error\n701-line 701\n"
+    assert (answer["capture"], answer["match_count"], answer["next"]) == (kept.id, 1, None)
+
+
+@pytest.mark.parametrize("mode", ["head", "tail", "range", "grep", "summary"])
+async def test_every_mode_answers_the_same_from_the_spool_and_from_the_service(
+    service: ServiceProcess, nowhere: str, mode: Any
+) -> None:
+    spill = spilled(LOG, session=SESSION)
+    Spool().shelf(nowhere, "").keep(spill, "down")
+    async with Client(service.url) as there, Client(nowhere) as here:
+        await there.put(
+            spill.data,
+            id=spill.id,
+            session=SESSION,
+            call_id="call_1",
+            content_type="text/plain; charset=utf-8",
+        )
+        theirs = await inspection_tool(there)(spill.id, mode, pattern="e")
+        mine = await inspection_tool(here)(spill.id, mode, pattern="e")
+
+    assert mine == theirs
+
+
+def test_a_synchronous_tool_reads_it_by_its_call_too(nowhere: str) -> None:
+    Spool().shelf(nowhere, "").keep(spilled(LOG, "call_9", session=SESSION), "down")
+    with SyncClient(nowhere, session=SESSION, retries=0) as client:
+        answer = inspection_tool(client)("call:call_9", "tail", lines=1)
+
+    assert answer["content"] == "line 1000\n"
+
+
+def test_without_any_client_a_given_spool_is_read(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "spool")
+    kept = spool.shelf("", "").keep(spilled(LOG), "no service is configured")
+    inspect_output = inspection_tool(None, spool=spool)
+
+    assert inspect_output(kept.id, "head", lines=1)["content"] == "line 1\n"
+    assert inspect_output("cap_" + "a" * 20, "head")["code"] == "not_found"
+
+
+async def test_another_tenants_spooled_capture_is_not_read(nowhere: str) -> None:
+    kept = Spool().shelf(nowhere, "key-of-a").keep(spilled(LOG), "down")
+    async with Client(nowhere, "key-of-b", retries=0) as client:
+        answer = await inspection_tool(client)(kept.id, "head")
+
+    assert answer["code"] == "unreachable"
+
+
+async def test_what_was_dropped_is_said_to_be_dropped_and_why(nowhere: str, service: ServiceProcess) -> None:
+    for url in (nowhere, service.url):
+        shelf = Spool().shelf(url, "")
+        kept = shelf.keep(spilled(LOG, "dropped"), "down")
+        shelf.drop([kept.id], "the spool was full and it was the oldest")
+        async with Client(url, retries=0) as client:
+            answer = await inspection_tool(client)(kept.id, "head")
+
+        assert answer["code"] == "not_found"
+        assert answer["error"].startswith(
+            f"{kept.id} was dropped from the local spool before it could be uploaded, because "
+            "the spool was full and it was the oldest. Its content is gone"
+        )
+
+
+async def test_of_two_captures_of_one_call_the_newer_is_read_wherever_it_is(
+    service: ServiceProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OVERSPILL_SPOOL", str(tmp_path / "spool"))
+    session = "newer-wins"
+    async with Client(service.url, session=session) as client:
+        inspect_output = inspection_tool(client)
+        await client.put("in the service\n", call_id="call_0")
+        Spool().shelf(service.url, "").keep(spilled("on this machine\n", "call_0", session=session), "down")
+        first = await inspect_output("call:call_0", "head")
+        await client.put("in the service again\n", call_id="call_0")
+        second = await inspect_output("call:call_0", "head")
+
+    assert (first["content"], second["content"]) == ("on this machine\n", "in the service again\n")
