@@ -12,48 +12,84 @@ if TYPE_CHECKING:
     from overspill.calls import calling
     from overspill.captured import CapturedOutput
     from overspill.client import Client, call
+    from overspill.display import for_display
     from overspill.errors import OverspillError, ProblemError, ProtocolError, Unreachable
     from overspill.guard import Guard
     from overspill.guarded import Guarded
-    from overspill.policy import Policy
+    from overspill.history import clamp_messages, spill_messages, spill_messages_sync
+    from overspill.measure import Limits
+    from overspill.overflow import Overflow, is_overflow
+    from overspill.policy import Band, Policy
+    from overspill.recovery import Recovered, recover, recover_sync
+    from overspill.spool import Spool
     from overspill.sync import SyncClient
     from overspill.tools import INSPECT_OUTPUT_SCHEMA, inspection_tool
+    from overspill.turn import Turn
     from overspill.wire import ByteRange
+    from overspill.workspace import Workspace
 
 __all__ = [
     "INSPECT_OUTPUT_SCHEMA",
+    "Band",
     "ByteRange",
     "CapturedOutput",
     "Client",
     "Guard",
     "Guarded",
+    "Limits",
+    "Overflow",
     "OverspillError",
     "Policy",
     "ProblemError",
     "ProtocolError",
+    "Recovered",
+    "Spool",
     "SyncClient",
+    "Turn",
     "Unreachable",
+    "Workspace",
     "call",
     "calling",
+    "clamp_messages",
+    "for_display",
     "inspection_tool",
+    "is_overflow",
+    "recover",
+    "recover_sync",
+    "spill_messages",
+    "spill_messages_sync",
 ]
 
 _MODULES = {
     "INSPECT_OUTPUT_SCHEMA": "tools",
+    "Band": "policy",
     "ByteRange": "wire",
     "CapturedOutput": "captured",
     "Client": "client",
     "Guard": "guard",
     "Guarded": "guarded",
+    "Limits": "measure",
+    "Overflow": "overflow",
     "OverspillError": "errors",
     "Policy": "policy",
     "ProblemError": "errors",
     "ProtocolError": "errors",
+    "Recovered": "recovery",
+    "Spool": "spool",
     "SyncClient": "sync",
+    "Turn": "turn",
     "Unreachable": "errors",
+    "Workspace": "workspace",
     "call": "client",
     "calling": "calls",
+    "clamp_messages": "history",
+    "for_display": "display",
     "inspection_tool": "tools",
+    "is_overflow": "overflow",
+    "recover": "recovery",
+    "recover_sync": "recovery",
+    "spill_messages": "history",
+    "spill_messages_sync": "history",
 }
 
 

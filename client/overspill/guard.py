@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 from overspill import calls, checks, turn
 from overspill.captured import CapturedOutput
 from overspill.flow import is_async_flow, is_flow
+from overspill.partial import clamp_partial
 from overspill.passage import Output, Passage, word
 from overspill.policy import INLINE_CHARS, INLINE_LINES, Policy
 from overspill.storage import Storage
@@ -192,6 +193,10 @@ class Guard:
         What it raises is guarded too: an exception with too long a message keeps its type.
         """
         return self._wrapper.wrap(tool, name or str(getattr(tool, "__name__", type(tool).__name__)))
+
+    def partial(self, update: Any, *, tool: str = "") -> Any:
+        """What a tool tells of itself while it runs: cut to the tool's limits in its shape, not stored."""
+        return update if calls.is_bypassed() else clamp_partial(update, self.policy.limits(tool))
 
     def turn(self, budget: int) -> Turn:
         """A block, `with` or `async with`, whose results have `budget` bytes together; see `Turn`."""
