@@ -237,7 +237,7 @@ class _Recovery:
         if window is not None:
             ceiling = min(ceiling, max(KEPT, int(window * WINDOW_SHARE * _CHARS_PER_TOKEN)))
         thresholds = [ceiling, *(threshold for threshold in _THRESHOLDS if threshold < ceiling)]
-        for threshold in thresholds[self.rounds - 1 :]:
+        for threshold in thresholds:
             picked = [result for size, result in sizes if size > threshold]
             if picked:
                 return picked

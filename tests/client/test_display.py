@@ -79,6 +79,16 @@ def test_a_cut_breaks_no_character() -> None:
     assert head.replace(family, "") == tail.replace(family, "") == ""
 
 
+def test_the_end_of_a_line_is_no_place_to_cut_where_a_mark_belongs_to_it() -> None:
+    text = "abcdefgh\n\u0301" * 200
+    shown = for_display(text, max_chars=100)
+    head, tail = shown[: shown.index("… [")], shown.split("] …\n")[1]
+    head = head if text.startswith(head) else head[:-1]
+
+    assert may_cut(text, len(head))
+    assert may_cut(text, len(text) - len(tail))
+
+
 # --- errors ---------------------------------------------------------------------------------------
 
 

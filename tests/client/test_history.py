@@ -276,24 +276,50 @@ def test_objects_of_openais_package_are_understood() -> None:
     assert item.output == LONG
 
 
-def test_what_the_model_reads_in_a_history_that_was_cut() -> None:
-    text = "".join(f"line {number}\n" for number in range(9_000))
-    policy = Policy(lost_preview_bytes=120)
-    handle = capture_id("s", "call_1", hashlib.sha256(text.encode()).digest())
+NUMBERED = "".join(f"line {number}\n" for number in range(9_000))
 
-    assert one(clamp_messages(openai_chat(text), policy, session="s")).value == (
+
+def test_what_the_model_reads_in_a_history_that_was_cut() -> None:
+    sha256 = hashlib.sha256(NUMBERED.encode())
+    handle = capture_id("s", "call_1", sha256.digest())
+    policy = Policy(lost_preview_bytes=0)
+
+    assert one(clamp_messages(openai_chat(NUMBERED), policy, session="s")).value == (
         f"[overspill {handle} NOT STORED] The output of run_command is too long to show: "
         "88,890 bytes (88.9 KB), 9,000 lines, about 27,000 tokens. It could NOT be stored: "
         "the history was cut before it was saved, with no store at hand.\n"
-        "What the preview below leaves out is lost. If you need it, run the tool again with a narrower "
-        f"question (a filter, a range, fewer files). Its sha256 begins "
-        f"{hashlib.sha256(text.encode()).hexdigest()[:12]}.\n"
-        "--- preview ---\n"
-        "line 0\nline 1\nline 2\n"
-        "… [8,994 lines, 88,839 bytes not shown] …\n"
-        "line 8997\nline 8998\nline 8999\n"
+        "All of it is lost. If you need it, run the tool again with a narrower "
+        f"question (a filter, a range, fewer files). Its sha256 begins {sha256.hexdigest()[:12]}.\n"
         f"[/overspill {handle}]"
     )
+
+
+def test_what_the_model_reads_in_a_history_that_was_clamped() -> None:
+    assert one(clamp_messages(openai_chat(NUMBERED), Policy.clamped(max_lines=5))).value == (
+        "line 0\nline 1\nline 2\n\n"
+        "[tool output truncated: exceeded 50KB or 5 lines; "
+        "request smaller chunks (offset/limit) or specific sections]"
+    )
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        Policy.persisted(),
+        Policy.clamped(),
+        Policy.clamped_to_share(20_000),
+        Policy.token_limited(1_000),
+        Policy.file_based(),
+        Policy.capped(5_000),
+    ],
+    ids=["persisted", "clamped", "share", "tokens", "file based", "capped"],
+)
+@shapes
+def test_every_profile_cuts_a_history_once(shape: Any, policy: Policy) -> None:
+    clamped = clamp_messages(shape(NUMBERED), policy)
+
+    assert len(one(clamped).value) < len(NUMBERED)
+    assert clamp_messages(clamped, policy) is clamped
 
 
 # --- capturing ------------------------------------------------------------------------------------

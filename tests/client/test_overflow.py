@@ -91,6 +91,12 @@ def test_one_request_above_the_whole_minutes_tokens_is_one_though_it_comes_as_a_
     assert overflow(from_openai(413, body)) == Overflow(CONTEXT, 30_000, 30_601)
 
 
+def test_one_request_below_the_minutes_tokens_only_has_to_wait() -> None:
+    said = "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 30000."
+
+    assert overflow(RuntimeError(said)) is None
+
+
 def test_openais_streamed_errors_are_understood() -> None:
     request = httpx2.Request("POST", "https://api.example.com/v1/responses")
     body = {"code": "context_length_exceeded", "message": "Your input is too much."}

@@ -178,6 +178,22 @@ async def test_the_largest_results_spill_first_and_only_as_many_as_the_numbers_a
     assert [after for after in recovered.messages if after not in messages] == [recovered.messages[2]]
 
 
+async def test_what_the_provider_counts_besides_the_messages_does_not_make_too_few_spill() -> None:
+    says = "prompt is too long: 40000 tokens > 30000 maximum"  # 30,000 of them are tools and the answer
+    model = Model(15_000, says=says)
+    recovered = await both(model, history(*[10_000] * 4))
+
+    assert len(model.asked) == 2
+    assert len(recovered.spilled) == 4
+
+
+async def test_numbers_that_say_too_little_are_doubled_round_after_round() -> None:
+    model = Model(30_000, says="prompt is too long: 10001 tokens > 10000 maximum")
+    await both(model, history(*[6_000] * 12))
+
+    assert [len(notices(asked)) for asked in model.asked] == [0, 2, 6, 12]
+
+
 async def test_of_equal_results_the_earlier_spills_first() -> None:
     recovered = await both(Model(70_000), history(30_000, 30_000, 30_000))
 
