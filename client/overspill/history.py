@@ -77,7 +77,7 @@ def clamp_messages(
     """The history as it may be saved: results above the policy's limits become notices; nothing is stored.
 
     `session` is for the ids in the notices. Without `keep_copies`, the fields in `COPIES` go from messages
-    whose result is cut, or was before. Large histories belong in a thread: 1 ms for each megabyte cut.
+    whose result is cut, or was before. Large histories belong in a thread: 5 ms for each megabyte cut.
     """
     policy = Policy() if policy is None else policy
     new: dict[Path, Any] = {}
