@@ -1,0 +1,601 @@
+"""Outputs that the service does not take: spooled while an agent waits, uploaded later, never lost."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from overspill import Client, SyncClient, errors, flush
+from overspill.circuit import Circuit
+from overspill.flush import Flushed
+from overspill.policy import Band, Policy
+from overspill.spill import Kept, Spill
+from overspill.spool import Shelf, Spool
+from overspill.storage import Storage
+from overspill.wire import Outcome
+from overspill.workspace import Workspace
+
+from tests.client.shell import Shell
+from tests.client.spooling import spilled
+from tests.servers.overspill import clean_environment
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+    from tests.servers.overspill import ServiceProcess
+
+LOG: Final = "".join(f"2026-11-01 12:00:00 request {number} served\n" for number in range(3_000))
+NOWHERE: Final = "http://127.0.0.1:1"
+PATIENCE: Final = 60.0
+
+
+@pytest.fixture(autouse=True)
+def spool_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("OVERSPILL_SPOOL", str(tmp_path / "spool"))
+    return tmp_path / "spool"
+
+
+@pytest.fixture
+def new_storage() -> Iterator[Callable[..., Storage]]:
+    """Storages that are closed in the end."""
+    made: list[Storage] = []
+
+    def new(client: Client | SyncClient | None, **options: Any) -> Storage:
+        made.append(Storage(client, **options))
+        return made[-1]
+
+    yield new
+    for storage in made:
+        storage.close()
+
+
+def under(policy: Policy, call_id: str = "call_1", session: str = "") -> Spill:
+    """A spill of the log under this policy."""
+    return replace(spilled(LOG, call_id, session=session), policy=policy)
+
+
+SHORTLY: Final = Policy(wait=1.0)
+
+
+def until(condition: Callable[[], bool]) -> bool:
+    """Whether it comes true, looked at again and again while other threads run."""
+    pause = threading.Event()
+    return any(condition() or pause.wait(0.05) for _ in range(int(PATIENCE * 20)))
+
+
+@pytest.fixture
+async def silent() -> AsyncIterator[str]:
+    """A server that takes every connection and never answers."""
+    connections: list[asyncio.StreamWriter] = []
+
+    async def take(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(writer)
+
+    server = await asyncio.start_server(take, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        for writer in connections:
+            writer.close()
+
+
+# --- into the spool ---
+
+
+async def test_a_service_that_is_not_there_leaves_the_output_in_the_spool(
+    new_storage: Callable[..., Storage],
+) -> None:
+    async with Client(NOWHERE, retries=0) as client:
+        storage = new_storage(client)
+        spill = spilled(LOG)
+        kept = await storage.put(spill)
+
+    assert kept.outcome is Outcome.SPOOLED
+    assert kept.reason == f"{NOWHERE} cannot be reached: connection refused"
+    assert kept.expires is not None
+    assert storage.shelf is not None
+    entry = storage.shelf.find(spill.id)
+    assert entry is not None
+    with storage.shelf.open(entry) as file:
+        assert file.read() == LOG.encode()
+
+
+def test_without_an_event_loop_too(new_storage: Callable[..., Storage]) -> None:
+    with SyncClient(NOWHERE, retries=0) as client:
+        kept = new_storage(client).put_sync(spilled(LOG))
+
+    assert kept.outcome is Outcome.SPOOLED
+
+
+async def test_a_silent_service_costs_its_deadline_once(
+    silent: str, new_storage: Callable[..., Storage]
+) -> None:
+    async with Client(silent, retries=0) as client:
+        storage = new_storage(client)
+        first = await storage.put(under(SHORTLY))
+        second = await storage.put(under(Policy(wait=3600.0), call_id="call_2"))
+
+    assert first.reason == "the service did not store it within 1 s"
+    assert second.outcome is Outcome.SPOOLED
+    assert second.reason.startswith("the service has failed since 20")
+    assert second.reason.endswith(": the service did not store it within 1 s")
+
+
+async def test_many_outputs_at_once_of_a_service_that_is_away_are_all_spooled(
+    new_storage: Callable[..., Storage],
+) -> None:
+    async with Client(NOWHERE, retries=0) as client:
+        storage = new_storage(client)
+        spills = [spilled(LOG, f"call_{number}") for number in range(40)]
+        kept = await asyncio.gather(*map(storage.put, spills))
+
+    assert {each.outcome for each in kept} == {Outcome.SPOOLED}
+    assert storage.shelf is not None
+    assert {entry.id for entry in storage.shelf.entries()} == {spill.id for spill in spills}
+
+
+@pytest.mark.usefixtures("no_spool")
+async def test_without_a_spool_the_reason_says_why_and_the_service_is_tried_again_soon(
+    new_storage: Callable[..., Storage],
+) -> None:
+    async with Client(NOWHERE, retries=0) as client:
+        storage = new_storage(client)
+        kept = [await storage.put(spilled(LOG, f"call_{number}")) for number in range(3)]
+
+    assert {each.outcome for each in kept} == {Outcome.TRUNCATED}
+    assert "cannot be reached: connection refused" in kept[2].reason
+    assert kept[2].reason.startswith("the service has failed since")
+
+
+async def test_where_neither_takes_it_both_reasons_are_given(
+    spool_path: Path, new_storage: Callable[..., Storage]
+) -> None:
+    spool_path.mkdir(mode=0o777)
+    spool_path.chmod(0o777)
+    async with Client(NOWHERE, retries=0) as client:
+        kept = await new_storage(client).put(spilled(LOG))
+
+    assert kept == Kept(
+        outcome=Outcome.TRUNCATED,
+        reason=f"{NOWHERE} cannot be reached: connection refused; other users can write to the local spool "
+        f"{spool_path}: chmod 700 makes it safe",
+    )
+
+
+@pytest.mark.parametrize("places", [("spool",), ("spool", "service")])
+async def test_a_band_may_put_the_spool_first(
+    service: ServiceProcess, new_storage: Callable[..., Storage], places: Any
+) -> None:
+    policy = Policy(bands=(Band(places=places),))
+    async with Client(service.url) as client:
+        kept = await new_storage(client).put(under(policy, session="spool-first"))
+
+    assert (kept.outcome, kept.reason) == (Outcome.SPOOLED, "")
+
+
+async def test_a_band_without_places_stores_nothing(
+    service: ServiceProcess, new_storage: Callable[..., Storage]
+) -> None:
+    async with Client(service.url) as client:
+        kept = await new_storage(client).put(under(Policy(bands=(Band(places=()),))))
+
+    assert kept == Kept(outcome=Outcome.TRUNCATED, reason="outputs of this size are not to be stored")
+
+
+async def test_a_refusal_of_one_capture_is_spooled_and_leaves_the_service_in_use(
+    own_service: ServiceProcess, new_storage: Callable[..., Storage]
+) -> None:
+    own_service.restart(max_capture_size=10_000)
+    async with Client(own_service.url) as client:
+        storage = new_storage(client)
+        large = [await storage.put(spilled(LOG, f"call_{number}")) for number in range(3)]
+        small = await storage.put(spilled("small\n" * 100))
+
+    assert {each.outcome for each in large} == {Outcome.SPOOLED}
+    assert "capture_too_large" in large[0].reason
+    assert small.outcome is Outcome.CAPTURED
+    assert storage.shelf is not None
+    assert all("capture_too_large" in entry.refused for entry in storage.shelf.entries())
+
+
+async def test_a_wrong_key_is_a_reason_and_leaves_the_service_in_use(
+    own_service: ServiceProcess, tmp_path: Path, new_storage: Callable[..., Storage]
+) -> None:
+    own_service.restart(tenants=tenants_file(tmp_path, KEY))
+    async with Client(own_service.url, "ovs_" + "b" * 32) as client:
+        storage = new_storage(client)
+        kept = [await storage.put(spilled(LOG, f"call_{number}")) for number in range(3)]
+
+    assert {each.outcome for each in kept} == {Outcome.SPOOLED}
+    assert all("unauthorized, HTTP 401" in each.reason for each in kept)
+    assert storage.circuit is not None
+    assert not storage.circuit.is_open
+
+
+def test_what_waited_for_a_key_is_uploaded_with_another_only_when_asked_to(
+    own_service: ServiceProcess, tmp_path: Path
+) -> None:
+    own_service.restart(tenants=tenants_file(tmp_path, KEY))
+    shelf = spooled_for(own_service.url, spilled(LOG, session="keys"), key="ovs_" + "b" * 32)
+    shell = Shell(own_service.url, OVERSPILL_KEY=KEY, OVERSPILL_SPOOL=str(shelf.spool.path))
+    own = shell("spool", "flush")
+    kept = len(shelf.entries())
+    everything = shell("spool", "flush", "--all")
+
+    assert (own.code, kept, own.err) == (0, 1, "overspill: uploaded 0 captures, 0 bytes\n")
+    assert (everything.code, shelf.entries()) == (0, [])
+    assert "uploaded 1 captures" in everything.err
+
+
+KEY: Final = "ovs_" + "a" * 32
+
+
+def tenants_file(folder: Path, key: str) -> Path:
+    """One tenant that has this key, for the service's settings."""
+    hashed = subprocess.run(
+        [sys.executable, "-c", f"from overspill_service.tenants import hash_key; print(hash_key({key!r}))"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    path = folder / "tenants.toml"
+    path.write_text(
+        f'[[tenants]]\nname = "mine"\n[[tenants.keys]]\nhash = "{hashed}"\nscopes = ["write", "read"]\n'
+    )
+    return path
+
+
+async def test_cancelled_half_way_nothing_half_is_left(
+    silent: str, spool_path: Path, new_storage: Callable[..., Storage]
+) -> None:
+    async with Client(silent, retries=0) as client:
+        storage = new_storage(client)
+        task = asyncio.create_task(storage.put(under(Policy(wait=3600.0))))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    assert not spool_path.exists()
+
+
+async def test_several_event_loops_and_threads_share_a_storage(new_storage: Callable[..., Storage]) -> None:
+    with SyncClient(NOWHERE, retries=0) as client:
+        storage = new_storage(client)
+        kept: list[Kept] = []
+
+        def in_a_loop(number: int) -> None:
+            kept.append(asyncio.run(storage.put(spilled(LOG, f"loop_{number}"))))
+
+        def in_a_thread(number: int) -> None:
+            kept.append(storage.put_sync(spilled(LOG, f"thread_{number}")))
+
+        threads = [
+            threading.Thread(target=target, args=[number])
+            for number in range(6)
+            for target in (in_a_loop, in_a_thread)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            await asyncio.to_thread(thread.join)
+
+    assert [each.outcome for each in kept] == [Outcome.SPOOLED] * 12
+
+
+def test_a_forked_child_spools_and_its_parent_still_does(new_storage: Callable[..., Storage]) -> None:
+    with SyncClient(NOWHERE, retries=0) as client:
+        storage = new_storage(client)
+        storage.put_sync(spilled(LOG, "before"))
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if storage.put_sync(spilled(LOG, "child")).outcome is Outcome.SPOOLED else 1)
+        kept = storage.put_sync(spilled(LOG, "parent"))
+        _, status = os.waitpid(child, 0)
+
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert kept.outcome is Outcome.SPOOLED
+    assert storage.shelf is not None
+    assert {entry.call_id for entry in storage.shelf.entries()} == {"before", "child", "parent"}
+
+
+# --- out of it again ---
+
+
+def spooled_for(url: str, spill: Spill, *, key: str = "", reason: str = "down") -> Shelf:
+    shelf = Spool().shelf(url, key)
+    shelf.keep(spill, reason)
+    return shelf
+
+
+def test_flush_uploads_with_the_same_id_and_all_that_was_known(service: ServiceProcess) -> None:
+    spill = spilled(LOG, "call_7", session="flushed", tool="grep_search", ttl=600)
+    shelf = spooled_for(service.url, spill)
+    with SyncClient(service.url) as client:
+        flushed = flush.flush(shelf, client)
+        entry = client.get(spill.id)
+        content = client.content(spill.id)
+
+    assert flushed == Flushed(uploaded=1, size=spill.size)
+    assert (entry.session, entry.call_id, entry.tool, entry.status) == (
+        "flushed",
+        "call_7",
+        "grep_search",
+        "exit 1",
+    )
+    assert content == LOG.encode()
+    assert entry.expires <= datetime.now(UTC) + timedelta(seconds=601)
+    assert shelf.entries() == []
+
+
+def test_flushing_what_the_service_has_already_changes_nothing(service: ServiceProcess) -> None:
+    spill = spilled(LOG, session="twice")
+    with SyncClient(service.url) as client:
+        client.put(LOG, id=spill.id, session="twice", call_id="call_1")
+        shelf = spooled_for(service.url, spill)
+        flushed = flush.flush(shelf, client)
+
+        assert len(client.list(session="twice").captures) == 1
+    assert flushed.uploaded == 1
+    assert shelf.entries() == []
+
+
+def test_what_the_service_refuses_for_good_is_kept_with_the_reason_and_not_sent_again(
+    own_service: ServiceProcess,
+) -> None:
+    own_service.restart(max_capture_size=10_000)
+    shelf = spooled_for(own_service.url, spilled(LOG, "large"))
+    shelf.keep(spilled("small\n", "small"), "down")
+    with SyncClient(own_service.url) as client:
+        first = flush.flush(shelf, client)
+        second = flush.flush(shelf, client)
+
+    assert (first.uploaded, first.refused, second) == (1, 1, Flushed())
+    (left,) = shelf.entries()
+    assert (left.call_id, "capture_too_large" in left.refused) == ("large", True)
+
+
+def test_a_failure_of_the_service_stops_the_flush_and_nothing_is_lost() -> None:
+    shelf = spooled_for(NOWHERE, spilled(LOG, "one"))
+    shelf.keep(spilled(LOG, "two"), "down")
+    with SyncClient(NOWHERE, retries=0) as client:
+        flushed = flush.flush(shelf, client)
+
+    assert isinstance(flushed.failure, errors.Unreachable)
+    assert (flushed.uploaded, flushed.left, len(shelf.entries())) == (0, 2, 2)
+
+
+def test_bytes_damaged_on_the_disk_are_not_uploaded(service: ServiceProcess) -> None:
+    spill = spilled(LOG, session="damaged")
+    shelf = spooled_for(service.url, spill)
+    (shelf.folder.path / f"{spill.id}.bin").write_bytes(b"x" * spill.size)
+    with SyncClient(service.url) as client:
+        flush.flush(shelf, client)
+
+        with pytest.raises(errors.NotFound):
+            client.get(spill.id)
+    assert shelf.entries()[0].refused == "its bytes were damaged on this machine's disk"
+
+
+def test_the_client_uploads_by_itself_once_the_service_is_back(
+    own_service: ServiceProcess, new_storage: Callable[..., Storage]
+) -> None:
+    url = own_service.url
+    own_service.stop()
+    with SyncClient(url, retries=0) as client:
+        storage = new_storage(client)
+        spill = spilled(LOG, session="comes-back")
+        kept = storage.put_sync(spill)
+        own_service.start()
+
+        assert kept.outcome is Outcome.SPOOLED
+        assert storage.shelf is not None
+        assert until(lambda: storage.shelf is not None and not storage.shelf.entries())
+        assert client.content(spill.id) == LOG.encode()
+
+
+def test_what_an_earlier_process_left_is_uploaded_with_the_next_capture(
+    service: ServiceProcess, new_storage: Callable[..., Storage]
+) -> None:
+    left = spilled(LOG, "left", session="left-behind")
+    shelf = spooled_for(service.url, left)
+    with SyncClient(service.url) as client:
+        new_storage(client).put_sync(spilled(LOG, "next", session="left-behind"))
+
+        assert until(lambda: not shelf.entries())
+        assert client.content(left.id) == LOG.encode()
+
+
+def test_several_processes_upload_everything_once(service: ServiceProcess) -> None:
+    shelf = Spool().shelf(service.url, "")
+    spills = [spilled(f"{number} {LOG}", f"call_{number}", session="together") for number in range(20)]
+    for spill in spills:
+        shelf.keep(spill, "down")
+    code = """
+import sys
+from overspill import SyncClient, flush
+from overspill.spool import Spool
+with SyncClient(sys.argv[1]) as client:
+    flushed = flush.flush(Spool().shelf(sys.argv[1], ""), client)
+print(flushed.uploaded)
+assert flushed.failure is None
+"""
+    processes = [
+        subprocess.Popen([sys.executable, "-c", code, service.url], stdout=subprocess.PIPE) for _ in range(3)
+    ]
+    uploaded = [int(process.communicate()[0]) for process in processes]
+
+    assert sum(uploaded) == 20
+    assert shelf.entries() == []
+    with SyncClient(service.url) as client:
+        assert {entry.id for entry in client.list(session="together").captures} == {
+            each.id for each in spills
+        }
+
+
+def test_another_tenants_captures_are_never_uploaded_by_the_client(
+    service: ServiceProcess, new_storage: Callable[..., Storage]
+) -> None:
+    theirs = spooled_for(service.url, spilled(LOG, "theirs", session="tenants"), key="their-key")
+    with SyncClient(service.url) as client:
+        own = spooled_for(service.url, spilled(LOG, "own", session="tenants"))
+        new_storage(client).put_sync(spilled(LOG, "next", session="tenants"))
+
+        assert until(lambda: not own.entries())
+        assert {entry.call_id for entry in client.list(session="tenants").captures} == {"own", "next"}
+    assert [entry.call_id for entry in theirs.entries()] == ["theirs"]
+
+
+def test_kill_9_while_uploading_loses_nothing_and_doubles_nothing(own_service: ServiceProcess) -> None:
+    shelf = Spool().shelf(own_service.url, "")
+    spills = [spilled(f"{number} {LOG * 20}", f"call_{number}", session="killed") for number in range(6)]
+    for spill in spills:
+        shelf.keep(spill, "down")
+    code = """
+import sys
+from overspill import SyncClient, flush
+from overspill.spool import Spool
+with SyncClient(sys.argv[1]) as client:
+    print("begins", flush=True)
+    flush.flush(Spool().shelf(sys.argv[1], ""), client)
+"""
+    for delay in (0.01, 0.05, 0.1):
+        process = subprocess.Popen([sys.executable, "-c", code, own_service.url], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        process.stdout.readline()
+        threading.Event().wait(delay)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    with SyncClient(own_service.url) as client:
+        flush.flush(shelf, client)
+        captures = client.list(session="killed").captures
+
+        assert {entry.id for entry in captures} == {spill.id for spill in spills}
+        assert len(captures) == 6
+    assert shelf.entries() == []
+
+
+def test_the_interpreter_ends_with_the_spool_busy(spool_path: Path) -> None:
+    code = f"""
+from overspill import SyncClient
+from overspill.storage import Storage
+from tests.client.shell import Shell
+from tests.client.spooling import spilled
+storage = Storage(SyncClient({NOWHERE!r}, retries=0))
+for number in range(5):
+    print(storage.put_sync(spilled("x" * 60_000, str(number))).outcome)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=clean_environment(OVERSPILL_SPOOL=str(spool_path)),
+    )
+
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["spooled"] * 5, "")
+    assert len(Spool().shelf(NOWHERE, "").entries()) == 5
+
+
+def test_importing_the_storage_loads_no_http_library() -> None:
+    code = "import sys, overspill.storage; sys.exit('aiohttp' in sys.modules or 'zstandard' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# --- the agent's own workspace ---
+
+
+async def test_a_workspace_has_the_exact_content_in_a_file_that_the_notice_can_name(
+    tmp_path: Path, new_storage: Callable[..., Storage]
+) -> None:
+    async with Client(NOWHERE, retries=0) as client:
+        spill = spilled(LOG)
+        kept = await new_storage(client, spool=Workspace(tmp_path)).put(spill)
+
+    assert (kept.outcome, kept.path) == (Outcome.SPOOLED, f".overspill/{spill.id}.txt")
+    assert (tmp_path / kept.path).read_text() == LOG
+    assert (tmp_path / ".overspill" / ".gitignore").read_text() == "*\n"
+
+
+def test_git_and_ripgrep_pass_over_the_outputs_in_a_workspace(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    Storage(None, spool=Workspace(tmp_path)).put_sync(spilled("needle\n" * 9_000))
+    status = subprocess.run(
+        ["git", "-C", tmp_path, "status", "--porcelain"], capture_output=True, check=True, text=True
+    )
+
+    found = subprocess.run(
+        [Path(sys.executable).parent / "rg", "needle", tmp_path], capture_output=True, check=False, text=True
+    )
+
+    assert (status.stdout, found.stdout) == ("", "")
+
+
+def test_a_workspace_needs_no_service(tmp_path: Path) -> None:
+    kept = Storage(None, spool=Workspace(tmp_path)).put_sync(spilled(LOG))
+
+    assert (kept.outcome, kept.reason) == (Outcome.SPOOLED, "")
+    assert (tmp_path / kept.path).read_text() == LOG
+
+
+def test_a_file_that_the_agent_has_changed_is_written_anew(tmp_path: Path) -> None:
+    storage = Storage(None, spool=Workspace(tmp_path))
+    path = tmp_path / storage.put_sync(spilled(LOG)).path
+    path.write_text("x" * len(LOG))
+    storage.put_sync(spilled(LOG))
+
+    assert path.read_text() == LOG
+
+
+def test_a_workspace_is_bounded_too(tmp_path: Path) -> None:
+    storage = Storage(None, spool=Workspace(tmp_path, max_bytes=300_000))
+    paths = [tmp_path / storage.put_sync(spilled(str(n) * 100_000)).path for n in range(4)]
+
+    assert [path.exists() for path in paths] == [False, False, True, True]
+
+
+@pytest.mark.parametrize("planted", ["link", "file"])
+def test_what_stands_where_the_outputs_go_is_not_followed(tmp_path: Path, planted: str) -> None:
+    workspace, elsewhere = tmp_path / "workspace", tmp_path / "elsewhere"
+    workspace.mkdir()
+    elsewhere.mkdir()
+    if planted == "link":
+        (workspace / ".overspill").symlink_to(elsewhere)
+    else:
+        (workspace / ".overspill").write_text("mine")
+    kept = Storage(None, spool=Workspace(workspace)).put_sync(spilled(LOG))
+
+    assert kept == Kept(outcome=Outcome.TRUNCATED, reason=".overspill in the workspace is no directory")
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_workspace_that_is_not_there_is_a_reason(tmp_path: Path) -> None:
+    kept = Storage(None, spool=Workspace(tmp_path / "gone")).put_sync(spilled(LOG))
+
+    assert kept.reason == f"the workspace {tmp_path / 'gone'} is no directory"
+
+
+def test_nothing_configured_is_a_reason() -> None:
+    assert Storage(None).put_sync(spilled(LOG)) == Kept(
+        outcome=Outcome.TRUNCATED, reason="no Overspill service is configured"
+    )
+
+
+def test_the_circuit_is_told_of_through_the_storage(new_storage: Callable[..., Storage]) -> None:
+    with SyncClient(NOWHERE, retries=0) as client:
+        storage = new_storage(client)
+        for number in range(2):
+            storage.put_sync(spilled(LOG, str(number)))
+
+        assert isinstance(storage.circuit, Circuit)
+        assert storage.circuit.is_open
