@@ -105,6 +105,11 @@ def size_of(content: Content) -> int:
     return content.size if isinstance(content, (Structured, Thrown)) else Extent.of(content.body).size
 
 
+def told(content: Content) -> Body:
+    """The text that a model would get: all of it, but of an exception no more than the messages."""
+    return content.told if isinstance(content, Thrown) else content.body
+
+
 def _examined(result: Any) -> Content | None:
     for kinds, shape in _SHAPES:
         if isinstance(result, kinds):
@@ -187,8 +192,6 @@ class Blocks:
     by the notice's text.
     """
 
-    content_type = TEXT
-
     def __init__(self, result: Any, found: list[Place]) -> None:
         self._result = result
         self._places = found
@@ -196,6 +199,11 @@ class Blocks:
     @property
     def body(self) -> Body:
         return self._text
+
+    @property
+    def content_type(self) -> str:
+        is_data = len(self._places) == 1 and not isinstance(self._places[0].value, str)
+        return JSON if is_data else TEXT
 
     def is_light(self) -> bool:
         values = [value for _, value in self._places]

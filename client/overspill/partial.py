@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from overspill.content import Content
 
 _MOST_REMARKS: Final = 16
+_BY_LINES: Final = ENDS._replace(spare=0.1)
 _FEW_VALUES: Final = 2_000
 _SHORT: Final = 100
 """Characters of a text in data that stays whatever comes before it."""
@@ -58,14 +59,14 @@ def clamp_text(text: str, limits: Limits, left: Limits | None = None) -> str:
     room = less(left, _remark(extent, limits))
     if room.max_bytes < _LEAST or room.max_lines < 1:
         return _remark(extent, limits).strip()
-    kept = cut(of_text(text, extent), room, ENDS)
+    kept = cut(of_text(text, extent), room, _BY_LINES)
     remark = _remark(kept.omitted, limits)
     return f"{kept.head}{remark[1:] if kept.head.endswith(chr(10)) else remark}{kept.tail}"
 
 
 def _remark(omitted: Extent, limits: Limits) -> str:
     cut_off = f"{measure.counted(omitted.size, 'byte')}, {measure.counted(omitted.lines, 'line')}"
-    return f"\n... [{cut_off} cut: over {_limits(limits)}; the whole follows with the result] ...\n"
+    return f"\n... [{cut_off} cut: over {_limits(limits)}; the result follows] ...\n"
 
 
 def _limits(limits: Limits) -> str:

@@ -125,12 +125,14 @@ class Spill:
         Raises `OSError` where the output lies in a file that cannot be read.
         """
         is_lost = kept.outcome is Outcome.TRUNCATED
-        limits = self._limits()
+        limits, body = self._limits(), self._seen()
+        extent = Extent(self.size, self.lines) if body is self.content.body else Extent.of(body)
         return self.policy.style.notice(
             Case(
-                facts=self._facts(same_as),
+                facts=self._facts(same_as, self._tokens(body, extent.size)),
                 kept=kept,
-                body=self.content.body,
+                body=body,
+                extent=extent,
                 content_type=self.content.content_type,
                 limits=limits,
                 shown=self._shown(limits, is_lost=is_lost),
@@ -145,6 +147,11 @@ class Spill:
     def truncated(self, reason: str) -> Notice:
         """The notice where it could not be stored; it shows more, for nothing else is left."""
         return self.notice(Kept(outcome=Outcome.TRUNCATED, reason=reason))
+
+    def _seen(self) -> Body:
+        """What a part is shown of: of an exception its traceback only where what matters is looked for."""
+        is_searched = self.policy.strategy.head is None
+        return self.content.body if is_searched else content.told(self.content)
 
     def _limits(self) -> Limits:
         """What the stand-in may have: less than the output, even where that did not exceed its own limits."""
@@ -161,7 +168,7 @@ class Spill:
             size = min(size, int(limits.max_tokens * measure.SAFE_BYTES_PER_TOKEN))
         return Limits(min(size, limits.max_bytes), min(policy.preview_lines, limits.max_lines))
 
-    def _facts(self, same_as: str | None) -> Facts:
+    def _facts(self, same_as: str | None, tokens: TokenCount | None) -> Facts:
         return Facts(
             id=self.id,
             tool=self.origin.tool,
@@ -171,13 +178,12 @@ class Spill:
             preview="",
             reader=self.policy.reader,
             why=self.why or notice.TOO_LONG,
-            tokens=self._tokens(),
+            tokens=tokens,
             same_as=same_as if self.policy.identical else None,
         )
 
-    def _tokens(self) -> TokenCount | None:
-        body = self.content.body
-        return self.policy.counter().count(body, self.size) if isinstance(body, str) else None
+    def _tokens(self, body: Body, size: int) -> TokenCount | None:
+        return self.policy.counter().count(body, size) if isinstance(body, str) else None
 
 
 def _encoded(text: str) -> bytes | Filed:

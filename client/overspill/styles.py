@@ -15,8 +15,10 @@ from overspill.cut import HEAD, clip_marker
 from overspill.measure import UNLIMITED, Extent, Limits
 from overspill.notice import Facts, Kept, Notice, defused
 from overspill.plain import clean
+from overspill.rendering import JSON
 from overspill.tokens import estimated
 from overspill.wire import Outcome
+from overspill.writer import as_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
     from overspill.excerpt import Excerpt
 
 _KIB: Final = 1024
-_TRIES: Final = 4
-_SHRINK: Final = 0.9
+_SHARES: Final = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.3, 0.1)
+"""Of the limits, what is tried in turn until all is within them: escapes make a text longer in a dict."""
 _LINE_SPARE: Final = 0.5
 """A preview shows whole lines where that costs no more than this part of it."""
 
@@ -36,20 +38,17 @@ _LINE_SPARE: Final = 0.5
 class Case:
     """One output that is replaced: what is known of it, where it went, and how much of it may be shown.
 
-    `limits` are those it exceeded, `shown` those of a preview.
+    `extent` is that of `body`; `limits` are those it exceeded, `shown` those of a preview.
     """
 
     facts: Facts
     kept: Kept
     body: Body
+    extent: Extent
     content_type: str
     limits: Limits
     shown: Limits
     strategy: Strategy
-
-    @property
-    def extent(self) -> Extent:
-        return Extent(self.facts.size, self.facts.lines)
 
     def excerpt(self, limits: Limits) -> Excerpt | None:
         """The output as far as something within `limits` can be kept of it; None where it is no text."""
@@ -119,7 +118,7 @@ class Persisted:
         text = f"{head}\n\nPreview (first {size} bytes):\n{shown}\n..."
         closing = notice.closing(facts, kept, says_how=False)
         text = f"{text}\n{closing}" if closing else text
-        return _notice(case, f"{head}\n{closing}".strip(), shown, text)
+        return replace(_with_preview(case, shown), head=f"{head}\n{closing}".strip(), text=text)
 
     def _head(self, facts: Facts, kept: Kept) -> list[str]:
         what = f"Output too large ({_kilobytes(facts.size)})."
@@ -147,19 +146,22 @@ class Filling:
     own: re.Pattern[str]
 
     def notice(self, case: Case) -> Notice:
-        closing, found = notice.closing(case.facts, case.kept), case.excerpt(case.limits)
-        limits, mark, text = case.limits, "", closing
-        for _ in range(_TRIES):
-            mark, made = self._made(case, found, limits, closing)
-            if not measure.exceeds(made, case.limits):
-                text = made
-                break
-            limits = cut.scaled(limits, _SHRINK)
-        shown = "" if found is None else clean(cut.cut(found, case.shown, HEAD, clean).head)
-        return _notice(case, f"{mark.strip()}\n{closing}".strip(), defused(shown), text)
+        found, closing = case.excerpt(case.limits), notice.closing(case.facts, case.kept)
+        text = self._filled(case, found, closing, str)
+        form = _in_dict(case) if case.content_type == JSON else str
+        preview = self._filled(case, found, "", form)
+        return replace(_with_preview(case, preview), text=text or closing)
 
-    def _made(self, case: Case, found: Excerpt | None, limits: Limits, closing: str) -> tuple[str, str]:
-        """The mark and the whole; where there is no room for the mark, there is none."""
+    def _filled(self, case: Case, found: Excerpt | None, closing: str, form: Callable[[str], str]) -> str:
+        """As much of the output as fits in that form; empty where nothing does."""
+        for share in _SHARES:
+            made = self._made(case, found, cut.scaled(case.limits, share), closing)
+            if not measure.exceeds(form(made), case.limits):
+                return made
+        return ""
+
+    def _made(self, case: Case, found: Excerpt | None, limits: Limits, closing: str) -> str:
+        """The parts that are kept and the mark; where there is no room for the mark, there is none."""
         share = cut.scaled(limits, case.strategy.share)
         mark = self.mark(case, case.extent, share)
         room = _beside(limits, mark, closing)
@@ -173,7 +175,7 @@ class Filling:
             head = head.removesuffix("\n").removesuffix("\r")
         text = f"{head}{mark}{tail}"
         newline = "" if not text or text.endswith("\n") or not closing else "\n"
-        return mark, f"{text}{newline}{closing}"
+        return f"{text}{newline}{closing}"
 
     def _cut(self, case: Case, found: Excerpt | None, room: Limits) -> Cut:
         if found is not None:
@@ -191,18 +193,13 @@ def _beside(limits: Limits, mark: str, closing: str) -> Limits:
     return cut.less(limits, f"{mark}{ending}", lines=measure.newlines(mark) + bool(closing))
 
 
-def _notice(case: Case, head: str, shown: str, text: str) -> Notice:
-    facts, kept = case.facts, case.kept
-    return Notice(
-        id=facts.id,
-        outcome=kept.outcome,
-        size=facts.size,
-        lines=facts.lines,
-        head=head,
-        read_more="" if kept.outcome is Outcome.TRUNCATED else notice.how_to_read(facts, kept),
-        preview=shown,
-        text=text,
-    )
+def _in_dict(case: Case) -> Callable[[str], str]:
+    """What a preview is when it stands in a dict."""
+    return lambda preview: as_text(notice.as_dict(_with_preview(case, preview)))
+
+
+def _with_preview(case: Case, preview: str) -> Notice:
+    return notice.of(replace(case.facts, preview=preview), case.kept)
 
 
 # --- the marks of other designs -------------------------------------------------------------------

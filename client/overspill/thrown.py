@@ -34,7 +34,7 @@ class Thrown:
     def __init__(self, error: Exception) -> None:
         self._error = error
         self.message = message_of(error)
-        self._seen = "\n".join([self.message, *notes_of(error), *_members_texts(error, _DEEPEST)])
+        self.told = "\n".join([self.message, *notes_of(error), *_members_texts(error, _DEEPEST)])
         self._body: str | None = None
 
     @property
@@ -47,13 +47,13 @@ class Thrown:
     @property
     def size(self) -> int:
         """Bytes of what a model is told of it."""
-        return measure.size(self._seen)
+        return measure.size(self.told)
 
     def exceeds(self, limits: Limits) -> bool:
-        return measure.exceeds(self._seen, limits)
+        return measure.exceeds(self.told, limits)
 
     def is_guarded(self) -> bool:
-        return len(self._seen) <= MAX_NOTICE and is_notice(self.message)
+        return len(self.told) <= MAX_NOTICE and is_notice(self.message)
 
     def replaced(self, notice: Notice) -> Exception:
         """An exception of the same type; the very same where its class lets none be made."""

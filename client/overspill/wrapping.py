@@ -49,7 +49,7 @@ class Wrapper:
             try:
                 result = await tool(*args, **kwargs)
             except Exception as error:  # noqa: BLE001  (it is raised below, as it was where it is short)
-                failure = error
+                failure = _as_raised(error)
             else:
                 if call is None and type(result) is str and (len(result) <= fits or lane.stays(result)):
                     note(result)
@@ -75,7 +75,7 @@ class Wrapper:
             try:
                 result = tool(*args, **kwargs)
             except Exception as error:  # noqa: BLE001  (as above)
-                failure = error
+                failure = _as_raised(error)
             else:
                 if call is None and type(result) is str and (len(result) <= fits or lane.stays(result)):
                     note(result)
@@ -131,3 +131,9 @@ class Wrapper:
         if is_flow(result):
             return Stream(self._passage, self._blocking, output).chunks()
         return finished(self._passage.through(self._blocking, output)).value
+
+
+def _as_raised(error: Exception) -> Exception:
+    """The exception with the tool's own frames alone in its traceback."""
+    traceback = error.__traceback__
+    return error if traceback is None else error.with_traceback(traceback.tb_next)

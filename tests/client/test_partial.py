@@ -32,7 +32,7 @@ def test_a_long_update_keeps_its_head_and_tail() -> None:
     assert clamp_partial(lines, Limits(50_000, 10)) == (
         "line 0\nline 1\nline 2\nline 3\n"
         "... [730 bytes, 92 lines cut: over 50,000 bytes or 10 lines; "
-        "the whole follows with the result] ...\n"
+        "the result follows] ...\n"
         "line 96\nline 97\nline 98\nline 99\n"
     )
 
@@ -42,7 +42,7 @@ def test_one_long_line_is_cut_inside() -> None:
 
     assert shown.startswith("x" * 100)
     assert shown.endswith("x" * 100)
-    assert "bytes, 1 line cut: over 400 bytes; the whole follows with the result" in shown
+    assert "bytes, 1 line cut: over 400 bytes; the result follows" in shown
 
 
 @given(TEXT, st.integers(400, 2_000), st.integers(4, 50), st.none() | st.integers(400, 2_000))
@@ -101,7 +101,7 @@ def test_texts_share_the_limits_in_order() -> None:
     assert second["text"].startswith("b" * 100)
     assert len(second["text"]) <= 500
     assert third == block(
-        "... [2,000 bytes, 1 line cut: over 600 bytes or 20 lines; the whole follows with the result] ..."
+        "... [2,000 bytes, 1 line cut: over 600 bytes or 20 lines; the result follows] ..."
     )
     assert last == block("exit 1")
 

@@ -1,5 +1,6 @@
 """What a model sees under each profile, to the byte: with a place to store, and with none."""
 
+import json
 import re
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from overspill.notice import is_notice
 from overspill.policy import Policy
 from overspill.spill import Kept, Origin, Spill
 from overspill.wire import Outcome
+from overspill.writer import as_text
 
 from tests.client.test_cut import TEXT, boundaries
 
@@ -319,14 +321,63 @@ def test_what_only_the_turn_has_no_room_for_is_shown_in_less() -> None:
     assert why in stand_in(LINES[:30_000], Policy(), LOST, why=why)
 
 
-def test_a_dict_is_replaced_by_a_short_one_in_any_form() -> None:
+@pytest.mark.parametrize("name", PROFILES)
+def test_a_dict_stands_in_for_a_dict_and_keeps_to_the_limits(name: str) -> None:
     value = {"rows": [{"id": number, "text": "x" * 50} for number in range(5_000)]}
-    for policy in PROFILES.values():
-        guarded = Guard(policy=policy).process_sync(value, tool="t")
+    policy = PROFILES[name]
+    made = Guard(policy=policy).process_sync(value, tool="t").value
 
-        assert isinstance(guarded.value, dict)
-        assert guarded.value["status"] == "truncated"
-        assert guarded.bytes_after < 8_000 + 4 * policy.lost_preview_bytes
+    assert (made["status"], made["total_bytes"], made["total_lines"]) == ("truncated", 488_908, 20_004)
+    assert not measure.exceeds(as_text(made), policy.limits("t"))
+    assert Guard(policy=policy).process_sync(made, tool="t").value is made
+
+
+@pytest.mark.parametrize(
+    ("name", "mark"),
+    [
+        ("clamped", CLAMP_SUFFIX),
+        ("clamped to a share", "read smaller chunks.]"),
+        ("token-limited", "Use pagination or filters to get specific data.]"),
+        ("capped", " bytes truncated; head + tail kept] ...\n"),
+    ],
+)
+def test_the_preview_in_a_dict_is_what_the_profile_makes_of_its_json(name: str, mark: str) -> None:
+    value = {"rows": [{"id": number, "text": "x" * 50} for number in range(5_000)]}
+    limits = PROFILES[name].limits("t")
+    made = Guard(policy=PROFILES[name]).process_sync(value, tool="t").value
+    preview = made["preview"]
+    head, _, tail = preview.partition("\n\n" if name != "capped" else "\n... [")
+
+    assert json.dumps(value, indent=2).startswith(head)
+    assert mark.strip() in preview
+    assert len(preview) > (limits.max_chars or min(limits.max_bytes, 2_000)) / 2
+    if name == "capped":
+        omitted = int(tail.partition(" ")[0])
+        after = tail.partition(mark)[2]
+        assert json.dumps(value, indent=2).endswith(after)
+        assert len(head) + omitted + len(after) == 488_908
+
+
+def test_data_within_a_result_is_shown_as_data() -> None:
+    result = {"structuredContent": {"rows": [{"id": number} for number in range(9_000)]}, "content": []}
+    made = Guard().process_sync(result, tool="t").value
+
+    assert made["structuredContent"]["preview"].startswith(
+        "JSON: object {rows: array of 9,000 objects {id: number}}\n"
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in PROFILES if name != "file-based"])
+def test_what_an_exception_says_comes_before_where_it_was_raised(name: str) -> None:
+    def deep(left: int) -> None:
+        if left:
+            return deep(left - 1)
+        raise ValueError(f"no such table: users\n{LINES * 2}")
+
+    with pytest.raises(ValueError, match="no such table: users") as raised:
+        Guard(policy=PROFILES[name]).wrap(deep, name="t")(100)
+
+    assert "Traceback" not in str(raised.value)
 
 
 def test_profiles_differ_from_the_usual_policy_by_their_settings_alone() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import traceback
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -256,3 +257,15 @@ def test_it_need_not_be_named(service: ServiceProcess) -> None:
         second = guard.process_sync(LONG, tool="t", call_id="call_2")
 
     assert str(first.capture) not in second.value
+
+
+@pytest.mark.parametrize("message", ["short", "long " * 20_000])
+def test_a_traceback_names_the_tools_own_frames_and_no_call_of_the_guard(message: str) -> None:
+    def tool() -> None:
+        raise ValueError(message)
+
+    with pytest.raises(ValueError, match=r".") as raised:
+        Guard().wrap(tool)()
+
+    names = [frame.name for frame in traceback.extract_tb(raised.value.__traceback__)]
+    assert (names[-1], names.count("run")) == ("tool", 1)
