@@ -86,6 +86,9 @@ def flush(shelf: Shelf, client: SyncClient, *, again: bool = False) -> Flushed:
     cannot be read.
     """
     flushed = Flushed()
+    if shelf.exists():
+        with shelf.spool.locked():
+            shelf.spool.tidy_now_and_then()
     waiting = [entry for entry in shelf.entries() if again or not entry.refused]
     for number, entry in enumerate(waiting):
         try:

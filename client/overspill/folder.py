@@ -121,7 +121,11 @@ class Folder:
         """Let a filled part be the content of `entry`, from here on visible and safe from a crash."""
         with self._opened() as directory:
             os.rename(part, self.name(entry.id), src_dir_fd=directory, dst_dir_fd=directory)
-            self._put(directory, entry.id + _ENTRY, msgspec.json.encode(entry))
+            try:
+                self._put(directory, entry.id + _ENTRY, msgspec.json.encode(entry))
+            except OSError:
+                _unlink(directory, self.name(entry.id))
+                raise
 
     def amend(self, entry: Spooled) -> None:
         """Replace the entry of a content."""
@@ -266,14 +270,15 @@ class Folder:
             return None
 
     def _is_loose(self, directory: int, name: str) -> bool:
-        """Whether a file is a part, or a content without an entry."""
-        stem = name.removesuffix(self._suffix)
+        """Whether a file is a part, or a content or an entry without the other."""
         if name.startswith(_PART):
             return True
-        if stem == name or not wire.CAPTURE_ID.fullmatch(stem):
+        stem, dot, _ = name.partition(".")
+        if not dot or not wire.CAPTURE_ID.fullmatch(stem):
             return False
+        other = self.name(stem) if name.endswith(_ENTRY) else stem + _ENTRY
         try:
-            os.stat(stem + _ENTRY, dir_fd=directory, follow_symlinks=False)
+            os.stat(other, dir_fd=directory, follow_symlinks=False)
         except FileNotFoundError:
             return True
         return False

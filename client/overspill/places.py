@@ -69,6 +69,7 @@ class ServicePlace:
         self._client = client
         self._sync = client if isinstance(client, SyncClient) else None
         self._new_circuit = new_circuit
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.start_afresh()
         forks.renew_in_child(self)
 
@@ -87,9 +88,16 @@ class ServicePlace:
         return self._captured(self._synchronous().put(_source(spill), **_metadata(spill)))
 
     async def put_async(self, spill: Spill, before: Failure | None) -> Kept:
-        if isinstance(self._client, Client):
+        if isinstance(self._client, Client) and self._is_its_loop():
             return self._captured(await self._client.put(_source(spill), **_metadata(spill)))
         return await asyncio.wrap_future(in_thread(lambda: self.put(spill, before)))
+
+    def _is_its_loop(self) -> bool:
+        """Whether this event loop is the one that the asynchronous client serves: the first that comes."""
+        loop = asyncio.get_running_loop()
+        if self._loop is None or self._loop.is_closed():
+            self._loop = loop
+        return self._loop is loop
 
     def _captured(self, entry: Entry) -> Kept:
         self._answered()

@@ -14,6 +14,7 @@ import hashlib
 import logging
 import os
 import re
+import tempfile
 import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -314,10 +315,13 @@ def _is_of(entry: Spooled | Dropped, ref: str, session: str | None) -> bool:
 def _directory() -> Path:
     given = os.environ.get("OVERSPILL_SPOOL", "").strip()
     if given:
-        return Path(given).expanduser()
+        return Path(os.path.expanduser(given))  # noqa: PTH111
     state = os.environ.get("XDG_STATE_HOME", "")
-    base = Path(state) if os.path.isabs(state) else Path("~/.local/state").expanduser()  # noqa: PTH117
-    return base / "overspill" / "spool"
+    if not os.path.isabs(state):  # noqa: PTH117
+        state = os.path.expanduser("~/.local/state")  # noqa: PTH111  (raises nothing where there is no home)
+    if state.startswith("~"):
+        return Path(tempfile.gettempdir()) / f"overspill-{os.getuid()}" / "spool"
+    return Path(state) / "overspill" / "spool"
 
 
 def _max_bytes() -> int:

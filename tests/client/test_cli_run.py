@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from overspill.cli.spilling import IN_MEMORY, Part
+from overspill.cli.spilling import IN_MEMORY, pieces_of
 
 from tests.client.shell import Shell
 from tests.servers.overspill import ServiceProcess
@@ -84,6 +84,15 @@ def test_without_a_service_the_notice_is_loud_and_the_exit_code_stays() -> None:
     assert "Traceback" not in result.err
 
 
+def test_without_a_service_an_output_too_large_for_memory_is_spooled_whole(tmp_path: Path) -> None:
+    shell = Shell("http://127.0.0.1:1", OVERSPILL_SPOOL=str(tmp_path / "spool"))
+    result = shell("run", "--", "sh", "-c", f"yes line | head -c {2 * IN_MEMORY}; echo the end")
+    read = shell("tail", "-n", "1", result.capture)
+
+    assert "It is stored whole on this machine" in result.out
+    assert read.out.endswith("the end\n")
+
+
 def test_a_short_output_needs_no_service() -> None:
     assert Shell("http://127.0.0.1:1")("run", "--", "echo", "hi") == (0, b"hi\n", "")
 
@@ -112,7 +121,7 @@ def test_memory_stays_flat_for_a_huge_output(overspill: Shell, tmp_path: Path) -
 
 def test_a_huge_output_without_a_service_is_cut_loudly() -> None:
     script = f"head -c {IN_MEMORY + 1} /dev/zero | tr '\\0' '\\n'; exit 5"
-    result = Shell("http://127.0.0.1:1")("run", "--", "sh", "-c", script)
+    result = Shell("http://127.0.0.1:1", OVERSPILL_SPOOL="off")("run", "--", "sh", "-c", script)
 
     assert result.code == 5
     assert "NOT STORED" in result.out
@@ -129,12 +138,11 @@ def test_what_is_appended_later_is_no_part_of_the_output(tmp_path: Path) -> None
     path = tmp_path / "output"
     path.write_bytes(b"the output")
     with path.open("rb", buffering=0) as file:
-        part = Part(file, len(b"the output"))
+        pieces = pieces_of(file, len(b"the output"))
         with path.open("ab") as late:
             late.write(b" and more")
 
-        assert part.read() == b"the output"
-        assert part.at(4, 100) == b"output"
+        assert b"".join(pieces) == b"the output"
 
 
 COUNT_INTERRUPTS = """

@@ -313,6 +313,25 @@ print(sorted(path.suffix for path in shelf.folder.path.iterdir()))
     assert done.stdout == "the local spool cannot be used: File too large\n['.bin', '.json']\n"
 
 
+def test_a_content_whose_entry_finds_no_room_goes_again(tmp_path: Path) -> None:
+    code = f"""
+import resource, signal
+from overspill.spool import Spool
+from overspill.own_directory import NotSpooled
+from tests.client.spooling import spilled
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+shelf = Spool({str(tmp_path / "spool")!r}).shelf("http://x", "")
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+try:
+    shelf.keep(spilled("small"), "down")
+except NotSpooled:
+    print(list(shelf.folder.path.iterdir()))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "[]\n"
+
+
 def test_a_disk_without_room_is_named_as_such() -> None:
     error = OSError(28, "No space left on device")
 
@@ -333,6 +352,17 @@ def test_the_environment_says_where_how_much_and_whether(
     assert (usual.path, usual.max_bytes) == (tmp_path / "overspill" / "spool", MAX_BYTES)
     assert (named.path, named.max_bytes) == (tmp_path / "here", 5_000)
     assert Spool.default() is None
+
+
+def test_without_a_home_it_is_among_the_temporary_files(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("OVERSPILL_SPOOL", raising=False)
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as where nobody knows the user
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    assert Spool().path == tmp_path / f"overspill-{os.getuid()}" / "spool"
 
 
 def test_a_bound_that_is_no_number_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -415,6 +445,7 @@ def test_what_a_dead_process_left_goes_after_an_hour_and_not_before(shelf: Shelf
     part = shelf.folder.path / shelf.folder.reserve(1_000)
     content = shelf.folder.path / f"cap_{'a' * 20}.bin"
     content.write_bytes(b"no entry")
+    (shelf.folder.path / f"cap_{'b' * 20}.json").write_bytes(b"no content")
     spool.tidy()
     young = (part.exists(), content.exists())
     for path in shelf.folder.path.iterdir():

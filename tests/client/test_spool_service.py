@@ -291,6 +291,17 @@ async def test_several_event_loops_and_threads_share_a_storage(new_storage: Call
     assert [each.outcome for each in kept] == [Outcome.SPOOLED] * 12
 
 
+async def test_an_asynchronous_client_stores_for_other_event_loops_too(
+    service: ServiceProcess, new_storage: Callable[..., Storage]
+) -> None:
+    async with Client(service.url) as client:
+        storage = new_storage(client)
+        here = await storage.put(spilled(LOG, "here", session="loops"))
+        there = await asyncio.to_thread(asyncio.run, storage.put(spilled(LOG, "there", session="loops")))
+
+    assert (here.outcome, there.outcome) == (Outcome.CAPTURED, Outcome.CAPTURED)
+
+
 def test_a_forked_child_spools_and_its_parent_still_does(new_storage: Callable[..., Storage]) -> None:
     with SyncClient(NOWHERE, retries=0) as client:
         storage = new_storage(client)

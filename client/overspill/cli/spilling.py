@@ -1,29 +1,23 @@
 """A command's output, guarded: printed as it is where it is short, stored and replaced by a notice where not.
 
-Up to `IN_MEMORY` bytes the guard decides, as in an agent. Longer output never comes into memory: it is
-stored from its file, and its preview shows the two ends only.
+The guard decides, as in an agent. Output of more than `IN_MEMORY` bytes reaches it in pieces and never comes
+into memory as a whole.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
 import os
 import secrets
-import shutil
 import tempfile
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Final
 
-from overspill import measure, notice, wire
+from overspill import wire
 from overspill.cli import output
 from overspill.cli.process import run_into
-from overspill.errors import OverspillError
 from overspill.guard import Guard
 from overspill.measure import Limits
-from overspill.notice import Facts
-from overspill.plain import clean
 from overspill.policy import Policy
 
 if TYPE_CHECKING:
@@ -34,7 +28,6 @@ if TYPE_CHECKING:
 
 IN_MEMORY: Final = 16 * 1024 * 1024
 _BLOCK: Final = 1024 * 1024
-_END_LINES: Final = 40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +69,7 @@ def run(at: Invocation, words: Sequence[str], origin: Origin, policy: Policy) ->
         if size <= IN_MEMORY:
             _print_guarded(client, reader.read(size), ended, policy)
         else:
-            _print_long(client, Part(reader, size), ended, policy)
+            _print_long(client, reader, size, ended, policy)
     return code
 
 
@@ -94,115 +87,41 @@ def _file() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
         yield writer, reader
 
 
-def _print_guarded(client: SyncClient, data: bytes, origin: Origin, policy: Policy) -> None:
+def _print_guarded(client: SyncClient, data: bytes | Iterator[bytes], origin: Origin, policy: Policy) -> None:
+    """Pieces are more than the policy lets through."""
+    result = data.decode("utf-8", "surrogateescape") if isinstance(data, bytes) else data
     guarded = Guard(client, policy, session=origin.session).process_sync(
-        data.decode("utf-8", "surrogateescape"),
-        tool=origin.tool,
-        call_id=origin.call_id,
-        status=origin.status,
+        result, tool=origin.tool, call_id=origin.call_id, status=origin.status
     )
-    if guarded.outcome is wire.Outcome.INLINE:
-        output.write(data)
+    if guarded.notice is None:
+        output.write(data if isinstance(data, bytes) else bytes(guarded.value))
         return
-    output.line(str(guarded.value))
-    if guarded.outcome is wire.Outcome.TRUNCATED and guarded.reason:
-        _lament(guarded.reason)
+    output.line(str(guarded.notice))
+    if guarded.outcome is wire.Outcome.TRUNCATED:
+        output.say(f"the output was cut and could NOT be stored: {guarded.reason}")
     elif guarded.outcome is wire.Outcome.SPOOLED:
         output.say(f"the output is on this machine only, until it is uploaded: {guarded.reason}")
 
 
-def _lament(reason: str) -> None:
-    output.say(f"the output was cut and could NOT be stored: {reason}")
-
-
-def _print_long(client: SyncClient, file: Part, origin: Origin, policy: Policy) -> None:
-    digest, lines = _measured(file)
+def _print_long(client: SyncClient, reader: IO[bytes], size: int, origin: Origin, policy: Policy) -> None:
     limits = policy.limits(origin.tool)
-    if file.size <= limits.max_bytes and lines <= limits.max_lines:
-        file.seek(0)
-        shutil.copyfileobj(file, output.stream(), _BLOCK)
-        return
-    session = client.session if origin.session is None else origin.session
-    name = wire.capture_id(session, origin.call_id, digest)
-    file.seek(0)
-    try:
-        entry = client.put(
-            file,
-            id=name,
-            call_id=origin.call_id,
-            session=session,
-            tool=origin.tool,
-            ttl=policy.ttl,
-            status=origin.status,
-        )
-    except OverspillError as error:
-        facts = _facts(file, origin, policy, name, digest, lines, policy.lost_preview_bytes)
-        output.line(str(notice.truncated(facts, str(error))))
-        _lament(str(error))
+    if size <= limits.max_bytes and _lines(pieces_of(reader, size)) <= limits.max_lines:
+        for piece in pieces_of(reader, size):
+            output.write(piece)
     else:
-        facts = _facts(file, origin, policy, name, digest, lines, policy.preview_bytes)
-        output.line(str(notice.captured(facts, entry.expires)))
+        _print_guarded(client, pieces_of(reader, size), origin, policy)
 
 
-def _measured(file: Part) -> tuple[bytes, int]:
-    """SHA-256 and the number of lines."""
-    state, newlines, block = hashlib.sha256(), 0, b"\n"
-    file.seek(0)
-    while piece := file.read(_BLOCK):
-        block = piece
-        state.update(block)
-        newlines += block.count(b"\n")
-    return state.digest(), newlines + (not block.endswith(b"\n"))
+def pieces_of(reader: IO[bytes], size: int) -> Iterator[bytes]:
+    """The first `size` bytes, whatever is appended meanwhile."""
+    reader.seek(0)
+    while size > 0 and (piece := reader.read(min(_BLOCK, size))):
+        size -= len(piece)
+        yield piece
 
 
-def _facts(
-    file: Part, origin: Origin, policy: Policy, name: str, digest: bytes, lines: int, budget: int
-) -> Facts:
-    return Facts(
-        id=name,
-        tool=origin.tool,
-        size=file.size,
-        lines=lines,
-        sha256=digest,
-        preview=_ends(file, lines, budget),
-        reader=policy.reader,
-    )
-
-
-def _ends(file: Part, lines: int, budget: int) -> str:
-    """The first and the last lines, as many whole ones as fit."""
-    head, tail = file.at(0, budget * 3 // 5), file.at(file.size - budget * 2 // 5, budget * 2 // 5)
-    head = b"".join((head[: head.rfind(b"\n") + 1] or head).splitlines(keepends=True)[:_END_LINES])
-    tail = b"".join((tail[tail.find(b"\n", 0, -1) + 1 :]).splitlines(keepends=True)[-_END_LINES:])
-    gone_lines = lines - head.count(b"\n") - measure.lines_of_bytes(tail)
-    gone_bytes = file.size - len(head) - len(tail)
-    newline = "" if head.endswith(b"\n") else "\n"
-    gap = f"{newline}… [{measure.counted(gone_lines, 'line')}, {gone_bytes:,} bytes not shown] …\n"
-    return clean(head.decode(errors="replace")) + gap + clean(tail.decode(errors="replace"))
-
-
-class Part(io.BufferedIOBase):
-    """The first `size` bytes of a file, whatever is appended to it meanwhile."""
-
-    def __init__(self, file: IO[bytes], size: int) -> None:
-        self._file, self.size = file, size
-
-    def at(self, offset: int, length: int) -> bytes:
-        self.seek(offset)
-        return self.read(length)
-
-    def read(self, length: int | None = -1, /) -> bytes:
-        left = max(0, self.size - self.tell())
-        return self._file.read(left if length is None or length < 0 else min(length, left))
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        return self._file.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def seekable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return True
+def _lines(pieces: Iterator[bytes]) -> int:
+    newlines, piece = 0, b"\n"
+    for piece in pieces:
+        newlines += piece.count(b"\n")
+    return newlines + (not piece.endswith(b"\n"))
