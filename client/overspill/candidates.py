@@ -8,29 +8,25 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill import vocabulary
-from overspill.excerpt import REACH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from overspill.excerpt import Excerpt
 
-_MOST_LINES: Final = 15_000
-"""Lines searched at either end, as `REACH` for characters."""
-_SLICE: Final = 64 * 1024
-_STEP: Final = 8 * 1024
+_REACH: Final = 256 * 1024
+_MOST_LINES: Final = 12_000
+"""Characters and lines searched at either end."""
+_SLICE: Final = 32 * 1024
 _PIECE: Final = 4 * 1024
 """Characters of a line without end that are looked at as one."""
-_ALL: Final = 512 * 1024
-"""Bytes, less what repeats, in which all words are looked for."""
-_FAR: Final = 512 * 1024
 _NEAR: Final = 64 * 1024
-"""Where there are more: bytes at either end in which the strong words are looked for, and the weak ones."""
-_MOST_HITS: Final = 60
+"""Bytes at either end, less what repeats, in which the weak words are looked for too."""
+_MOST_HITS: Final = 30
 """Lines looked at for one word, from either end."""
 _MOST: Final = 400
 _BARE: Final = b"0abcdef .,:;-_/+"
@@ -38,10 +34,13 @@ _BARE: Final = b"0abcdef .,:;-_/+"
 _LEAST_FLOOD: Final = 200
 _MOST_KINDS: Final = 0.1
 _RARE: Final = 2
+_MANY_WORDS: Final = 20
 _MOST_UNLIKE: Final = 20
 _MASK: Final = bytes.maketrans(
     b"123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"0" * 9 + b"abcdefghijklmnopqrstuvwxyz"
 )
+
+_BLANKED: Final = bytes.maketrans(b'/.,:;=()[]{}"<>|\\_-', b" " * 19)
 
 
 class Candidate(NamedTuple):
@@ -68,12 +67,24 @@ class Found(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """Lines of the text that are looked at together: `first` counts lines over all pieces."""
+    """Lines of the text that are looked at together, with digits and case masked."""
 
     begin: int
     end: int
-    first: int
-    number: int
+    forms: list[bytes]
+
+
+class _Lines(NamedTuple):
+    """All that is searched, in the order of the text: `firsts` are the rows that the pieces begin at."""
+
+    pieces: list[_Piece]
+    forms: list[bytes]
+    firsts: list[int]
+    numbers: list[int]
+
+    def number_of(self, row: int) -> int:
+        piece = bisect_right(self.firsts, row) - 1
+        return self.numbers[piece] + row - self.firsts[piece]
 
 
 class _Hit(NamedTuple):
@@ -89,56 +100,14 @@ class _Hit(NamedTuple):
 def find(excerpt: Excerpt, stop: int, start: int) -> Found:
     """Candidates in `excerpt.text[stop:start]`."""
     text = excerpt.text
-    first_end = _forward(text, stop, min(start, stop + REACH, max(stop, excerpt.first_stop)))
-    last_begin = _backward(text, max(first_end, excerpt.last_start, start - REACH), start)
-    pieces, forms = _read(excerpt, ((stop, first_end), (last_begin, start)))
-    hits = {hit.row: hit for hit in (*_unlike(forms), *_with_words(forms))}
-    for hit in _with_status(text, pieces, forms):
-        if hit.row not in hits or hits[hit.row].lines > 1:
-            hits[hit.row] = hit
-    is_all = excerpt.is_whole and first_end == last_begin
-    return Found(_located(text, pieces, [hits[row] for row in sorted(hits)]), is_all)
-
-
-def _forward(text: str, begin: int, end: int) -> int:
-    """Where the first `_MOST_LINES` of `text[begin:end]` end, about."""
-    lines = 0
-    for at in range(begin, end, _STEP):
-        lines += text.count("\n", at, min(end, at + _STEP))
-        if lines > _MOST_LINES:
-            return _line_end(text, min(end, at + _STEP), end)
-    return text.rfind("\n", begin, end) + 1 or end
-
-
-def _backward(text: str, begin: int, end: int) -> int:
-    """Where the last `_MOST_LINES` of `text[begin:end]` begin, about."""
-    lines = 0
-    for at in range(end, begin, -_STEP):
-        floor = max(begin, at - _STEP)
-        lines += text.count("\n", floor, at)
-        if lines > _MOST_LINES:
-            return _line_end(text, floor + 1, end)
-    return begin
-
-
-def _line_end(text: str, at: int, end: int) -> int:
-    return text.find("\n", at - 1, end) + 1 or end
-
-
-def _read(excerpt: Excerpt, regions: Sequence[tuple[int, int]]) -> tuple[list[_Piece], list[bytes]]:
-    """The lines of the regions in pieces, and all of them with digits and case masked."""
-    pieces, forms = list[_Piece](), list[bytes]()
-    for begin, end in regions:
-        number = excerpt.number_of(begin) if begin < end else 0
-        for at, stop in _slices(excerpt.text, begin, end):
-            pieces.append(_Piece(at, stop, len(forms), number))
-            data = excerpt.text[at:stop].encode("utf-8", "surrogatepass")
-            lines = data.translate(_MASK).split(b"\n")
-            number += len(lines) - 1
-            if not lines[-1]:
-                lines.pop()
-            forms += lines
-    return pieces, forms
+    first_end = min(start, stop + _REACH, max(stop, excerpt.first_stop))
+    first = list(_read(text, _slices(text, stop, text.rfind("\n", stop, first_end) + 1 or first_end)))
+    first_end = first[-1].end if first else stop
+    floor = max(first_end, excerpt.last_start, start - _REACH)
+    begin = text.find("\n", floor - 1, start) + 1 if floor > first_end else floor
+    last = list(_read(text, reversed(list(_slices(text, begin or floor, start)))))[::-1]
+    is_all = excerpt.is_whole and first_end == (last[0].begin if last else start)
+    return Found(_candidates(text, _numbered(excerpt, first, last)), is_all)
 
 
 def _slices(text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
@@ -155,59 +124,100 @@ def _word_end(text: str, begin: int, end: int) -> int:
     return max(text.rfind(" ", begin + 1, end), text.rfind(",", begin + 1, end)) + 1 or end
 
 
-def _unlike(forms: list[bytes]) -> list[_Hit]:
-    """The few lines that are like no other, where nearly all others are like many."""
-    count = len(forms)
-    if (
-        count < _LEAST_FLOOD
-        or len(set(_bare(forms[count // 2 :][:_LEAST_FLOOD]))) > _LEAST_FLOOD * _MOST_KINDS
-    ):
-        return []
-    letters = _bare(forms)
-    kinds = Counter(letters)
-    rare = {kind for kind, lines in kinds.items() if lines <= _RARE and kind}
-    if len(kinds) > count * _MOST_KINDS or not 0 < len(rare) <= _MOST_UNLIKE:
-        return []
-    return [_Hit(row, 0, 1, row, is_unlike=True) for row, letter in enumerate(letters) if letter in rare]
+def _read(text: str, slices: Iterable[tuple[int, int]]) -> Iterator[_Piece]:
+    """The slices in the order given, until there are too many lines."""
+    lines = 0
+    for begin, end in slices:
+        data = text[begin:end].encode("utf-8", "surrogatepass")
+        forms = data.translate(_MASK).removesuffix(b"\n").split(b"\n")
+        yield _Piece(begin, end, forms)
+        lines += len(forms)
+        if lines > _MOST_LINES:
+            return
 
 
-def _bare(forms: list[bytes]) -> list[bytes]:
+def _numbered(excerpt: Excerpt, *parts: list[_Piece]) -> _Lines:
+    lines = _Lines([], [], [], [])
+    for part in parts:
+        number = excerpt.number_of(part[0].begin) if part else 0
+        for piece in part:
+            lines.pieces.append(piece)
+            lines.firsts.append(len(lines.forms))
+            lines.numbers.append(number)
+            lines.forms.extend(piece.forms)
+            number += len(piece.forms) - (excerpt.text[piece.end - 1] != "\n")
+    return lines
+
+
+def _candidates(text: str, lines: _Lines) -> list[Candidate]:
+    counts = Counter(lines.forms)
+    unlike = _unlike(lines.forms, counts)
+    hits = {hit.row: hit for hit in _hits(lines.forms, counts, _matching(list(counts)), unlike)}
+    for hit in _with_status(text, lines):
+        if hit.row not in hits or hits[hit.row].lines > 1:
+            hits[hit.row] = hit
+    return _located(text, lines, [hits[row] for row in sorted(hits)])
+
+
+def _hits(
+    forms: list[bytes], counts: Counter[bytes], places: dict[bytes, int], unlike: set[bytes]
+) -> Iterator[_Hit]:
+    """The first line of each form that has a word in it, and each line that is unlike all others."""
+    wanted = places.keys() | unlike
+    rows = [row for row, form in enumerate(forms) if form in wanted] if wanted else []
+    last = {forms[row]: row for row in rows}
+    for form, row in {forms[row]: row for row in reversed(rows)}.items():
+        yield _Hit(row, places.get(form, 0), counts[form], last[form], is_unlike=form not in places)
+
+
+def _unlike(forms: list[bytes], counts: Counter[bytes]) -> set[bytes]:
+    """The few forms that are like no other, where nearly all lines are like many."""
+    most_kinds = len(forms) * _MOST_KINDS
+    sample = _bare(forms[len(forms) // 2 :][:_LEAST_FLOOD])
+    if len(forms) < _LEAST_FLOOD or len(set(sample)) > _LEAST_FLOOD * _MOST_KINDS:
+        return set()
+    kinds = Counter[bytes]()
+    letters = dict(zip(counts, _bare(counts), strict=True))
+    for form, kind in letters.items():
+        kinds[kind] += counts[form]
+    rare = {form for form, kind in letters.items() if kind and kinds[kind] <= _RARE}
+    return rare if len(kinds) <= most_kinds and len(rare) <= _MOST_UNLIKE else set()
+
+
+def _bare(forms: Iterable[bytes]) -> list[bytes]:
     return b"\n".join(forms).translate(None, _BARE).split(b"\n")
-
-
-def _with_words(forms: list[bytes]) -> list[_Hit]:
-    """The first line of each form that has a word in it."""
-    last = dict(zip(forms, range(len(forms)), strict=True))
-    matching = _matching(list(last))
-    rows = [row for row, form in enumerate(forms) if form in matching]
-    counts = Counter([forms[row] for row in rows])
-    first = {forms[row]: row for row in reversed(rows)}
-    return [_Hit(row, matching[form], counts[form], last[form]) for form, row in first.items()]
 
 
 def _matching(distinct: list[bytes]) -> dict[bytes, int]:
     """The forms that have a word in them, and where it is."""
     found: dict[bytes, int] = {}
-    for words, some in _rounds(distinct):
-        joined = b"\n".join(some) + b"\n"
-        starts = list(accumulate(map(len, some), lambda end, size: end + size + 1, initial=0))
-        for word in words:
+    for words, some in (vocabulary.STRONG, distinct), (vocabulary.WEAK, _near(distinct)):
+        joined = b"\n".join([b"", *some, b""])
+        for word in _present(words, joined):
             for at in _places(joined, word):
-                row = bisect_right(starts, at) - 1
+                begin = joined.rfind(b"\n", 0, at) + 1
                 if len(found) < _MOST:
-                    found.setdefault(some[row], at - starts[row])
+                    found.setdefault(joined[begin : joined.find(b"\n", at)], at - begin)
     return found
 
 
-def _rounds(distinct: list[bytes]) -> Iterator[tuple[Sequence[bytes], list[bytes]]]:
-    """Which words are looked for in which forms: the more there are, the fewer words far from both ends."""
-    sizes = list(accumulate(map(len, distinct)))
-    if not sizes or sizes[-1] <= _ALL:
-        yield (*vocabulary.STRONG, *vocabulary.WEAK), distinct
-        return
-    for words, reach in (vocabulary.STRONG, _FAR), (vocabulary.WEAK, _NEAR):
-        first, last = bisect_right(sizes, reach), bisect_right(sizes, sizes[-1] - reach)
-        yield words, distinct[:first] + distinct[max(first, last) :]
+def _near(forms: list[bytes]) -> list[bytes]:
+    """Those near both ends."""
+    sizes = list(accumulate(map(len, forms), initial=0))
+    first, last = bisect_right(sizes, _NEAR), bisect_right(sizes, sizes[-1] - _NEAR)
+    return forms if first >= last else forms[:first] + forms[last:]
+
+
+def _present(words: Sequence[bytes], joined: bytes) -> list[bytes]:
+    """Those of `words` that may be in it: looked for where each word of the text stands once."""
+    if len(words) < _MANY_WORDS:
+        return list(words)
+    once = b" ".join({*joined.translate(_BLANKED).split(), b""})
+    return [word for word in words if _core(word) in once]
+
+
+def _core(word: bytes) -> bytes:
+    return max(word.translate(_BLANKED).split(), key=len)
 
 
 def _places(joined: bytes, word: bytes) -> Iterator[int]:
@@ -230,47 +240,45 @@ def _places(joined: bytes, word: bytes) -> Iterator[int]:
         yield from _places(joined, phrase)
 
 
-def _with_status(text: str, pieces: list[_Piece], forms: list[bytes]) -> Iterator[_Hit]:
+def _with_status(text: str, lines: _Lines) -> Iterator[_Hit]:
     """Lines with the status of an answer that failed: digits tell it, which the forms have not."""
     for word, pattern in vocabulary.STATUS:
-        left = _MOST_HITS
-        for piece in pieces:
-            if word not in forms[piece.first]:
-                continue
-            for match in pattern.finditer(text, piece.begin, piece.end):
-                begin = text.rfind("\n", piece.begin, match.start()) + 1 or piece.begin
-                row = piece.first + text.count("\n", piece.begin, begin)
-                yield _Hit(row, match.start() - begin, 1, row)
-                left -= 1
-                if not left:
-                    break
-            if not left:
-                break
+        matches = (
+            _status_hit(text, piece, first, match.start())
+            for piece, first in zip(lines.pieces, lines.firsts, strict=True)
+            if word in piece.forms[0]
+            for match in pattern.finditer(text, piece.begin, piece.end)
+        )
+        yield from islice(matches, _MOST_HITS)
 
 
-def _located(text: str, pieces: list[_Piece], hits: list[_Hit]) -> list[Candidate]:
+def _status_hit(text: str, piece: _Piece, first: int, at: int) -> _Hit:
+    begin = text.rfind("\n", piece.begin, at) + 1 or piece.begin
+    row = first + text.count("\n", piece.begin, begin)
+    return _Hit(row, at - begin, 1, row)
+
+
+def _located(text: str, lines: _Lines, hits: list[_Hit]) -> list[Candidate]:
     """The lines of hits, which come in the order of the text."""
-    starts = [piece.first for piece in pieces]
     found = []
-    opened = -1
-    lines: list[str] = []
-    begins: list[int] = []
+    opened, begins, texts = -1, list[int](), list[str]()
     for hit in hits:
-        which = bisect_right(starts, hit.row) - 1
-        piece, end = pieces[which], pieces[bisect_right(starts, hit.last) - 1]
+        which = bisect_right(lines.firsts, hit.row) - 1
         if which != opened:
-            opened, lines = which, text[piece.begin : piece.end].split("\n")
-            begins = list(accumulate((len(line) + 1 for line in lines), initial=piece.begin))
-        row = hit.row - piece.first
+            opened, piece = which, lines.pieces[which]
+            texts = text[piece.begin : piece.end].split("\n")
+            begins = list(accumulate(map(len, texts), initial=piece.begin))
+        row = hit.row - lines.firsts[which]
+        begin, line = begins[row] + row, texts[row]
         found.append(
             Candidate(
-                number=piece.number + row,
-                begin=begins[row],
-                end=min(begins[row + 1], piece.end),
-                line=lines[row],
-                place=_character(lines[row], hit.place),
+                number=lines.number_of(hit.row),
+                begin=begin,
+                end=min(begin + len(line) + 1, lines.pieces[which].end),
+                line=line,
+                place=_character(line, hit.place),
                 lines=hit.lines,
-                last_number=end.number + hit.last - end.first,
+                last_number=lines.number_of(hit.last),
                 is_unlike=hit.is_unlike,
             )
         )

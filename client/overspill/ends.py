@@ -12,7 +12,7 @@ from overspill.plain import clean, cut_after, cut_before
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from overspill.folding import Group, Span
+    from overspill.folding import Group, Line
 
 HUGE: Final = 8 * 1024
 """Characters above which a line is not cut in its middle: the head ends, or the tail begins, inside it."""
@@ -65,8 +65,8 @@ class _Side:
     max_rows: int
     is_tail: bool
 
-    def rows(self, spans: Iterator[Span]) -> Iterator[_Row]:
-        for group in folding.groups(self.text, spans):
+    def rows(self, lines: Iterator[Line]) -> Iterator[_Row]:
+        for group in folding.groups(self.text, lines):
             for begin, end in group.spans[: group.shown]:
                 yield self._line(begin, end)
             if group.is_open:
@@ -87,7 +87,7 @@ class _Side:
     def _fold(self, group: Group) -> _Row:
         hidden = group.spans[group.shown :]
         begin, end = min(hidden)[0], max(hidden)[1]
-        is_empty = not self.text[hidden[0][0] : hidden[0][1]].strip()
+        is_empty = not self.text[begin:end].strip()
         last = None if self.is_tail else measure.newlines(self.text, 0, end)
         text = folding.marker(len(hidden), last, is_empty=is_empty)
         return _Row(
@@ -107,11 +107,11 @@ class _Side:
         return edge + len(part), clean(part)
 
 
-def _filled(side: _Side, spans: Iterator[Span], edge: int, limit: int) -> End:
+def _filled(side: _Side, lines: Iterator[Line], edge: int, limit: int) -> End:
     texts: list[str] = []
     used = hidden_bytes = hidden_lines = 0
     is_full = False
-    for row in side.rows(spans):
+    for row in side.rows(lines):
         cost = measure.size(row.text)
         is_full = len(texts) == side.max_rows or used + cost > side.budget
         if is_full:
@@ -138,22 +138,24 @@ def _begins_line(text: str, at: int) -> bool:
     return not at or text[at - 1] == "\n"
 
 
-def _forward(text: str, stop: int) -> Iterator[Span]:
+def _forward(text: str, stop: int) -> Iterator[Line]:
     """Lines from the first on, until one is huge or has no end."""
     begin = 0
-    while end := text.find("\n", begin, min(stop, begin + HUGE)) + 1:
-        yield begin, end
+    while end := text.rfind("\n", begin, min(stop, begin + HUGE)) + 1:
+        yield from folding.lines(text, begin, end)
         begin = end
 
 
-def _backward(text: str, start: int) -> Iterator[Span]:
+def _backward(text: str, start: int) -> Iterator[Line]:
     """Lines from the last on, until one is huge or begins before `start`."""
     end = len(text)
-    while begin := text.rfind("\n", max(start, end - HUGE), max(start, end - 1)) + 1:
-        yield begin, end
+    while end > start:
+        floor = start if end - start <= HUGE else end - HUGE + 1
+        begin = floor if _begins_line(text, floor) else text.find("\n", floor, end - 1) + 1 or end
+        if begin == end:
+            return
+        yield from reversed(folding.lines(text, begin, end))
         end = begin
-    if start < end <= start + HUGE and _begins_line(text, start):
-        yield start, end
 
 
 def _parted(line: str, most: int) -> tuple[str, str]:

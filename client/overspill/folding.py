@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import re
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill import measure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 Span = tuple[int, int]
 """Begin and end of a line in a text, its newline included."""
+Line = tuple[int, int, bytes]
+"""The same with what the line is without its digits."""
 
 LONGEST: Final = 1_000
 """Characters of the longest line that is compared."""
 _MOST_LINES: Final = 1_000
 _REACH: Final = 64 * 1024
+"""Lines and characters of one run that are compared before it is left open."""
 _LEAST_SAME: Final = 3
 _LEAST_ALIKE: Final = 6
 _SHOWN_ALIKE: Final = 3
 _MARKER: Final = 60
 """Bytes that must be saved for a marker to be worth its place."""
+_DIGITS: Final = b"0123456789"
+_NUMERIC: Final = b"0123456789abcdefABCDEFxX.,: \t\r\n"
+"""All that a number or the blanks around a line are made of."""
 _NUMBER: Final = re.compile(
     r"0[xX][0-9a-fA-F]+"
     r"|\b(?=[a-fA-F]{0,31}\d)[0-9a-fA-F]{6,}\b"
@@ -42,43 +49,59 @@ class Group(NamedTuple):
 
     spans: list[Span]
     shown: int
-    is_same: bool
-    is_open: bool
+    is_open: bool = False
 
 
-def groups(text: str, spans: Iterator[Span]) -> Iterator[Group]:
-    """The lines at `spans`, which come in either direction, as groups of those that are alike."""
+def lines(text: str, begin: int, end: int) -> list[Line]:
+    """The lines of `text[begin:end]`, which are whole."""
+    block = text[begin:end]
+    edges = list(accumulate([len(line) + 1 for line in block.split("\n")], initial=begin))
+    if block.endswith("\n"):
+        edges.pop()
+    edges[-1] = end
+    return list(zip(edges, edges[1:], _without(_DIGITS, block).split(b"\n"), strict=False))
+
+
+def groups(text: str, lines: Iterable[Line]) -> Iterator[Group]:
+    """The lines, which come in either direction, as groups of those that are alike."""
     run: list[Span] = []
-    reach = 0
-    for span in spans:
-        reach += span[1] - span[0]
-        if run and not _alike(text, run[-1], span):
-            yield _group(text, run, is_open=False)
-            run = []
-        run.append(span)
+    last, reach = b"", 0
+    for begin, end, key in lines:
+        if run and key != last and not _are_alike(text, run[-1], (begin, end)):
+            yield _closed(text, run)
+            run, reach = [], 0
+        run.append((begin, end))
+        last, reach = key, reach + end - begin
         if len(run) > _LEAST_ALIKE and (len(run) > _MOST_LINES or reach > _REACH):
-            yield _group(text, run, is_open=True)
-            return
+            is_same = _is_same(text, run)
+            yield Group(run, 1 if is_same else len(run), is_open=is_same)
+            run, reach = [], 0
     if run:
-        yield _group(text, run, is_open=False)
+        yield _closed(text, run) if _is_same(text, run) else Group(run, len(run))
 
 
-def _alike(text: str, one: Span, other: Span) -> bool:
-    size, other_size = one[1] - one[0], other[1] - other[0]
-    if max(size, other_size) > LONGEST or abs(size - other_size) > LONGEST // 2:
+def _are_alike(text: str, one: Span, other: Span) -> bool:
+    """Whether the forms are equal; an expression is asked only where the letters do not tell."""
+    if max(one[1] - one[0], other[1] - other[0]) > LONGEST:
         return False
     first, second = text[one[0] : one[1]], text[other[0] : other[1]]
-    return first == second or form(first) == form(second)
+    return _without(_NUMERIC, first) == _without(_NUMERIC, second) and form(first) == form(second)
 
 
-def _group(text: str, run: list[Span], *, is_open: bool) -> Group:
+def _without(characters: bytes, text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass").translate(None, characters)
+
+
+def _is_same(text: str, run: list[Span]) -> bool:
     first = text[run[0][0] : run[0][1]]
-    is_same = all(text.startswith(first, begin) and end - begin == len(first) for begin, end in run)
-    least, shown = (_LEAST_SAME, 1) if is_same else (_LEAST_ALIKE, _SHOWN_ALIKE)
+    return all(text.startswith(first, begin) and end - begin == len(first) for begin, end in run)
+
+
+def _closed(text: str, run: list[Span]) -> Group:
+    """`run`, which another line ends: folded where that saves enough."""
+    least, shown = (_LEAST_SAME, 1) if _is_same(text, run) else (_LEAST_ALIKE, _SHOWN_ALIKE)
     saved = sum(end - begin for begin, end in run[shown:])
-    if len(run) < least or saved < 2 * _MARKER:
-        return Group(run, len(run), is_same, is_open=False)
-    return Group(run, shown, is_same, is_open)
+    return Group(run, len(run) if len(run) < least or saved < 2 * _MARKER else shown)
 
 
 def marker(count: int, last: int | None, *, is_empty: bool) -> str:

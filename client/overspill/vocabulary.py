@@ -14,9 +14,7 @@ STRONG: Final = (
     b"exception",
     b"fatal",
     b"panic",
-    b"denied",
     b"caused by",
-    b"killed",
     b"critical",
 )
 """In lower case, as the others. Looked for in most of what is searched."""
@@ -30,8 +28,8 @@ WEAK: Final = (
     b"undefined", b"no such", b"not ", b"n't ", b"refused", b"reject", b"conflict", b"unable", b"invalid",
     b"illegal", b"expect", b"assert", b"mismatch", b"missing", b"unresolved", b"unknown", b"unsupported",
     b"violat", b"timed out", b"timeout", b"segmentation", b"signal", b"memory", b"no space", b"overflow",
-    b"corrupt", b"deadlock", b"severe", b"emerg", b"abort", b"err!", b"***", b"exit", b"returned", b"warn",
-    b"no matching", b"differ", b"nonzero", b"non-zero", b"crash", b"bad ", b"wrong",
+    b"denied", b"killed", b"corrupt", b"deadlock", b"severe", b"emerg", b"abort", b"err!", b"***", b"exit",
+    b"returned", b"warn", b"no matching", b"differ", b"nonzero", b"non-zero", b"crash", b"bad ", b"wrong",
     "✗".encode(), "✘".encode(), "✖".encode(), "❌".encode(), "\N{MULTIPLICATION SIGN}".encode(), "●".encode(),
 )  # fmt: skip
 """Looked for near both ends of what is searched."""

@@ -123,10 +123,40 @@ def test_head_and_tail_are_whole_lines_around_what_is_left_out() -> None:
 
 
 def test_lines_that_differ_in_their_numbers_alone_are_folded() -> None:
-    result = preview(NUMBERED, 300, 20)
+    assert preview(NUMBERED[:-10] + PROSE, 300, 12).text == (
+        "line 1\n"
+        "line 2\n"
+        "line 3\n"
+        "… [996 more lines like it, to line 999] …\n"
+        "alpha alpha alpha\n"
+        "… [5,825 lines, 87,391 bytes not shown] …\n"
+        "tau tau nu\n"
+        "tau tau xi\n"
+        "tau tau pi\n"
+        "tau tau rho\n"
+        "tau tau sigma\n"
+        "tau tau tau\n"
+    )
 
-    assert result.text == "line 1\nline 2\nline 3\n… [996 more lines like it, to line 999] …\nline 1000\n"
-    assert (result.omitted_lines, result.omitted_bytes) == (996, len(NUMBERED) - 31)
+
+@pytest.mark.parametrize("lines", [100, 1_000, 9_000])
+def test_where_nearly_all_lines_are_alike_the_budget_is_used_for_them(lines: int) -> None:
+    text = "title\n" + "".join(f"row {number} of the table\n" for number in range(lines))
+    shown = preview(text + "total\n", 1_024).text
+
+    assert shown.startswith("title\nrow 0 of the table\nrow 1 of the table\n")
+    assert len(shown) > 900
+    assert "like" not in shown
+
+
+def test_lines_with_a_number_and_empty_ones_are_not_told_to_be_empty() -> None:
+    assert "empty" not in preview("begin\n" + "\n7\n" * 100 + PROSE, 600).text
+
+
+def test_lines_that_are_the_same_are_folded_wherever_they_are() -> None:
+    assert preview("title\n" + "the same\n" * 500, 300).text == (
+        "title\nthe same\n… [498 more lines like it, to line 500] …\nthe same\n"
+    )
 
 
 def test_the_lines_shown_are_limited_too() -> None:
