@@ -1,0 +1,640 @@
+"""The client's page says which call does what: each row of that table, and the exact text that a model sees.
+
+Ids of captures are numbered in the order of their appearance; instants and the ports of services vary.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import re
+import socket
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from overspill import (
+    Band,
+    Client,
+    Guard,
+    Policy,
+    Spool,
+    SyncClient,
+    Workspace,
+    calling,
+    clamp_messages,
+    for_display,
+    inspection_tool,
+    is_overflow,
+    recover_sync,
+    spill_messages_sync,
+)
+from overspill.cut import CEILING, PREVIEW
+from overspill.display import MAX_CHARS, MAX_ERROR_CHARS
+from overspill.policy import (
+    CLAMP_BYTES,
+    CONTEXT_SHARE,
+    CONTEXT_TOKENS,
+    INLINE_CHARS,
+    INLINE_LINES,
+    MAX_BYTES,
+    MAX_LINES,
+    PREVIEW_BYTES,
+    SHARE_CEILING,
+    SHARE_FLOOR,
+    TOOL_BYTES,
+)
+from overspill.recovery import MAX_COMPACTIONS
+from overspill.wire import DEFAULT_TTL
+from prometheus_client import CollectorRegistry
+
+from tests.client.test_client_readme import section
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.servers.overspill import ServiceProcess
+
+LINES: Final = "".join(f"line {number}\n" for number in range(1, 10_001))
+BRIEF: Final = Policy(preview_bytes=60, lost_preview_bytes=60)
+READ: Final = (
+    'inspect_output(capture="cap_1", mode="grep", pattern="…"); other modes: head, tail, range, summary. '
+    "In a shell: overspill grep cap_1 PATTERN"
+)
+KEPT: Final = "Do not run the tool again to see more: read the capture."
+GAP: Final = "… [9,999 lines, 98,883 bytes not shown] …\nline 10000\n"
+STORED: Final = (
+    "[overspill cap_1] The output of run_command is too long to show: 98,894 bytes (98.9 KB), "
+    "10,000 lines, about 30,000 tokens. It is stored whole; a preview is below.\n"
+    f"To read more: {READ}\n"
+    f"Kept until then. Its sha256 begins 5198a089093a. {KEPT}\n"
+    "--- preview ---\n"
+    f"{GAP}"
+    "[/overspill cap_1]"
+)
+NOWHERE: Final = "It could NOT be stored: no Overspill service is configured."
+AGAIN: Final = "If you need it, run the tool again with a narrower question (a filter, a range, fewer files)."
+
+_shown: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {}
+
+
+def shows(title: str, *defaults: float) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The test of the row with this title, whose last column names these defaults."""
+
+    def noted(test: Callable[..., Any]) -> Callable[..., Any]:
+        assert title not in _shown
+        _shown[title] = test, tuple(f"{number:,g}" if number < 1 else f"{number:,}" for number in defaults)
+        return test
+
+    return noted
+
+
+def stable(value: Any) -> str:
+    """The text that a model sees, without what varies."""
+    ids: list[str] = []
+
+    def numbered(found: re.Match[str]) -> str:
+        if found[0] not in ids:
+            ids.append(found[0])
+        return f"cap_{ids.index(found[0]) + 1}"
+
+    text = re.sub(r"cap_[a-z2-7]{20}", numbered, str(value))
+    text = re.sub(r"http://127\.0\.0\.1:\d+", "http://service", text)
+    return re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "then", text)
+
+
+@pytest.fixture
+def client(service: ServiceProcess, request: pytest.FixtureRequest) -> Iterator[SyncClient]:
+    with SyncClient(service.url, session=request.node.name) as client:
+        yield client
+
+
+@pytest.fixture
+def down() -> Iterator[SyncClient]:
+    """A client of a service that is not there."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        with SyncClient(f"http://127.0.0.1:{taken.getsockname()[1]}", retries=0) as client:
+            yield client
+
+
+# --- an output guard ------------------------------------------------------------------------------
+
+
+@shows("limits per tool, in bytes", *TOOL_BYTES.values(), MAX_BYTES)
+def test_strictly_more_than_the_bytes_of_its_tool_spills() -> None:
+    guard = Guard(policy=Policy(tools={"build": 1_000}, lost_preview_bytes=60))
+
+    assert guard.process_sync("é" * 500, tool="build").value == "é" * 500
+    assert guard.process_sync("é" * 500 + "x", tool="build").value == (
+        "[overspill NOT STORED] The output of build is too long to show: 1,001 bytes (1.0 KB), 1 line, "
+        f"about 300 tokens. {NOWHERE}\n"
+        f"What the preview below leaves out is lost. {AGAIN}\n"
+        "--- preview ---\n"
+        "ééé\n… [988 bytes of this line not shown] …\néééx\n"
+        "[/overspill]"
+    )
+    for tool, size in {**TOOL_BYTES, "any other": MAX_BYTES}.items():
+        assert guard.process_sync("x" * size, tool=tool).outcome == "inline"
+        assert guard.process_sync("x" * size + "x", tool=tool).outcome == "truncated"
+
+
+@shows("what happened, where the whole is, how to read it, and a preview", PREVIEW_BYTES)
+def test_the_whole_is_stored_under_the_id_of_its_call_and_a_notice_says_so(client: SyncClient) -> None:
+    guarded = Guard(client, BRIEF).process_sync(LINES, tool="run_command", call_id="toolu_1")
+    answer: Any = inspection_tool(client)("call:toolu_1", "grep", pattern="LINE 5000$", context_lines=0)
+
+    assert stable(guarded.value) == STORED
+    assert answer["content"] == "5000:line 5000\n"
+    assert client.get(str(guarded.capture)).call_id == "toolu_1"
+
+
+@shows("the same in an output guard's own words", PREVIEW_BYTES)
+def test_an_output_guards_own_words_say_where_its_first_bytes_come_from(client: SyncClient) -> None:
+    guard = Guard(client, Policy.persisted())
+
+    assert stable(guard.process_sync(LINES, tool="run_command").value) == (
+        "Output too large (96.6 KB). Full output saved to: cap_1\n"
+        "\n"
+        f"Use {READ}\n"
+        "\n"
+        "Preview (first 2048 bytes):\n"
+        f"{LINES[:2048]}\n"
+        "...\n"
+        "[overspill cap_1: the whole output, 98,894 bytes, 10,000 lines, is stored until then. "
+        f"{KEPT}]"
+    )
+
+
+@shows("storing failed: the preview, and why", 4 * PREVIEW_BYTES)
+def test_where_nothing_could_be_stored_the_notice_says_why_and_shows_what_there_is(
+    down: SyncClient,
+) -> None:
+    guarded = Guard(down, BRIEF, spool=False).process_sync(LINES, tool="run_command")
+
+    assert stable(guarded.value) == (
+        "[overspill cap_1 NOT STORED] The output of run_command is too long to show: 98,894 bytes "
+        "(98.9 KB), 10,000 lines, about 30,000 tokens. It could NOT be stored: http://service cannot be "
+        "reached: connection refused.\n"
+        f"What the preview below leaves out is lost. {AGAIN} Its sha256 begins 5198a089093a.\n"
+        "--- preview ---\n"
+        f"{GAP}"
+        "[/overspill cap_1]"
+    )
+    assert stable(guarded.reason) == "http://service cannot be reached: connection refused"
+
+
+@shows("what is small, is no text or is no tool's passes untouched")
+def test_small_outputs_images_and_messages_of_people_are_the_same_objects() -> None:
+    image = [{"type": "image", "data": "aGk=" * 100_000, "mimeType": "image/png"}]
+    person = {"role": "user", "content": LINES}
+
+    results: list[Any] = ["short", image, person, None, 7, {"rows": []}]
+    for result in results:
+        assert Guard().process_sync(result, tool="run_command").value is result
+
+
+@shows("the store is a file in the agent's workspace")
+def test_a_workspace_has_the_file_that_the_notice_names(tmp_path: Path) -> None:
+    guarded = Guard(policy=BRIEF, spool=Workspace(tmp_path)).process_sync(LINES, tool="run_command")
+
+    assert stable(guarded.value) == (
+        "[overspill cap_1] The output of run_command is too long to show: 98,894 bytes (98.9 KB), "
+        "10,000 lines, about 30,000 tokens. It is stored whole in the file .overspill/cap_1.txt; a preview "
+        "is below.\n"
+        "To read more: read that file in parts with your file-reading tool, or search it with grep: "
+        ".overspill/cap_1.txt\n"
+        "Kept until then. Its sha256 begins 5198a089093a. Do not run the tool again to see more: read the "
+        "file.\n"
+        "--- preview ---\n"
+        f"{GAP}"
+        "[/overspill cap_1]"
+    )
+    assert (tmp_path / f".overspill/{guarded.capture}.txt").read_text() == LINES
+
+
+# --- a hard clamp, and recovery -------------------------------------------------------------------
+
+SUFFIX: Final = (
+    "\n\n[tool output truncated: exceeded 50KB or 2000 lines; "
+    "request smaller chunks (offset/limit) or specific sections]"
+)
+
+
+@shows("one clamp for all tools, lines first", CLAMP_BYTES, MAX_LINES)
+def test_a_clamp_keeps_the_beginning_within_bytes_and_lines() -> None:
+    guard = Guard(policy=Policy.clamped())
+    lines = "".join(f"line {number}\r\n" for number in range(1, 2_002))
+
+    assert guard.process_sync(lines[: lines.index("line 2001")], tool="t").outcome == "inline"
+    assert guard.process_sync(lines, tool="t").value == lines[: lines.index("\r\nline 1999")] + SUFFIX
+    assert guard.process_sync("漢" * 20_000, tool="read_file").value == "漢" * 17_028 + SUFFIX
+
+
+@shows("a suffix that says what was exceeded and how to get more")
+def test_the_suffix_of_a_clamp_is_short_and_followed_by_the_handle(client: SyncClient) -> None:
+    text = Guard(client, Policy.clamped()).process_sync(LINES, tool="run_command").value
+
+    assert stable(text[text.index("line 1997") :]) == (
+        f"line 1997{SUFFIX}\n"
+        "[overspill cap_1: the whole output, 98,894 bytes, 10,000 lines, is stored until then. "
+        f"To read more: {READ}. {KEPT}]"
+    )
+    assert len(text.encode()) <= CLAMP_BYTES
+    assert SUFFIX.isascii()
+
+
+@shows("updates while the tool runs", MAX_BYTES, MAX_LINES)
+def test_an_update_keeps_its_head_and_tail_and_is_not_stored() -> None:
+    guard = Guard(policy=Policy(tools={"build": 300}))
+
+    assert guard.partial(LINES, tool="build") == (
+        f"{LINES[: LINES.index('line 15')]}"
+        "... [98,690 bytes, 9,976 lines cut: over 300 bytes or 2,000 lines; the result follows] ...\n"
+        f"{LINES[LINES.index('line 9991') :]}"
+    )
+    assert guard.partial("short", tool="build") == "short"
+    assert guard.stats == {}
+
+
+@shows("what a tool raises", MAX_BYTES)
+def test_an_exception_keeps_its_type_and_has_the_notice_for_a_message(client: SyncClient) -> None:
+    @Guard(client, Policy(preview_bytes=100)).wrap
+    def run_tests() -> str:
+        raise LookupError(LINES + "no such table: users")
+
+    with calling("toolu_1"), pytest.raises(LookupError) as raised:
+        run_tests()
+    text = re.sub(r"sha256 begins \w+", "sha256 begins …", stable(raised.value))
+
+    assert re.sub(r"99,\d{3} bytes", "99,000 bytes", text) == (
+        "[overspill cap_1] The output of run_tests is too long to show: 99,000 bytes (99.1 KB), "
+        "10,004 lines, about 30,000 tokens. It is stored whole; a preview is below.\n"
+        f"To read more: {READ}\n"
+        f"Kept until then. Its sha256 begins …. {KEPT}\n"
+        "--- preview ---\n"
+        "… [10,000 lines, 99,000 bytes not shown] …\n"
+        "line 9998\nline 9999\nline 10000\nno such table: users\n"
+        "[/overspill cap_1]"
+    )
+    assert client.head("call:toolu_1", 1).content == "Traceback (most recent call last):\n"
+
+
+@shows("a result of blocks keeps its shape")
+def test_blocks_share_one_budget_and_what_is_no_text_stays() -> None:
+    image = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+    texts = [{"type": "text", "text": f"{letter}\n" * 3_000} for letter in "ab"]
+    result = {"content": [texts[0], image, texts[1], {"type": "text", "text": "exit 1"}], "isError": True}
+
+    assert Guard().process_sync(result, tool="mcp__build").value == {
+        "content": [
+            {
+                "type": "text",
+                "text": "[overspill NOT STORED] The output of mcp__build is too long to show: 12,006 bytes "
+                f"(12.0 KB), 6,001 lines, about 3,600 tokens. {NOWHERE}\n"
+                f"What the preview below leaves out is lost. {AGAIN}\n"
+                "--- preview ---\n"
+                "a\n"
+                "… [5,998 lines, 11,996 bytes not shown] …\n"
+                "b\n"
+                "exit 1\n"
+                "[/overspill]",
+            },
+            image,
+            {"type": "text", "text": "[overspill: 6,000 bytes of text, not stored]"},
+            {"type": "text", "text": "exit 1"},
+        ],
+        "isError": True,
+    }
+
+
+HISTORY: Final[list[Any]] = [
+    {"role": "user", "content": LINES},
+    {
+        "role": "assistant",
+        "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "run_command"}}],
+    },
+    {"role": "tool", "tool_call_id": "call_1", "content": LINES},
+]
+
+
+@shows("a history is cut again before it is saved", MAX_BYTES)
+def test_a_history_keeps_all_but_the_long_results_of_tools(client: SyncClient) -> None:
+    cut = clamp_messages(HISTORY, BRIEF)
+    stored = spill_messages_sync(HISTORY, Guard(client, BRIEF))
+
+    assert cut[:2] == stored[:2] == HISTORY[:2]
+    assert stable(cut[2]["content"]) == (
+        "[overspill cap_1 NOT STORED] The output of run_command is too long to show: 98,894 bytes "
+        "(98.9 KB), 10,000 lines, about 30,000 tokens. It could NOT be stored: the history was cut before "
+        "it was saved, with no store at hand.\n"
+        f"What the preview below leaves out is lost. {AGAIN} Its sha256 begins 5198a089093a.\n"
+        "--- preview ---\n"
+        f"{GAP}"
+        "[/overspill cap_1]"
+    )
+    assert stable(stored[2]["content"]) == STORED
+    assert clamp_messages(stored, BRIEF) is stored
+
+
+@shows("a call that is too large: compaction, then spilling, then again", MAX_COMPACTIONS)
+def test_a_call_that_is_too_large_is_made_again_with_the_largest_result_spilled(client: SyncClient) -> None:
+    compactions: list[int] = []
+
+    def call(messages: list[Any]) -> str:
+        size = sum(len(str(message)) for message in messages)
+        if size > 5_000:
+            raise RuntimeError(f"prompt is too long: {size // 4} tokens > 1250 maximum")
+        return "answered"
+
+    def compact(messages: list[Any]) -> list[Any]:
+        compactions.append(len(messages))
+        return [messages[0] | {"content": "x" * (3_000 - len(compactions))}, *messages[1:]]
+
+    messages = [{"role": "user", "content": "x" * 4_000}, *HISTORY[1:]]
+    recovered = recover_sync(call, messages, guard=Guard(client, BRIEF), compact=compact)
+
+    assert is_overflow(RuntimeError("prompt is too long: 2 tokens > 1 maximum"))
+    assert (recovered.value, recovered.compactions, compactions) == ("answered", 3, [3, 3, 3])
+    assert stable(recovered.messages[2]["content"]) == STORED
+
+
+@shows("a share of the context window", CONTEXT_SHARE, SHARE_FLOOR, SHARE_CEILING)
+def test_a_share_of_the_window_is_kept_of_the_beginning() -> None:
+    guard = Guard(policy=Policy.clamped_to_share(8_000, context_share=0.3))
+    suffix = (
+        "\n\n⚠️ [Content truncated — original was too large for the model's context window. "
+        "The content above is a partial view. If you need more, request specific sections or use "
+        "offset/limit parameters to read smaller chunks.]"
+    )
+
+    assert guard.process_sync(LINES, tool="t").value == LINES[: LINES.index("\nline 1050\n")] + suffix
+    assert guard.process_sync("x" * 9_600, tool="t").outcome == "inline"
+
+
+@shows("what a user interface shows", MAX_CHARS, MAX_ERROR_CHARS)
+def test_a_user_interface_gets_less_than_the_model() -> None:
+    shown = for_display(LINES)
+    image = [{"type": "image", "data": "aGk=", "mimeType": "image/png"}]
+
+    assert len(shown) <= MAX_CHARS
+    assert shown[5_301:5_364] == "line 602\n… [90,933 characters not shown] …\nline 9736\nline 9737\n"
+    assert for_display(ValueError("no such table: users\n" + LINES)) == (
+        "ValueError: no such table: users … [98,894 characters not shown]"
+    )
+    assert for_display(image) == [{"type": "text", "text": "[image/png, 2 bytes]"}]
+
+
+# --- a limit in tokens ----------------------------------------------------------------------------
+
+
+@shows("a limit in tokens", CONTEXT_TOKENS, int(CONTEXT_TOKENS * CONTEXT_SHARE))
+def test_of_too_many_tokens_the_first_four_fifths_of_the_limit_stay() -> None:
+    words = "word " * 5_000
+    counted = Guard(policy=Policy.token_limited(1_000, tokenizer=str.split))
+    failing = Guard(policy=Policy.token_limited(1_000, tokenizer=lambda _: 1 / 0))
+
+    assert counted.process_sync(words, tool="t").value == (
+        f"{'word ' * 240}\n\n"
+        "⚠️ [Output truncated: 5000 tokens exceeds limit of 300. Showing first 240 tokens. "
+        "Use pagination or filters to get specific data.]"
+    )
+    assert failing.process_sync(words, tool="t").value == (
+        f"{'word ' * 192}\n\n"
+        "⚠️ [Output truncated: ~6250 tokens exceeds limit of 300. Showing first 240 tokens. "
+        "Use pagination or filters to get specific data.]"
+    )
+
+
+# --- file-based output management -----------------------------------------------------------------
+
+
+@shows("an output as parts: content, handle, totals, kind", INLINE_CHARS, INLINE_LINES, DEFAULT_TTL // 3600)
+def test_an_output_comes_in_parts(client: SyncClient) -> None:
+    output = Guard(client, BRIEF).capture_output_sync(LINES, "run_command")
+    short = Guard(client).capture_output_sync("{}", "run_command", inline_threshold=2)
+    entry = client.get(str(output.capture))
+
+    assert stable(output.notice) == STORED
+    assert (output.content, output.truncated, output.total_lines) == (GAP, True, 10_000)
+    assert (output.total_bytes, output.content_type) == (98_894, "text")
+    assert (short.content, short.truncated, short.content_type, short.capture) == ("{}", False, "json", None)
+    assert (entry.expires - entry.created).total_seconds() == pytest.approx(DEFAULT_TTL, abs=2)
+
+
+@shows("any response wrapped, with its status")
+def test_a_response_is_wrapped_and_says_whether_it_is_whole(client: SyncClient) -> None:
+    rows = {"rows": [{"id": number} for number in range(5_000)]}
+    small = {"rows": [1]}
+    guard = Guard(client, Policy(preview_bytes=150))
+
+    assert guard.process_sync(small, tool="query").as_response() == {"status": "inline", "result": small}
+    assert stable(json.dumps(guard.process_sync(rows, tool="query").as_response(), ensure_ascii=False)) == (
+        json.dumps(
+            {
+                "notice": "[overspill cap_1] The output of query is too long to show: 148,908 bytes "
+                "(148.9 KB), 15,004 lines, about 45,000 tokens. It is stored whole; a preview is below.\n"
+                f"To read more: {READ}\n"
+                f"Kept until then. Its sha256 begins e210a00236f2. {KEPT}",
+                "status": "captured",
+                "capture": "cap_1",
+                "total_bytes": 148_908,
+                "total_lines": 15_004,
+                "read_more": READ,
+                "preview": '{\n  "rows": [\n    {\n      "id": 0\n    },\n    {\n'
+                "… [14,992 lines, 148,820 bytes not shown] …\n"
+                '    },\n    {\n      "id": 4999\n    }\n  ]\n}',
+            },
+            ensure_ascii=False,
+        )
+    )
+
+
+# --- a registry's ceiling -------------------------------------------------------------------------
+
+
+@shows("one ceiling in bytes, head and tail kept", CEILING)
+def test_a_ceiling_keeps_head_and_tail_around_a_count() -> None:
+    guard = Guard(policy=Policy.capped(120))
+
+    assert guard.process_sync(LINES, tool="t").value == (
+        "line 1\nline 2\nline 3\nline 4\nline 5\n"
+        "\n... [98825 bytes truncated; head + tail kept] ...\n"
+        "97\nline 9998\nline 9999\nline 10000\n"
+    )
+    assert guard.process_sync("漢" * 41, tool="t").value == (
+        "漢" * 12 + "\n... [54 bytes truncated; head + tail kept] ...\n" + "漢" * 11
+    )
+    assert Guard(policy=Policy.capped()).process_sync("x" * CEILING, tool="t").outcome == "inline"
+
+
+@shows("what a tool's own view left out, apart from what the cut took")
+def test_matches_that_were_dropped_and_bytes_before_the_cut_are_two_figures() -> None:
+    guarded = Guard(policy=Policy.capped(120)).process_sync(LINES, tool="grep_search", matches_dropped=7)
+
+    assert (guarded.matches_dropped, guarded.bytes_before, guarded.bytes_after) == (7, 98_894, 120)
+    assert "98825 bytes truncated" in guarded.value
+
+
+@shows("tools that nobody knows, and errors, go the same way")
+def test_errors_of_unknown_tools_are_cut_like_results() -> None:
+    guard = Guard(policy=Policy.capped(120))
+    guarded = guard.process_sync(KeyError(LINES), tool="no such tool", status="error")
+
+    assert isinstance(guarded.value, KeyError)
+    assert str(guarded.value) == (
+        "'line 1\\nline 2\\nline 3\\nline 4\\nl"
+        "\n... [108828 bytes truncated; head + tail kept] ...\n"
+        "ine 9998\\nline 9999\\nline 10000\\n'"
+    )
+    assert list(guard.stats) == [("no such tool", "truncated")]
+
+
+# --- beyond all of them ---------------------------------------------------------------------------
+
+
+@shows("the service is down: the spool")
+def test_what_the_service_does_not_take_waits_on_this_machine(down: SyncClient, tmp_path: Path) -> None:
+    guard = Guard(down, BRIEF, spool=Spool(tmp_path / "spool"))
+    guarded = guard.process_sync(LINES, tool="run_command", call_id="toolu_1")
+
+    assert stable(guarded.value) == STORED.replace(
+        "It is stored whole;",
+        "It is stored whole on this machine, because the service could not take it (http://service cannot "
+        "be reached: connection refused); it will be uploaded as soon as the service can take it;",
+    )
+    assert [file.read_bytes() for file in (tmp_path / "spool").rglob("*.bin")] == [LINES.encode()]
+
+
+@shows("places by size")
+def test_bands_say_by_size_where_an_output_goes(client: SyncClient) -> None:
+    bands = (Band(), Band(above=80_000, places=()))
+    guard = Guard(client, Policy(lost_preview_bytes=60, bands=bands))
+
+    assert guard.process_sync("x" * 80_000, tool="t").outcome == "captured"
+    assert stable(guard.process_sync(LINES, tool="t").value) == (
+        "[overspill cap_1 NOT STORED] The output of t is too long to show: 98,894 bytes (98.9 KB), 10,000 "
+        "lines, about 30,000 tokens. It could NOT be stored: outputs of this size are not to be stored.\n"
+        f"What the preview below leaves out is lost. {AGAIN} Its sha256 begins 5198a089093a.\n"
+        "--- preview ---\n"
+        f"{GAP}"
+        "[/overspill cap_1]"
+    )
+
+
+@shows("one budget for the results of a turn")
+async def test_of_the_results_of_a_turn_the_largest_spills(service: ServiceProcess) -> None:
+    async with Client(service.url, session="a turn") as client:
+        guard = Guard(client, BRIEF)
+        async with guard.turn(30_000):
+            results = await asyncio.gather(
+                *(
+                    guard.process(LINES[:size], tool="read_file", call_id=f"toolu_{size}")
+                    for size in (8_000, 13_893, 9_000)
+                )
+            )
+
+    assert [guarded.outcome for guarded in results] == ["inline", "captured", "inline"]
+    assert stable(results[1].value) == (
+        "[overspill cap_1] The output of read_file is too long to show beside the other results of this "
+        "turn: 13,893 bytes (13.9 KB), 1,500 lines, about 4,200 tokens. It is stored whole; a preview is "
+        "below.\n"
+        f"To read more: {READ}\n"
+        f"Kept until then. Its sha256 begins 1e326d7c1b90. {KEPT}\n"
+        "--- preview ---\n"
+        "… [1,499 lines, 13,883 bytes not shown] …\nline 1500\n"
+        "[/overspill cap_1]"
+    )
+
+
+@shows("notices that keep a prompt cache warm")
+def test_the_same_output_of_the_same_call_has_the_same_notice_to_the_byte(client: SyncClient) -> None:
+    first, second = (
+        Guard(client, BRIEF).process_sync(LINES, tool="run_command", call_id="call_0") for _ in range(2)
+    )
+
+    assert first.value == second.value
+    assert stable(first.value) == STORED
+    assert Guard(client, BRIEF).process_sync(first.value, tool="run_command").value is first.value
+
+
+@shows("previews that show the error in the middle")
+def test_a_preview_shows_what_stands_out_in_the_middle() -> None:
+    log = "".join(f"[{number}/4000] compiled src/module_{number}.c\n" for number in range(1, 4_001))
+    log = log.replace("[2345/4000] compiled", "src/module_2345.c:17:9: error: 'count' undeclared in")
+    text = Guard(policy=Policy(strategy=PREVIEW, lost_preview_bytes=600)).process_sync(log, tool="t").value
+
+    assert text[text.index("--- preview ---") :] == (
+        "--- preview ---\n"
+        f"{log[: log.index('[7/4000]')]}"
+        "… [3,988 lines, 153,386 bytes not shown but for lines that stand out:] …\n"
+        "line 2,345: src/module_2345.c:17:9: error: 'count' undeclared in src/module_2345.c\n"
+        "…\n"
+        f"{log[log.index('[3995/4000]') :]}"
+        "[/overspill]"
+    )
+
+
+@shows("counts of all that passed")
+def test_every_output_is_counted_by_tool_and_outcome() -> None:
+    guard, registry = Guard(policy=BRIEF), CollectorRegistry()
+    guard.export(registry)
+    for text in ("short", "é", LINES):
+        after = guard.process_sync(text, tool="run_command").bytes_after
+    counts = {
+        outcome: (count.count, count.bytes_before, count.bytes_after)
+        for (_, outcome), count in guard.stats.items()
+    }
+
+    assert counts == {"inline": (2, 7, 7), "truncated": (1, 98_894, after)}
+    assert (
+        registry.get_sample_value(
+            "overspill_client_tool_outputs_total", {"tool": "run_command", "outcome": "inline"}
+        )
+        == 2
+    )
+
+
+@shows("an output like an earlier one is said to be")
+def test_an_output_that_was_there_before_names_the_earlier_handle(client: SyncClient) -> None:
+    guard = Guard(client, BRIEF)
+    first, second = (
+        guard.process_sync(LINES, tool="run_command", call_id=call_id) for call_id in ("call_1", "call_2")
+    )
+    quiet = Guard(client, Policy(preview_bytes=60, identical=False))
+
+    assert stable(first.value) == STORED
+    assert stable(second.value) == STORED.replace(
+        KEPT,
+        f"{KEPT} This output is byte for byte that of an earlier call of this session, whose handle is "
+        "cap_2.",
+    )
+    assert str(first.capture) in second.value
+    assert stable(quiet.process_sync(LINES, tool="run_command", call_id="call_3").value) == STORED
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+def rows() -> dict[str, tuple[str, str]]:
+    """The call and the default of each row, by its title."""
+    cells = re.findall(r"^\| (.+?) \| (.+?) \| (.*?) ?\|$", section("What does what"), re.MULTILINE)
+    return {title: (call, default) for title, call, default in cells[1:]}
+
+
+def test_the_table_has_the_rows_that_are_tested_and_no_others() -> None:
+    assert list(rows()) == list(_shown)
+
+
+@pytest.mark.parametrize("title", _shown)
+def test_the_test_of_a_row_makes_the_calls_that_the_row_names(title: str) -> None:
+    test, defaults = _shown[title]
+    call, default = rows()[title]
+    source = inspect.getsource(test)
+    codes = " ".join(re.findall(r"`(.+?)`", call))
+    names = set(re.findall(r"(?<=\.)\w+|\w+(?=[(=])|\b[A-Z_]{2,}\b", codes))
+
+    assert names
+    assert [name for name in names if not re.search(rf"\b{name}(?:_sync)?\b", source)] == []
+    assert all(number in default for number in defaults)
