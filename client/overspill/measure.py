@@ -23,11 +23,10 @@ UNLIMITED: Final = sys.maxsize
 MAX_BYTES_PER_CHARACTER: Final = 4
 SAFE_BYTES_PER_TOKEN: Final = 2.4
 """For a budget that must hold: of twenty texts nineteen have more bytes a token (logs, code, JSON, prose)."""
-_SPARSE: Final = 512
-"""Characters a line above which it is faster to look for each newline than to count them."""
 _READABLE: Final = 999.95
 _STEP: Final = 1024 * 1024
 _SHORT: Final = 128 * 1024
+"""Characters that are copied rather than looked at one by one."""
 _ENCODE_ERRORS: Final = ("strict", "surrogateescape", "overspill.each")
 
 
@@ -92,7 +91,9 @@ def encode(text: str) -> bytes:
 
 def size(text: str) -> int:
     """Bytes of `encode(text)`, without encoding where the text is ASCII."""
-    return len(text) if text.isascii() else sum(map(len, encoded_pieces(text)))
+    if text.isascii():
+        return len(text)
+    return len(_encoded(text)) if len(text) <= _STEP else sum(map(len, encoded_pieces(text)))
 
 
 def encoded_pieces(text: str) -> Iterator[bytes]:
@@ -133,6 +134,8 @@ codecs.register_error(_ENCODE_ERRORS[-1], _each)
 def newlines(text: str, start: int = 0, stop: int | None = None) -> int:
     r"""`\n` in `text[start:stop]`, counted in steps that let other threads run between."""
     stop = len(text) if stop is None else stop
+    if stop - start <= _STEP:
+        return text.count("\n", start, stop)
     return sum(text.count("\n", at, min(at + _STEP, stop)) for at in range(start, stop, _STEP))
 
 
@@ -155,7 +158,7 @@ def exceeds(text: str, limits: Limits) -> bool:
         return True
     if length * MAX_BYTES_PER_CHARACTER > limits.max_bytes and size(text) > limits.max_bytes:
         return True
-    if length > limits.max_lines and _has_more_lines(text, limits.max_lines):
+    if length > limits.max_lines and has_more_lines(text, limits.max_lines):
         return True
     return limits.max_tokens is not None and _has_more_tokens(text, limits.max_tokens, limits.counter)
 
@@ -184,29 +187,24 @@ def _extent_exceeds(extent: Extent, limits: Limits) -> bool:
     return limits.counter.exceeds_by_size(extent.size, limits.max_tokens)
 
 
-def _has_more_lines(text: str, limit: int) -> bool:
-    """Whether `text` has more than `limit` lines.
+def has_more_lines(text: str, limit: int) -> bool:
+    """Whether `text` has more than `limit` lines: whether anything stands behind that many newlines.
 
-    `find` runs through a long line at the speed of memory but costs a call for each.
+    `replace` goes from newline to newline at the speed of memory, where `count` looks at each character.
     """
-    at = found = 0
-    while (end := text.find("\n", at) + 1) and end - at > _SPARSE:
-        at, found = end, found + 1
-    if not end:
-        return found + (at < len(text)) > limit
-    return found + _newlines_up_to(text[at:], limit) + (not text.endswith("\n")) > limit
-
-
-def _newlines_up_to(text: str, limit: int) -> int:
-    """Newlines in `text`; where they are more than `limit`, any number above it.
-
-    Those of a short text are removed, which goes from one to the next at the speed of memory; to count
-    them looks at each byte.
-    """
+    if limit <= 0:
+        return bool(text)
     if len(text) > _SHORT:
-        return newlines(text)
-    data = encode(text)
-    return len(data) - len(data.replace(b"\n", b"", limit + 1))
+        return _has_more_lines_in_steps(text, limit)
+    at = text.replace("\n", " ", limit - 1).find("\n", limit - 1)
+    return -1 < at < len(text) - 1
+
+
+def _has_more_lines_in_steps(text: str, limit: int) -> bool:
+    found = int(not text.endswith("\n"))
+    return any(
+        (found := found + text.count("\n", at, at + _SHORT)) > limit for at in range(0, len(text), _SHORT)
+    )
 
 
 def _has_more_tokens(text: str, limit: int, counter: Counter | None) -> bool:
@@ -218,6 +216,15 @@ def _has_more_tokens(text: str, limit: int, counter: Counter | None) -> bool:
 def safe_tokens(text: str, counter: Counter | None) -> int:
     """The least limit in tokens that `text` does not exceed."""
     return math.ceil(size(text) / SAFE_BYTES_PER_TOKEN) if counter is None else counter.safe(text)
+
+
+def max_bytes(limits: Limits) -> int:
+    """The bytes up to which neither bytes nor tokens exceed the limits; 0 where tokens must be counted."""
+    if limits.max_tokens is None:
+        return limits.max_bytes
+    if limits.counter is not None:
+        return 0
+    return min(limits.max_bytes, int(limits.max_tokens * SAFE_BYTES_PER_TOKEN))
 
 
 def surely_fits(limits: Limits) -> int:

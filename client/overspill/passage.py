@@ -49,17 +49,35 @@ class Output(NamedTuple):
     call: RunningCall | None = None
 
 
-class _Lane(NamedTuple):
-    """One tool's short cut. No text of up to `fits` characters can spill, whatever is in it."""
+class Lane:
+    """One tool's short cut: texts that are short, or seen at once to stay inline."""
 
-    fits: int
-    limits: Limits
-    sizes: InlineSizes
+    __slots__ = ("_fits", "_max_bytes", "_max_chars", "_max_lines", "_sizes")
 
-    def stays(self, text: str) -> bool:
-        """Whether a short text stays inline for sure."""
+    def __init__(self, limits: Limits, sizes: InlineSizes) -> None:
+        self._fits = measure.surely_fits(limits)
+        self._max_bytes = min(_SHORT, measure.max_bytes(limits))
+        self._max_chars = measure.UNLIMITED if limits.max_chars is None else limits.max_chars
+        self._max_lines = limits.max_lines
+        self._sizes = sizes
+
+    def took(self, text: str) -> int | None:
+        """The bytes of a text that stays inline, which is counted; None for one that must be looked at."""
         length = len(text)
-        return length <= self.fits or (length <= _SHORT and not measure.exceeds(text, self.limits))
+        if text.isascii():
+            size = length
+        elif length <= _SHORT:
+            size = measure.size(text)
+        else:
+            return None
+        if length > self._fits and (
+            size > self._max_bytes
+            or length > self._max_chars
+            or (length > self._max_lines and measure.has_more_lines(text, self._max_lines))
+        ):
+            return None
+        self._sizes.note(size)
+        return size
 
 
 class Passage:
@@ -70,14 +88,13 @@ class Passage:
         self.tally = Tally()
         self.reports = Reports(storage, self.tally)
         self._repeats = Repeats()
-        self._lanes: dict[str, _Lane] = {}
+        self._lanes: dict[str, Lane] = {}
 
-    def lane(self, tool: str) -> _Lane:
+    def lane(self, tool: str) -> Lane:
         if tool in self._lanes:
             return self._lanes[tool]
         self.reports.start()
-        limits = self.policy.limits(tool)
-        lane = _Lane(measure.surely_fits(limits), limits, self.tally.inline(tool))
+        lane = Lane(self.policy.limits(tool), self.tally.inline(tool))
         if len(self._lanes) < _MOST_TOOLS:
             self._lanes[tool] = lane
         return lane
@@ -87,9 +104,9 @@ class Passage:
         if type(result) is not str or type(tool) is not str:
             return None
         lane = self._lanes.get(tool) or self.lane(tool)
-        if len(result) > lane.fits and not lane.stays(result):
+        size = lane.took(result)
+        if size is None:
             return None
-        size = lane.sizes.note(result)
         return Guarded(
             value=result,
             outcome=Outcome.INLINE,

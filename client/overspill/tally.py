@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from overspill import forks, measure
+from overspill import forks
 from overspill.wire import SIZE_BOUNDS, SIZE_CLASSES, Outcome, fit
 
 _PENDING: Final = 1024
@@ -161,13 +161,11 @@ class InlineSizes:
         self._tally = tally
         self._tool = tool
 
-    def note(self, text: str) -> int:
-        """Count `text`, and answer with its size in bytes."""
-        size = len(text) if text.isascii() else measure.size(text)
+    def note(self, size: int) -> None:
+        """Count an output of `size` bytes."""
         self._sizes.append(size)
         if len(self._sizes) > _PENDING:
             self.settle()
-        return size
 
     def settle(self) -> None:
         """Move what was noted so far into the tally."""

@@ -42,8 +42,7 @@ class Wrapper:
         return self._function(tool, name)
 
     def _coroutine_function(self, tool: Callable[P, Awaitable[Any]], name: str) -> Callable[P, Any]:
-        lane, owner = self._passage.lane(name), self._owner
-        fits, note = lane.fits, lane.sizes.note
+        took, owner = self._passage.lane(name).took, self._owner
 
         async def run(call: RunningCall | None, *args: P.args, **kwargs: P.kwargs) -> Any:
             try:
@@ -51,8 +50,7 @@ class Wrapper:
             except Exception as error:  # noqa: BLE001  (it is raised below, as it was where it is short)
                 failure = _as_raised(error)
             else:
-                if call is None and type(result) is str and (len(result) <= fits or lane.stays(result)):
-                    note(result)
+                if call is None and type(result) is str and took(result) is not None:
                     return result
                 return await self._value(result, name, call)
             raise await self._value(failure, name, call)
@@ -68,8 +66,7 @@ class Wrapper:
         return guarded
 
     def _function(self, tool: Callable[P, Any], name: str) -> Callable[P, Any]:
-        lane, owner = self._passage.lane(name), self._owner
-        fits, note = lane.fits, lane.sizes.note
+        took, owner = self._passage.lane(name).took, self._owner
 
         def run(call: RunningCall | None, *args: P.args, **kwargs: P.kwargs) -> Any:
             try:
@@ -77,8 +74,7 @@ class Wrapper:
             except Exception as error:  # noqa: BLE001  (as above)
                 failure = _as_raised(error)
             else:
-                if call is None and type(result) is str and (len(result) <= fits or lane.stays(result)):
-                    note(result)
+                if call is None and type(result) is str and took(result) is not None:
                     return result
                 if inspect.iscoroutine(result):  # the tool is a coroutine function behind a plain one
                     return self._coroutine_function(lambda: result, name)()

@@ -34,7 +34,7 @@ def figures(registry: CollectorRegistry) -> dict[str, float]:
 def test_what_the_tally_counts_is_shown() -> None:
     registry, tally, owner = CollectorRegistry(), Tally(), Owner()
     export(tally, owner, registry)
-    tally.inline("grep").note("x" * 300)
+    tally.inline("grep").note(300)
     tally.add("grep", Outcome.CAPTURED, 70_000, 2_500)
     tally.add("bash", Outcome.CAPTURED, 10_000, 2_400)
 

@@ -31,7 +31,7 @@ def test_counts_add_up_by_tool_and_outcome() -> None:
 def test_inline_outputs_count_with_their_bytes() -> None:
     tally = Tally()
     for _ in range(3_000):
-        tally.inline("a").note("né")
+        tally.inline("a").note(3)
 
     assert tally.counts() == {("a", Outcome.INLINE): Count(3_000, 9_000, 9_000)}
 
@@ -39,7 +39,7 @@ def test_inline_outputs_count_with_their_bytes() -> None:
 def test_invented_tool_names_do_not_grow_the_tally_without_end() -> None:
     tally = Tally()
     for number in range(2_000):
-        tally.inline(f"tool_{number}").note("x")
+        tally.inline(f"tool_{number}").note(1)
         tally.add(f"tool_{number}", Outcome.TRUNCATED, 1, 1)
     counts = tally.counts()
 
@@ -53,7 +53,7 @@ def test_no_count_is_lost_between_threads() -> None:
 
     def note() -> None:
         for _ in range(5_000):
-            tally.inline("a").note("x")
+            tally.inline("a").note(1)
 
     threads = [threading.Thread(target=note) for _ in range(4)]
     for thread in threads:
@@ -76,7 +76,7 @@ def test_sizes_are_counted_up_to_and_including_each_bound() -> None:
 def test_inline_sizes_are_classed_as_all_others_are(sizes: list[int]) -> None:
     tally = Tally()
     for size in sizes:
-        tally.inline("a").note("x" * size)
+        tally.inline("a").note(size)
         tally.add("a", Outcome.CAPTURED, size, 0)
 
     assert sizes_of(tally, Outcome.INLINE) == sizes_of(tally, Outcome.CAPTURED)
@@ -104,7 +104,7 @@ def test_a_long_tool_name_is_kept_short_and_apart_from_others() -> None:
     tally = Tally()
     for name in ("x" * 10_000, "x" * 10_001, "\ud800"):
         tally.add(name, Outcome.CAPTURED, 1, 1)
-        tally.inline(name).note("x")
+        tally.inline(name).note(1)
 
     names = {tool for tool, _ in tally.counts()}
     assert len(names) == 3
@@ -126,12 +126,12 @@ from overspill.wire import Outcome
 
 tally = Tally()
 note = tally.inline("a").note
-note("before")
+note(6)
 tally.add("a", Outcome.CAPTURED, 1, 1)
 tally._lock.acquire()  # as if another thread were counting
 child = os.fork()
 if child == 0:
-    note("after")
+    note(5)
     counts = {key: count.count for key, count in tally.counts().items()}
     os._exit(0 if counts == {("a", Outcome.INLINE): 1} and tally.spilled == 0 else 1)
 raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
