@@ -258,7 +258,7 @@ class Structured:
     @cached_property
     def size(self) -> int:
         """Bytes of its JSON: on one line where that is small."""
-        if "body" not in self.__dict__ and _is_small(self._value):
+        if "body" not in self.__dict__ and self.is_light():
             try:
                 return len(msgspec.json.encode(self._value))
             except (UnicodeEncodeError, RecursionError):
@@ -266,13 +266,17 @@ class Structured:
         return Extent.of(self.body).size
 
     def is_light(self) -> bool:
-        return _is_small(self._value)
+        return self._outline is not None and self._outline.chars <= _LIGHT
 
     def exceeds(self, limits: Limits) -> bool:
         return not self._surely_fits(limits) and measure.body_exceeds(self.body, limits)
 
+    @cached_property
+    def _outline(self) -> Outline | None:
+        return _small(self._value)
+
     def _surely_fits(self, limits: Limits) -> bool:
-        found = _small(self._value)
+        found = self._outline
         if found is None or found.most_lines() > limits.max_lines:
             return False
         return found.most_bytes() <= measure.surely_fits(limits._replace(max_lines=measure.UNLIMITED))
