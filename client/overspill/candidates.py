@@ -24,9 +24,9 @@ _MOST_LINES: Final = 12_000
 _SLICE: Final = 32 * 1024
 _PIECE: Final = 4 * 1024
 """Characters of a line without end that are looked at as one."""
-_NEAR: Final = 64 * 1024
+_NEAR: Final = 48 * 1024
 """Bytes at either end, less what repeats, in which the weak words are looked for too."""
-_MOST_HITS: Final = 30
+_MOST_HITS: Final = 20
 """Lines looked at for one word, from either end."""
 _MOST: Final = 400
 _BARE: Final = b"0abcdef .,:;-_/+"
@@ -212,7 +212,7 @@ def _present(words: Sequence[bytes], joined: bytes) -> list[bytes]:
     """Those of `words` that may be in it: looked for where each word of the text stands once."""
     if len(words) < _MANY_WORDS:
         return list(words)
-    once = b" ".join({*joined.translate(_BLANKED).split(), b""})
+    once = b" ".join({*joined.translate(_BLANKED, b"0").split(), b""})
     return [word for word in words if _core(word) in once]
 
 

@@ -99,6 +99,8 @@ def _is_same(text: str, run: list[Span]) -> bool:
 
 def _closed(text: str, run: list[Span]) -> Group:
     """`run`, which another line ends: folded where that saves enough."""
+    if len(run) < _LEAST_SAME:
+        return Group(run, len(run))
     least, shown = (_LEAST_SAME, 1) if _is_same(text, run) else (_LEAST_ALIKE, _SHOWN_ALIKE)
     saved = sum(end - begin for begin, end in run[shown:])
     return Group(run, len(run) if len(run) < least or saved < 2 * _MARKER else shown)

@@ -53,7 +53,7 @@ def preview(text: str, max_bytes: int, max_lines: int = 100, extent: Extent | No
 
 
 def of_body(body: Body, content_type: str, max_bytes: int, max_lines: int, extent: Extent) -> Preview:
-    """The preview of `body`, of which no more than a few MiB are read; bytes that are no text are described.
+    """The preview of `body`, of which at most its two ends are read; bytes that are no text are described.
 
     `extent` is that of the body. Raises `OSError` where a file cannot be read.
     """

@@ -17,9 +17,9 @@ from overspill.troubles import cut_short, key_shown, troubles
 if TYPE_CHECKING:
     from overspill.excerpt import Excerpt
 
-WHOLE: Final = 2 * 1024 * 1024
+WHOLE: Final = 384 * 1024
 """Characters up to which a text is parsed as a whole; of a longer one its first `_BEGINNING`."""
-_BEGINNING: Final = 64 * 1024
+_BEGINNING: Final = 32 * 1024
 _SAMPLES: Final = 50
 _DEPTH: Final = 4
 _KEYS: Final = 24

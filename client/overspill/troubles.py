@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 _KEY: Final = 40
 _VALUE: Final = 160
-_CONTAINERS: Final = 50_000
+_CONTAINERS: Final = 10_000
+_MOST_TELLING: Final = 1_000
+"""Objects looked at, and how many of those that tell of errors."""
 _MOST_TROUBLES: Final = 12
 _LONGEST_PATH: Final = 12
 _PLAIN_KEY: Final = re.compile(r"[\w$@.-]{1,40}")
@@ -96,35 +98,43 @@ def troubles(value: Any) -> list[str]:
     """A line for each object that has a member which tells of an error; those alike once, with a count."""
     found: Counter[str] = Counter()
     lines: dict[str, str] = {}
-    for path, item in islice(_objects(value), _CONTAINERS):
-        if _TELLING_KEYS.isdisjoint(item):
-            continue
-        told = _told(item)
-        if told:
-            key = form(told)
-            found[key] += 1
-            lines.setdefault(key, f"at {_path(path)}: {told}")
+    for path, told in islice(_telling(value), _MOST_TELLING):
+        key = form(told)
+        found[key] += 1
+        lines.setdefault(key, f"at {_path(path)}: {told}")
     ordered = sorted(lines, key=lambda key: "rror" not in lines[key].lower())[:_MOST_TROUBLES]
+    least = "" if found.total() < _MOST_TELLING else "at least "
     return [
-        lines[key] + (f" (and {found[key] - 1:,} more like it)" if found[key] > 1 else "") for key in ordered
+        lines[key] + (f" (and {least}{found[key] - 1:,} more like it)" if found[key] > 1 else "")
+        for key in ordered
     ]
+
+
+def _telling(value: Any) -> Iterator[tuple[Any, str]]:
+    for path, item in islice(_objects(value), _CONTAINERS):
+        if not _TELLING_KEYS.isdisjoint(item) and (told := _told(item)):
+            yield path, told
 
 
 def _objects(value: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
     """All objects in the order of the text, each with its path: the parent's path, and a key or an index."""
     stack: list[tuple[Any, Any]] = [(None, value)]
-    for _ in range(4 * _CONTAINERS):
+    for _ in range(2 * _CONTAINERS):
         if not stack:
             return
         path, item = stack.pop()
         if isinstance(item, dict):
             yield path, item
             inner = [
-                ((path, key), member) for key, member in item.items() if isinstance(member, (dict, list))
+                ((path, key), member)
+                for key, member in islice(item.items(), _CONTAINERS)
+                if isinstance(member, (dict, list))
             ]
         else:
             inner = [
-                ((path, at), member) for at, member in enumerate(item) if isinstance(member, (dict, list))
+                ((path, at), member)
+                for at, member in enumerate(item[:_CONTAINERS])
+                if isinstance(member, (dict, list))
             ]
         stack += reversed(inner)
 

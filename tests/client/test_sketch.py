@@ -79,6 +79,14 @@ def test_errors_that_are_alike_are_shown_once_with_a_count() -> None:
     assert sketched(rows)[1:] == ['at $[0]: error: "timeout after 0 ms", id: 0 (and 899 more like it)']
 
 
+def test_of_very_many_errors_no_more_are_told_than_are_counted() -> None:
+    rows = [{"id": number, "error": f"timeout after {number} ms"} for number in range(2_000)]
+
+    assert sketched(rows)[1:] == [
+        'at $[0]: error: "timeout after 0 ms", id: 0 (and at least 999 more like it)'
+    ]
+
+
 @pytest.mark.parametrize("value", [None, False, 0, "", [], {}])
 def test_an_error_that_says_there_is_none_is_not_shown(value: Any) -> None:
     assert len(sketched([{"error": value, "status": "ok", "exit_code": 0}] * 900)) == 1
@@ -95,7 +103,7 @@ def test_of_a_long_text_the_beginning_is_sketched() -> None:
     assert len(text) > 4_000_000
 
     assert preview(text, 2_048).text.startswith(
-        "JSON (from its beginning): object {rows: array of 787+ objects {id: number, name: string, "
+        "JSON (from its beginning): object {rows: array of 395+ objects {id: number, name: string, "
         "tags: array of 0-3 strings, paid: boolean, note: null}}\n"
     )
 
