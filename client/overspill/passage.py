@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from overspill import calls, measure, notice
 from overspill.content import examine, size_of
 from overspill.guarded import Guarded
+from overspill.rendering import shown
 from overspill.repeats import Repeats
 from overspill.reports import Reports
 from overspill.spill import Origin, Spill
@@ -227,7 +228,7 @@ def _unmeasured(output: Output, error: Exception) -> Guarded:
 
 def word(name: Any) -> str:
     """`name` as text: frameworks hand on ids that are numbers, as JSON-RPC's, and tools without a name."""
-    return name if isinstance(name, str) else "" if name is None else str(name)
+    return "" if name is None else shown(name)
 
 
 def _size(value: Any) -> int:
