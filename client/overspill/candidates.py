@@ -60,10 +60,12 @@ class Candidate(NamedTuple):
 
 
 class Found(NamedTuple):
-    """In the order of the text; `is_all` unless a part was too long to be searched."""
+    """In the order of the text; what is between `stop` and `start` was too far from both ends."""
 
     candidates: list[Candidate]
     is_all: bool
+    stop: int
+    start: int
 
 
 class _Piece(NamedTuple):
@@ -106,8 +108,9 @@ def find(excerpt: Excerpt, stop: int, start: int) -> Found:
     floor = max(first_end, excerpt.last_start, start - _REACH)
     begin = text.find("\n", floor - 1, start) + 1 if floor > first_end else floor
     last = list(_read(text, reversed(list(_slices(text, begin or floor, start)))))[::-1]
-    is_all = excerpt.is_whole and first_end == (last[0].begin if last else start)
-    return Found(_candidates(text, _numbered(excerpt, first, last)), is_all)
+    last_begin = last[0].begin if last else start
+    is_all = excerpt.is_whole and first_end == last_begin
+    return Found(_candidates(text, _numbered(excerpt, first, last)), is_all, first_end, last_begin)
 
 
 def _slices(text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:

@@ -14,7 +14,7 @@ from overspill.measure import Extent
 if TYPE_CHECKING:
     from overspill.body import Body
 
-REACH: Final = 512 * 1024
+REACH: Final = 4 * 1024 * 1024
 """Bytes read at either end of a long body."""
 _SAMPLE: Final = 32 * 1024
 _NOISE: Final = re.compile(r"[\0-\x07\x0e-\x1a\x1c-\x1f\udc80-\udcff]")

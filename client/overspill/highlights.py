@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from overspill import candidates, measure, vocabulary
+from overspill import candidates, distant, measure, vocabulary
 from overspill.folding import form
 from overspill.plain import clean, cut_after, cut_before
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from overspill.candidates import Candidate
+    from overspill.candidates import Candidate, Found
     from overspill.excerpt import Excerpt
     from overspill.vocabulary import Verdict
 
@@ -63,7 +64,10 @@ def highlights(excerpt: Excerpt, stop: int, start: int, *, max_bytes: int, max_l
     `max_bytes` and `max_lines` bound all of them together, the newline after each included.
     """
     found = candidates.find(excerpt, stop, start)
-    ranked = _ranked(_groups(found.candidates))
+    groups = _groups(found.candidates)
+    if not any(group.verdict.weight >= vocabulary.MARKED for group in groups):
+        groups = _groups(sorted([*found.candidates, *_distant(excerpt, found)], key=attrgetter("begin")))
+    ranked = _ranked(groups)
     shown: dict[int, Highlight] = {}
     for place, item in enumerate(_offered(excerpt, ranked, (stop, start), is_all=found.is_all)):
         if len(shown) == max_lines or place > 4 * max_lines:
@@ -72,6 +76,16 @@ def highlights(excerpt: Excerpt, stop: int, start: int, *, max_bytes: int, max_l
             max_bytes -= item.cost
             shown[item.line_number] = item
     return [shown[number] for number in sorted(shown)]
+
+
+def _distant(excerpt: Excerpt, found: Found) -> list[Candidate]:
+    """Far from both ends one looks only where there is nothing near them, for that takes long."""
+    if excerpt.is_whole:
+        return distant.find(excerpt, found.stop, found.start)
+    return [
+        *distant.find(excerpt, found.stop, max(found.stop, excerpt.first_stop)),
+        *distant.find(excerpt, min(found.start, excerpt.last_start), found.start),
+    ]
 
 
 def _groups(found: Iterable[Candidate]) -> list[_Group]:

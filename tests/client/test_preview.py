@@ -401,3 +401,11 @@ def test_both_cuts_of_a_clip_fall_between_characters(character: str) -> None:
 
 def test_a_ceiling_too_low_for_a_marker_keeps_the_head() -> None:
     assert clip("0123456789", 4).text == "0123"
+
+
+def test_the_one_error_in_the_middle_of_five_megabytes_is_shown() -> None:
+    rows = [f"2026-11-22 INFO request {number} served\n" for number in range(130_000)]
+    rows[65_000] = "2026-11-22 ERROR the database is gone\n"
+
+    shown = preview("".join(rows), 2_048).text
+    assert "line 65,001: 2026-11-22 ERROR the database is gone\n" in shown
