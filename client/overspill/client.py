@@ -6,6 +6,7 @@ request, so that an agent whose outputs all stay small never pays for them.
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import os
 from typing import TYPE_CHECKING, Final, Self, TypeVar
@@ -19,6 +20,7 @@ from overspill.errors import ProblemError, ProtocolError, Unreachable
 from overspill.threads import Threads
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
     from collections.abc import AsyncGenerator, Mapping
     from datetime import datetime
     from types import TracebackType
@@ -49,7 +51,7 @@ class Client:
     sends content as it is.
 
     A `ref` is a capture id or `call(tool-call id)`. Every method raises `Unreachable`, `ProtocolError` or the
-    `ProblemError` that the service answered with. A client belongs to the event loop that first uses it.
+    `ProblemError` that the service answered with. A client is for the loop that first enters or uses it.
     """
 
     def __init__(
@@ -74,17 +76,25 @@ class Client:
         self._compress = compress
         self._threads = Threads()
         self._opened: Transport | None = None
+        self._entered_in: AbstractEventLoop | None = None
 
     def __repr__(self) -> str:
         return f"Client({self.address!r}, session={self.session!r})"
 
     async def __aenter__(self) -> Self:
+        self._entered_in = asyncio.get_running_loop()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+    @property
+    def belongs_here(self) -> bool:
+        """Whether the running event loop may use it: no other one does, or entered it."""
+        loop = self._entered_in if self._opened is None else self._opened.loop or self._entered_in
+        return loop is None or loop is asyncio.get_running_loop() or loop.is_closed()
 
     async def aclose(self) -> None:
         """Close the connections. The client can be used again afterwards."""

@@ -88,12 +88,14 @@ class ServicePlace:
         return self._captured(self._synchronous().put(_source(spill), **_metadata(spill)))
 
     async def put_async(self, spill: Spill, before: Failure | None) -> Kept:
-        if isinstance(self._client, Client) and self._is_its_loop():
+        if isinstance(self._client, Client) and self._is_its_loop(self._client):
             return self._captured(await self._client.put(_source(spill), **_metadata(spill)))
         return await asyncio.wrap_future(in_thread(lambda: self.put(spill, before)))
 
-    def _is_its_loop(self) -> bool:
+    def _is_its_loop(self, client: Client) -> bool:
         """Whether this event loop is the one that the asynchronous client serves: the first that comes."""
+        if not client.belongs_here:
+            return False
         loop = asyncio.get_running_loop()
         if self._loop is None or self._loop.is_closed():
             self._loop = loop

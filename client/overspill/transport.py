@@ -66,6 +66,11 @@ class Transport:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._session: aiohttp.ClientSession | None = None
 
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop that it is bound to; None where there is no connection yet."""
+        return None if self._session is None else self._loop
+
     async def call(self, request: Request) -> bytes:
         """The body of the answer. Raises a `ProblemError`, `Unreachable` or `ProtocolError`."""
         return await self._persist(request, self._answer)
