@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
@@ -56,10 +57,12 @@ _OTHER_KINDS: Final = frozenset(
     {"binary", "image-url", "audio-url", "video-url", "document-url", "uploaded-file", "cache-point"}
 )
 _TOOL_MESSAGES: Final = frozenset({"tool", _TOOL_RESULT, "function"})
+_SIMPLE_MESSAGES: Final = frozenset({"tool", "function", None})
 _OTHER_MESSAGES: Final = frozenset(
     {"human", "ai", "system", "user", "assistant", "developer", "chat", "remove"}
 )
 _STRUCTURED_FIELDS: Final = ("structuredContent", "structured_content")
+_TELLING_FIELDS: Final = frozenset({"type", "role", "kind", "content", *_STRUCTURED_FIELDS})
 _ERROR_FIELDS: Final = ("isError", "is_error")
 _BLOCK_TEXTS: Final = ((), ("text",), (RESOURCE, "text"), ("source", "data"))
 _DEEPEST: Final = 8
@@ -103,6 +106,32 @@ def places(result: Any) -> list[Place] | None:
         return None
     listed = list(islice(found, _MOST_PLACES + 1))
     return listed if len(listed) <= _MOST_PLACES else None
+
+
+def sole_text(message: Any) -> str | None:
+    """The text of a tool's message that surely has no other; None where `places` has to look.
+
+    A short way for what most messages are: ten times as fast.
+    """
+    try:
+        if type(message) is dict:
+            fields, more = message, None
+        elif _keeps_fields(type(message)):
+            fields, more = message.__dict__, getattr(message, "__pydantic_extra__", None)
+        else:
+            return None
+        text, words = fields.get("content"), {fields.get("type"), fields.get("role")}
+        is_message = words <= _SIMPLE_MESSAGES and words != {None} and "kind" not in fields
+        has_more = more or any(fields.get(name) is not None for name in _STRUCTURED_FIELDS)
+    except Exception:  # noqa: BLE001  (a foreign metaclass or attribute: whatever it raises)
+        return None
+    return text if type(text) is str and is_message and not has_more else None
+
+
+@lru_cache(maxsize=256)
+def _keeps_fields(kind: type) -> bool:
+    """Whether objects of this class have what tells a message in their `__dict__` alone."""
+    return kind.__dictoffset__ != 0 and kind.__name__ != "Command" and not _TELLING_FIELDS & set(dir(kind))
 
 
 def is_blocks(items: Sequence[Any]) -> bool:

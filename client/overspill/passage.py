@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from overspill import calls, measure, notice
+from overspill.blocks import sole_text
 from overspill.content import examine, size_of
 from overspill.guarded import Guarded
 from overspill.rendering import shown
@@ -51,7 +52,7 @@ class Output(NamedTuple):
 
 
 class Lane:
-    """One tool's short cut: texts that are short, or seen at once to stay inline."""
+    """One tool's short cut: texts, and messages of one, that are short or seen at once to stay inline."""
 
     __slots__ = ("_fits", "_max_bytes", "_max_chars", "_max_lines", "_sizes")
 
@@ -62,8 +63,11 @@ class Lane:
         self._max_lines = limits.max_lines
         self._sizes = sizes
 
-    def took(self, text: str) -> int | None:
-        """The bytes of a text that stays inline, which is counted; None for one that must be looked at."""
+    def took(self, result: Any) -> int | None:
+        """The bytes of a result that stays inline, which is counted; None for one that must be looked at."""
+        text = result if type(result) is str else sole_text(result)
+        if text is None:
+            return None
         length = len(text)
         if text.isascii():
             size = length
@@ -101,8 +105,8 @@ class Passage:
         return lane
 
     def quick(self, result: Any, tool: str, matches_dropped: int | None) -> Guarded | None:
-        """The short cut of a short text: about a microsecond, for nearly every output is one."""
-        if type(result) is not str or type(tool) is not str:
+        """The short cut of a short text: some microseconds at most, for nearly every output is one."""
+        if type(tool) is not str:
             return None
         lane = self._lanes.get(tool) or self.lane(tool)
         size = lane.took(result)

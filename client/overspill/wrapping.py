@@ -50,7 +50,7 @@ class Wrapper:
             except Exception as error:  # noqa: BLE001  (it is raised below, as it was where it is short)
                 failure = _as_raised(error)
             else:
-                if call is None and type(result) is str and took(result) is not None:
+                if call is None and took(result) is not None:
                     return result
                 return await self._value(result, name, call)
             raise await self._value(failure, name, call)
@@ -74,7 +74,7 @@ class Wrapper:
             except Exception as error:  # noqa: BLE001  (as above)
                 failure = _as_raised(error)
             else:
-                if call is None and type(result) is str and took(result) is not None:
+                if call is None and took(result) is not None:
                     return result
                 if inspect.iscoroutine(result):  # the tool is a coroutine function behind a plain one
                     return self._coroutine_function(lambda: result, name)()
