@@ -23,6 +23,7 @@ UNLIMITED: Final = sys.maxsize
 MAX_BYTES_PER_CHARACTER: Final = 4
 SAFE_BYTES_PER_TOKEN: Final = 2.4
 """For a budget that must hold: of twenty texts nineteen have more bytes a token (logs, code, JSON, prose)."""
+_CHARACTERS_PER_TOKEN: Final = 4
 _READABLE: Final = 999.95
 _STEP: Final = 1024 * 1024
 _SHORT: Final = 128 * 1024
@@ -235,6 +236,17 @@ def surely_fits(limits: Limits) -> int:
     if limits.max_tokens is not None:
         lengths.append(_chars_for(limits.max_tokens, limits.counter))
     return min(lengths)
+
+
+def most_bytes(limits: Limits, body: Body) -> int:
+    """How many bytes of `body` the limits allow at most, at 4 characters a token."""
+    width = 1 if isinstance(body, str) and body.isascii() else MAX_BYTES_PER_CHARACTER
+    sizes = [limits.max_bytes]
+    if limits.max_chars is not None:
+        sizes.append(limits.max_chars * width)
+    if limits.max_tokens is not None:
+        sizes.append(limits.max_tokens * _CHARACTERS_PER_TOKEN * width)
+    return min(sizes)
 
 
 def _chars_for(tokens: int, counter: Counter | None) -> int:

@@ -51,6 +51,13 @@ class Output(NamedTuple):
     call: RunningCall | None = None
 
 
+class _Verdict(NamedTuple):
+    """Why an output spills, and how many bytes may stand in for it; it stays where there is no reason."""
+
+    why: str = ""
+    most: int = measure.UNLIMITED
+
+
 class Lane:
     """One tool's short cut: texts, and messages of one, that are short or seen at once to stay inline."""
 
@@ -124,11 +131,11 @@ class Passage:
         """The output as it may go into the conversation."""
         try:
             content = examine(output.result)
-            why = "" if content is None else await self._why_it_spills(way, output, content)
-            if content is None or not why:
+            verdict = _Verdict() if content is None else await self._verdict(way, output, content)
+            if content is None or not verdict.why:
                 guarded = _inline(output, content)
             else:
-                guarded = await self._spilled(way, output, content, why)
+                guarded = await self._spilled(way, output, content, verdict)
         except Exception as error:  # noqa: BLE001  (the boundary: the guard never breaks its agent)
             guarded = _unmeasured(output, error)
         self.count(output, guarded.outcome, guarded.bytes_before, guarded.bytes_after)
@@ -136,7 +143,7 @@ class Passage:
 
     async def replaced(self, way: Way, output: Output, content: Content) -> Guarded:
         """The notice in the place of `content`, which is too long."""
-        guarded = await self._spilled(way, output, content, notice.TOO_LONG)
+        guarded = await self._spilled(way, output, content, _Verdict(notice.TOO_LONG))
         self.count(output, guarded.outcome, guarded.bytes_before, guarded.bytes_after)
         return guarded
 
@@ -147,22 +154,23 @@ class Passage:
         if outcome is not Outcome.INLINE:
             self.reports.hurry()
 
-    async def _why_it_spills(self, way: Way, output: Output, content: Content) -> str:
-        """Empty where it stays. Beside other results of its turn, one within its limits may go too."""
+    async def _verdict(self, way: Way, output: Output, content: Content) -> _Verdict:
+        """Beside other results of its turn, one within its limits may go too, or a long one get less room."""
         if calls.is_bypassed():
-            return ""
+            return _Verdict()
         is_exempt = output.tool in output.policy.exempt
         is_long = not is_exempt and await way.is_too_long(content, output.policy.limits(output.tool))
         if output.call is None:
-            return notice.TOO_LONG if is_long else ""
+            return _Verdict(notice.TOO_LONG if is_long else "")
         offer = await way.run(_offer, output, content, is_long, is_exempt)
-        if not await way.decide(output.call, offer):
-            return ""
-        return notice.TOO_LONG if is_long else TOO_MUCH_TOGETHER
+        if await way.decide(output.call, offer):
+            return _Verdict(notice.TOO_LONG if offer.exceeds else TOO_MUCH_TOGETHER, offer.spilled or 0)
+        return _Verdict(notice.TOO_LONG if is_long else "", offer.size)
 
-    async def _spilled(self, way: Way, output: Output, content: Content, why: str) -> Guarded:
+    async def _spilled(self, way: Way, output: Output, content: Content, verdict: _Verdict) -> Guarded:
         policy = output.policy if output.call is None else output.policy.with_short_notices()
-        made = partial(Spill.of, why=why, identify=self.storage.can_keep)
+        why, most = verdict
+        made = partial(Spill.of, why=why, most=most, identify=self.storage.can_keep)
         spill = await way.run(made, content, policy, self._origin(output))
         kept = await way.put(self.storage, spill)
         return await way.run(self._settled, output, spill, kept)
@@ -203,8 +211,13 @@ class Passage:
 
 
 def _offer(output: Output, content: Content, is_long: bool, is_exempt: bool) -> Offer:  # noqa: FBT001
-    spilled = None if is_exempt or content.is_guarded() else output.policy.preview_bytes + NOTICE_BYTES
-    return Offer(size_of(content), spilled, is_long, word(output.call_id))
+    """A long result in a form that fills its limits counts as what they allow, and can still do with less."""
+    policy, call_id = output.policy, word(output.call_id)
+    spilled = None if is_exempt or content.is_guarded() else policy.preview_bytes + NOTICE_BYTES
+    if not (is_long and policy.style.fills):
+        return Offer(size_of(content), spilled, is_long, call_id)
+    most = measure.most_bytes(policy.limits(output.tool), content.body)
+    return Offer(min(size_of(content), most), spilled, call_id=call_id)
 
 
 def _inline(output: Output, content: Content | None) -> Guarded:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from overspill import content, measure, notice, wire
 from overspill.body import Filed
 from overspill.gathering import Full, Gathering
-from overspill.measure import Extent, Limits
+from overspill.measure import UNLIMITED, Extent, Limits
 from overspill.notice import Facts, Kept
 from overspill.styles import Case
 from overspill.wire import Outcome
@@ -56,7 +56,8 @@ class Origin(NamedTuple):
 class Spill:
     """One output on its way out of the conversation. `origin` says whose it is.
 
-    `body` is what is stored. `why` ends the sentence that says why it is not shown. Of a spill that is not
+    `body` is what is stored. `why` ends the sentence that says why it is not shown, and `most` is how many
+    bytes may stand in for it if its limits allow more. Of a spill that is not
     identified `id` and `sha256` are empty and `body` is as the tool returned it: for a guard with nowhere to
     store it.
     """
@@ -70,6 +71,7 @@ class Spill:
     size: int
     lines: int
     why: str = ""
+    most: int = UNLIMITED
 
     @property
     def data(self) -> bytes:
@@ -85,7 +87,14 @@ class Spill:
 
     @classmethod
     def of(
-        cls, content: Content, policy: Policy, origin: Origin, *, why: str = "", identify: bool = True
+        cls,
+        content: Content,
+        policy: Policy,
+        origin: Origin,
+        *,
+        why: str = "",
+        most: int = UNLIMITED,
+        identify: bool = True,
     ) -> Spill:
         """Encodes and hashes unless told not to `identify`: about 1 ms a megabyte, so a thread is the place.
 
@@ -104,6 +113,7 @@ class Spill:
                 size=size,
                 lines=lines,
                 why=why,
+                most=most,
             )
         data = _encoded(body) if isinstance(body, str) else body
         sha256 = data.sha256 if isinstance(data, Filed) else hashlib.sha256(data).digest()
@@ -117,6 +127,7 @@ class Spill:
             size=len(data),
             lines=measure.lines(body) if isinstance(body, str) else Extent.of(data).lines,
             why=why,
+            most=most,
         )
 
     def notice(self, kept: Kept, *, same_as: str | None = None) -> Notice:
@@ -156,6 +167,7 @@ class Spill:
     def _limits(self) -> Limits:
         """What the stand-in may have: less than the output, even where that did not exceed its own limits."""
         limits = self.policy.limits(self.origin.tool)
+        limits = limits._replace(max_bytes=min(limits.max_bytes, self.most))
         if not self.why or measure.body_exceeds(self.content.body, limits):
             return limits
         return limits._replace(max_bytes=min(limits.max_bytes, self.policy.lost_preview_bytes))

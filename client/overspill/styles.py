@@ -64,6 +64,10 @@ class Style(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def fills(self) -> bool:
+        """Whether it shows as much of an output as its limits allow, not a preview."""
+
     def notice(self, case: Case) -> Notice:
         """Raises `OSError` where an output lies in a file that cannot be read."""
 
@@ -73,6 +77,7 @@ class Marked:
     """Our own: what happened and what to do first, then a preview between marks."""
 
     name: str = "overspill"
+    fills: bool = False
 
     def notice(self, case: Case) -> Notice:
         return notice.of(replace(case.facts, preview=self._preview(case)), case.kept)
@@ -104,6 +109,7 @@ class Persisted:
     """What happened and the size, where the full output is, how to read more, its beginning, an end mark."""
 
     name: str = "persisted"
+    fills: bool = False
 
     def notice(self, case: Case) -> Notice:
         facts, kept = case.facts, case.kept
@@ -144,6 +150,7 @@ class Filling:
     name: str
     mark: Callable[[Case, Extent, Limits], str]
     own: re.Pattern[str]
+    fills: bool = True
 
     def notice(self, case: Case) -> Notice:
         found, closing = case.excerpt(case.limits), notice.closing(case.facts, case.kept)

@@ -1,5 +1,6 @@
 """What a model sees under each profile, to the byte: with a place to store, and with none."""
 
+import asyncio
 import json
 import re
 from dataclasses import replace
@@ -7,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from overspill import Guard, measure
 from overspill.content import examine
@@ -386,3 +387,32 @@ def test_profiles_differ_from_the_usual_policy_by_their_settings_alone() -> None
     assert Policy.clamped().limits("read_file") == Limits(51_200, 2_000)
     assert Policy.capped().limits("grep_search") == Limits(131_072)
     assert Policy.token_limited(200_000, context_share=0.1).limits("grep_search").max_tokens == 20_000
+
+
+# --- in a turn ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PROFILES)
+@given(st.lists(st.integers(0, 400_000), min_size=1, max_size=6), st.integers(30_000, 300_000))
+@settings(max_examples=20)
+def test_in_every_form_the_results_of_a_turn_keep_to_its_budget(
+    name: str, sizes: list[int], budget: int
+) -> None:
+    async def turn() -> list[int]:
+        guard = Guard(policy=PROFILES[name])
+        async with guard.turn(budget):
+            texts = [(LINES * 5)[:size] for size in sizes]
+            results = [guard.process(text, tool="t", call_id=f"{n}") for n, text in enumerate(texts)]
+            return [guarded.bytes_after for guarded in await asyncio.gather(*results)]
+
+    assert sum(asyncio.run(turn())) <= budget
+
+
+def test_where_a_turn_has_room_for_it_a_long_result_has_what_its_limits_allow() -> None:
+    guard = Guard(policy=Policy.clamped())
+    alone = guard.process_sync("x" * 200_000, tool="t").value
+    with guard.turn(60_000):
+        in_turn = guard.process_sync("x" * 200_000, tool="t").value
+
+    assert in_turn == alone
+    assert len(alone) == 51_200
