@@ -107,7 +107,8 @@ class Courier:
                 for name in self._now_due():
                     self._run(name, client)
         finally:
-            self._client = None
+            if self._client is client:
+                self._client = None
             client.close()
 
     def _pause(self) -> float | None:
@@ -145,28 +146,47 @@ class Courier:
     def _again(self, name: str, pause: float) -> None:
         due = time.monotonic() + pause
         with self._lock:
-            if not self._is_closed:
+            if name in self._jobs and not self._is_closed:
                 self._due[name] = min(due, self._due.get(name, due))
 
 
-_couriers: dict[Address, Courier] = {}
-_users: Counter[Address] = Counter()
-_lock = threading.Lock()
+class _Couriers:
+    """Those of this process, and how many need each."""
+
+    def __init__(self) -> None:
+        self._couriers: dict[Address, Courier] = {}
+        self._users: Counter[Address] = Counter()
+        self.start_afresh()
+        forks.renew_in_child(self)
+
+    def start_afresh(self) -> None:
+        self._lock = threading.Lock()
+
+    def take(self, address: Address) -> Courier:
+        with self._lock:
+            if address not in self._couriers:
+                self._couriers[address] = Courier(address)
+            self._users[address] += 1
+            return self._couriers[address]
+
+    def let_go(self, courier: Courier) -> None:
+        with self._lock:
+            self._users[courier.address] -= 1
+            is_needed = self._users[courier.address] > 0
+            if not is_needed:
+                self._couriers.pop(courier.address, None)
+        if not is_needed:
+            courier.close()
+
+
+_of_this_process: Final = _Couriers()
 
 
 def courier_to(address: Address) -> Courier:
     """The courier of this process to a service, with a key; `let_go` of it afterwards."""
-    with _lock:
-        if address not in _couriers:
-            _couriers[address] = Courier(address)
-        _users[address] += 1
-        return _couriers[address]
+    return _of_this_process.take(address)
 
 
 def let_go(courier: Courier) -> None:
     """Close the courier once nobody needs it."""
-    with _lock:
-        _users[courier.address] -= 1
-        is_needed = _users[courier.address] > 0
-    if not is_needed:
-        courier.close()
+    _of_this_process.let_go(courier)

@@ -129,7 +129,7 @@ def test_one_thread_serves_all_jobs_of_all_threads(courier: Courier) -> None:
 
 
 def test_closing_ends_the_thread_and_waking_starts_another(courier: Courier) -> None:
-    job = Job(3600.0, None)
+    job = Job(3600.0, 0.0, None)
     courier.register("job", job)
     courier.wake("job")
     assert until(lambda: job.runs == 1)
@@ -140,12 +140,36 @@ def test_closing_ends_the_thread_and_waking_starts_another(courier: Courier) -> 
     assert job.ended()
 
 
-def test_a_job_that_is_let_go_of_runs_no_more(courier: Courier) -> None:
-    job = Job(0.01, 3600.0)
+def test_a_job_that_is_let_go_of_while_it_runs_does_not_run_again(courier: Courier) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def job(client: SyncClient) -> float:
+        begun.set()
+        go_on.wait(PATIENCE)
+        return 3600.0
+
     courier.register("job", job)
     courier.wake("job")
-    assert until(lambda: job.runs >= 1)
+    assert begun.wait(PATIENCE)
     courier.unregister("job")
+    go_on.set()
+
+    assert until(lambda: not courier.is_running)
+
+
+def test_a_job_that_ends_after_the_courier_was_closed_does_not_run_again(courier: Courier) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def job(client: SyncClient) -> float:
+        begun.set()
+        go_on.wait(PATIENCE)
+        return 3600.0
+
+    courier.register("job", job)
+    courier.wake("job")
+    assert begun.wait(PATIENCE)
+    courier.close()
+    go_on.set()
 
     assert until(lambda: not courier.is_running)
 

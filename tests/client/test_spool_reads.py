@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from overspill import ByteRange, Client, SyncClient, errors, inspection_tool
 from overspill.local.capture import LocalCapture
+from overspill.local.matching import HOLD
 from overspill.local.pattern import Unsupported, compile_pattern
 from overspill.spool import Shelf, Spool
 
@@ -128,6 +129,8 @@ SEARCHES: dict[str, dict[str, Any]] = {
     "escapes kept": {"pattern": r"\x1b\[31m", "ansi": True, "max_matches": 4},
     "words": {"pattern": r"\berror\b\s\w+", "max_matches": 9},
     "bad bytes": {"pattern": r"gr.{2}e", "max_matches": 9},
+    "behind the end of a line": {"pattern": "(?:beta|error).$", "max_matches": 9},
+    "a class with line ends in it": {"pattern": r"[a-z][\t-\r]", "max_matches": 9},
     "end of line": {"pattern": r"[a-z]$", "max_matches": 9},
     "classes": {"pattern": r"[[:alpha:]]{5}\W[^a-z\d]", "max_matches": 9},
     "flags inside": {"pattern": r"ALPHA|(?i)BETA ALPHA", "max_matches": 9},
@@ -364,8 +367,9 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     assert int(done.stdout) < 40 * 1024
 
 
-def test_a_line_too_long_to_hold_is_searched_in_parts(shelf: Shelf) -> None:
-    content = b"a\n" + b"y" * 20_000_000 + b"needle" + b"y" * 20_000_000 + b"\nb\n"
+@pytest.mark.parametrize("place", [20_000_000, HOLD - 3])
+def test_a_line_too_long_to_hold_is_searched_in_parts(shelf: Shelf, place: int) -> None:
+    content = b"a\n" + b"y" * place + b"needle" + b"y" * (40_000_000 - place) + b"\nb\n"
     with opened(shelf, content) as local:
         found = local.grep("", "NEEDLE", ignore_case=True)
         backwards = local.grep("", "y$|b", from_end=True)
@@ -506,3 +510,18 @@ async def test_of_two_captures_of_one_call_the_newer_is_read_wherever_it_is(
         second = await inspect_output("call:call_0", "head")
 
     assert (first["content"], second["content"]) == ("on this machine\n", "in the service again\n")
+
+
+def test_a_synchronous_tool_reads_the_newer_of_two_captures_too(
+    service: ServiceProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OVERSPILL_SPOOL", str(tmp_path / "spool"))
+    session = "newer-wins-sync"
+    with SyncClient(service.url, session=session) as client:
+        inspect_output = inspection_tool(client)
+        Spool().shelf(service.url, "").keep(spilled("on this machine\n", "call_0", session=session), "down")
+        first = inspect_output("call:call_0", "head")
+        client.put("in the service\n", call_id="call_0")
+        second = inspect_output("call:call_0", "head")
+
+    assert (first["content"], second["content"]) == ("on this machine\n", "in the service\n")

@@ -413,6 +413,21 @@ def test_the_client_uploads_by_itself_once_the_service_is_back(
         assert client.content(spill.id) == LOG.encode()
 
 
+def test_what_waits_is_uploaded_at_once_when_the_service_takes_another(
+    own_service: ServiceProcess, new_storage: Callable[..., Storage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("overspill.storage.SOON", 3600.0)
+    with SyncClient(own_service.url, retries=0) as client:
+        storage = new_storage(client)
+        assert storage.put_sync(spilled(LOG, "first")).outcome is Outcome.CAPTURED
+        own_service.stop()
+        assert storage.put_sync(spilled(LOG, "second")).outcome is Outcome.SPOOLED
+        own_service.start()
+        assert storage.put_sync(spilled(LOG, "third")).outcome is Outcome.CAPTURED
+
+        assert until(lambda: storage.shelf is not None and not storage.shelf.entries())
+
+
 def test_what_an_earlier_process_left_is_uploaded_with_the_next_capture(
     service: ServiceProcess, new_storage: Callable[..., Storage]
 ) -> None:
