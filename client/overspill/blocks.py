@@ -113,10 +113,11 @@ def sole_text(message: Any) -> str | None:
 
     A short way for what most messages are: ten times as fast.
     """
+    own: Any = type(message)
     try:
-        if type(message) is dict:
+        if own is dict:
             fields, more = message, None
-        elif _keeps_fields(type(message)):
+        elif _keeps_fields(own):
             fields, more = message.__dict__, getattr(message, "__pydantic_extra__", None)
         else:
             return None
