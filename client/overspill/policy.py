@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from overspill import checks, measure
 from overspill.cut import CEILING, ENDS, HEAD, PREVIEW, Strategy
-from overspill.measure import UNLIMITED, Limits
+from overspill.measure import CHARS_PER_TOKEN, UNLIMITED, Limits
 from overspill.styles import CAPPED, CLAMPED, COUNTED, MARKED, PARTIAL, PERSISTED
 from overspill.tokens import Tiktoken, TokenCounter
 from overspill.wire import DEFAULT_TTL
@@ -35,7 +35,6 @@ CONTEXT_TOKENS: Final = 128_000
 SLOWEST_UPLOAD: Final = 4 * 1024 * 1024
 """Bytes a second that an upload is given time for on top of `Policy.wait`."""
 CLAMP_BYTES: Final = 50 * 1024
-CHARS_PER_TOKEN: Final = 4
 SHARE_FLOOR: Final = 2_000
 SHARE_CEILING: Final = 400_000
 _SHARE_WORDS: Final = 1_000

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from overspill.excerpt import Excerpt
 
 _KIB: Final = 1024
+_LONG_CHARACTER: Final = 64
+"""Bytes that a cut within limits in bytes may leave free."""
 _SHARES: Final = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.3, 0.1)
 """Of the limits, what is tried in turn until all is within them: escapes make a text longer in a dict."""
 _LINE_SPARE: Final = 0.5
@@ -114,13 +116,10 @@ class Persisted:
     def notice(self, case: Case) -> Notice:
         facts, kept = case.facts, case.kept
         found = case.excerpt(case.shown)
-        shown = (
-            case.description()
-            if found is None
-            else defused(clean(cut.cut(found, case.shown, HEAD, clean).head))
-        )
+        head = "" if found is None else defused(clean(cut.cut(found, case.shown, HEAD, clean).head))
+        shown = case.description() if found is None else head
+        size = case.shown.max_bytes if case.shown.max_lines == UNLIMITED else measure.size(head)
         head = "\n\n".join(self._head(facts, kept))
-        size = case.shown.max_bytes
         text = f"{head}\n\nPreview (first {size} bytes):\n{shown}\n..."
         closing = notice.closing(facts, kept, says_how=False)
         text = f"{text}\n{closing}" if closing else text
@@ -174,10 +173,12 @@ class Filling:
         room = _beside(limits, mark, closing)
         if min(room.max_bytes, room.max_lines) <= 0:
             mark, room = "", _beside(limits, "", closing)
-        kept = self._cut(case, found, cut.least(room, share))
+        room = cut.least(room, share)
+        kept = self._cut(case, found, room)
         head, tail = self._defused(kept.head), self._defused(kept.tail)
         if mark:
-            mark = self.mark(case, kept.omitted, share)
+            is_full = measure.size(kept.head) > room.max_bytes - _LONG_CHARACTER
+            mark = self.mark(case, kept.omitted, share._replace(max_tokens=None) if is_full else share)
         if mark.startswith("\n\n"):
             head = head.removesuffix("\n").removesuffix("\r")
         text = f"{head}{mark}{tail}"
@@ -220,8 +221,10 @@ def _clamped(case: Case, _omitted: Extent, _share: Limits) -> str:
 
 
 def _limits(limits: Limits) -> str:
-    """`50KB or 2000 lines`."""
+    """`50KB or 2000 lines`; what follows from the characters is not said."""
     size = limits.max_bytes
+    if limits.max_chars is not None and size >= limits.max_chars * measure.MAX_BYTES_PER_CHARACTER:
+        size = UNLIMITED
     short = f"{size // _KIB}KB" if size and size % _KIB == 0 else f"{size} bytes"
     named = {
         short: size,
@@ -243,9 +246,12 @@ def _partial(_case: Case, _omitted: Extent, _share: Limits) -> str:
 def _counted(case: Case, _omitted: Extent, share: Limits) -> str:
     tokens = case.facts.tokens or estimated(case.facts.size)
     number = f"{'' if tokens.is_exact else '~'}{tokens.tokens}"
+    limit, shown = f"limit of {case.limits.max_tokens}", f"first {share.max_tokens} tokens"
+    if share.max_tokens is None:
+        limit, shown = f"limits of {_limits(case.limits)}", "the beginning"
     return (
-        f"\n\n⚠️ [Output truncated: {number} tokens exceeds limit of {case.limits.max_tokens}. "
-        f"Showing first {share.max_tokens} tokens. Use pagination or filters to get specific data.]"
+        f"\n\n⚠️ [Output truncated: {number} tokens exceeds {limit}. "
+        f"Showing {shown}. Use pagination or filters to get specific data.]"
     )
 
 

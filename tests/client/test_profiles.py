@@ -416,3 +416,30 @@ def test_where_a_turn_has_room_for_it_a_long_result_has_what_its_limits_allow() 
 
     assert in_turn == alone
     assert len(alone) == 51_200
+
+
+def test_a_form_under_limits_that_are_not_its_own_says_which_they_are() -> None:
+    guard = {name: Guard(policy=policy) for name, policy in PROFILES.items()}
+    persisted, counted, clamped = (
+        str(guard[name].capture_output_sync(LINES, "t").notice)
+        for name in ("persisted", "token-limited", "clamped")
+    )
+
+    assert persisted.partition("\n\nPreview")[2] == f" (first 792 bytes):\n{LINES[:792]}\n..."
+    assert counted.endswith(
+        "⚠️ [Output truncated: ~24723 tokens exceeds limits of 100 lines or 5000 characters. "
+        "Showing the beginning. Use pagination or filters to get specific data.]"
+    )
+    assert "exceeded 100 lines or 5000 characters;" in clamped
+
+
+@pytest.mark.parametrize("word", ["word ", "a ", "a very_long_word_of_an_endless_language "])
+def test_tokens_are_said_to_be_shown_only_where_so_many_are(word: str) -> None:
+    guard = Guard(policy=Policy.token_limited(16_000, tokenizer=str.split))
+    for budget in (5_000, 20_000, 50_000, 1_000_000):
+        with guard.turn(budget):
+            text = guard.process_sync(word * 30_000, tool="t").value
+        shown = len(text.partition("\n\n")[0].split())
+
+        assert ("Showing first 3840 tokens" in text) == (shown == 3_840)
+        assert ("Showing the beginning" in text) == (shown < 3_840)
