@@ -87,7 +87,8 @@ def test_the_policys_table_has_every_field_and_its_default() -> None:
     for name, shown in table.items():
         value = getattr(Policy(), name)
         if value is None or isinstance(value, (int, float)):
-            assert shown == {None: "none", True: "true"}.get(value, f"{value or 0:,g}")
+            words: dict[object, str] = {None: "none", True: "true"}
+            assert shown == words.get(value, f"{value or 0:,g}")
     for limit in TOOL_BYTES.values():
         assert f"{limit:,}" in table["tools"]
 
