@@ -21,6 +21,7 @@ from tests.bench import (
     guard,
     ingest,
     memory,
+    peers,
     previews,
     small_captures,
     stored_size,
@@ -46,6 +47,7 @@ BENCHMARKS: Final[dict[str, Callable[[Servers, Scale], Iterator[Row]]]] = {
     "undecoded": undecoded.measure,
     "memory": memory.measure,
     "guard": guard.measure,
+    "peers": peers.measure,
     "previews": previews.measure,
 }
 ROUNDS: Final = 5
