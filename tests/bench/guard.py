@@ -1,67 +1,131 @@
-"""What the guard costs: outputs that stay inline, over a call of an empty function; a long one, over measuring it."""
+"""What the guard costs: outputs that stay inline, over an empty call; a long one, over measuring it."""
 
 from __future__ import annotations
 
+import asyncio
+import tempfile
+import time
 from statistics import median
 from timeit import timeit
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from overspill.cut import HEAD
 from overspill.guard import Guard
-from tests.bench import measuring, table
+from overspill.policy import Policy
+from overspill.spool import Spool
+
+from tests.bench import measuring, table, texts
 from tests.bench.table import Goal, Row
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
     from tests.bench.scale import Scale
     from tests.bench.servers import Servers
 
-INLINE: Final = {"1 KB": (1_024, Goal(1e-6)), "40 KB": (40_960, Goal(5e-6))}
+    Calls = Callable[[int], Awaitable[float]]
+    """Seconds that so many calls take."""
+
 LINE: Final = "2026-11-22 02:11:07 INFO worker-7 request 81723 served in 12 ms\n"
-LONG_GOAL: Final = Goal(1.2)
+INLINE: Final[dict[str, tuple[Any, Goal]]] = {
+    "1 KB": ((LINE * 17)[:1_024], Goal(1e-6)),
+    "40 KB": ((LINE * 641)[:40_960], Goal(5e-6)),
+    "one line of 40 KB": ("x" * 40_960, Goal(5e-6)),
+    "a dict of 1 KB": (
+        {"rows": [{"id": n, "name": f"name {n}", "is_open": True} for n in range(22)]},
+        Goal(50e-6),
+    ),
+    "3 MCP blocks": ([{"type": "text", "text": LINE * 5} for _ in range(3)], Goal(50e-6)),
+}
+LONG: Final = 5_000_000
+SPILLED: Final = 500_000
+MEASURED: Final = "encoding it and counting its lines"
+POLICIES: Final = {"": Policy(), ", its beginning shown": Policy(strategy=HEAD)}
 
 
-def measure(servers: Servers, scale: Scale) -> Iterator[Row]:  # noqa: ARG001
-    for name, (size, goal) in INLINE.items():
-        yield from _inline(name, (LINE * (size // len(LINE) + 1))[:size], goal, scale)
-    yield _long(scale)
+def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
+    for name, (value, goal) in INLINE.items():
+        yield from _inline(name, value, goal, scale)
+    for how, policy in POLICIES.items():
+        text = texts.text(texts.LOG, scale.pick(LONG, SPILLED)).decode()
+        yield _long(f"5 MB without storing{how}", text, Guard(policy=policy), Goal(1.2), scale)
+    for how, policy in POLICIES.items():
+        with tempfile.TemporaryDirectory(prefix="overspill-guard-") as root:
+            text = texts.text(texts.LOG, SPILLED).decode()
+            guard = Guard(policy=policy, spool=Spool(root))
+            yield _long(f"500 KB to the spool{how}", text, guard, Goal(10), scale)
 
 
-def _inline(name: str, text: str, goal: Goal, scale: Scale) -> Iterator[Row]:
+def _inline(name: str, value: Any, goal: Goal, scale: Scale) -> Iterator[Row]:
     def empty() -> object:
-        return text
+        return value
+
+    async def empty_async() -> object:
+        return value
 
     guard = Guard()
-    calls: tuple[Callable[[], object], ...] = (
-        empty,
-        guard.wrap(empty),
-        lambda: guard.process_sync(text, tool="tool"),
-    )
-    times = scale.pick(100_000, 1_000)
-    rounds = [[timeit(call, number=times) / times for call in calls] for _ in range(scale.rounds)]
-    bare, wrapped, processed = (min(seconds) for seconds in zip(*rounds, strict=True))
-    for way, seconds in ("wrapped tool", wrapped), ("process_sync", processed):
-        detail = f"{seconds / bare:.1f} times {table.microseconds(bare)}"
-        what = f"{name} inline, {way}: over an empty call"
-        yield Row(what, seconds - bare, goal, table.microseconds, detail)
+    ways: dict[str, tuple[Calls, Calls]] = {
+        "wrapped tool": (_sync(guard.wrap(empty)), _sync(empty)),
+        "process_sync": (_sync(lambda: guard.process_sync(value, tool="tool")), _sync(empty)),
+        "wrapped async tool": (_awaited(guard.wrap(empty_async)), _awaited(empty_async)),
+        "process": (_awaited(lambda: guard.process(value, tool="tool")), _awaited(empty_async)),
+    }
+    for way, (ours, bare) in ways.items():
+        more, least = asyncio.run(_best(ours, bare, scale))
+        detail = f"{1 + more / least:.1f} times {table.microseconds(least)}{_counting(value, scale)}"
+        yield Row(f"{name} inline, {way}: over an empty call", more, goal, table.microseconds, detail)
 
 
-def _long(scale: Scale) -> Row:
-    """A text of 5 MB that cannot be stored, against encoding it and one pass of counting its lines."""
-    text = LINE * (scale.pick(5_000_000, 500_000) // len(LINE))
-    guard = Guard()
-    times = scale.pick(10, 1)
+def _counting(value: Any, scale: Scale) -> str:
+    """What a pass over the text costs on this machine just now."""
+    if not isinstance(value, str):
+        return ""
+    seconds = min(timeit(lambda: value.count("\n"), number=100) / 100 for _ in range(6 * scale.rounds))
+    return f"; to count its newlines takes {table.microseconds(seconds)}"
+
+
+async def _best(ours: Calls, bare: Calls, scale: Scale) -> tuple[float, float]:
+    """Seconds over an empty call, and of that: the least of many short rounds, as other work only adds."""
+    times = scale.pick(4_000, 200)
+    rounds = [(await ours(times), await bare(times)) for _ in range(6 * scale.rounds)]
+    mine, least = (min(seconds) / times for seconds in zip(*rounds, strict=True))
+    return mine - least, least
+
+
+def _sync(call: Callable[[], object]) -> Calls:
+    async def calls(times: int) -> float:
+        start = time.perf_counter()
+        for _ in range(times):
+            call()
+        return time.perf_counter() - start
+
+    return calls
+
+
+def _awaited(call: Callable[[], Awaitable[object]]) -> Calls:
+    async def calls(times: int) -> float:
+        start = time.perf_counter()
+        for _ in range(times):
+            await call()
+        return time.perf_counter() - start
+
+    return calls
+
+
+def _long(what: str, text: str, guard: Guard, goal: Goal, scale: Scale) -> Row:
+    """A text that is too long, against encoding it and one pass of counting its lines, in CPU time."""
+    times = scale.pick(5, 1)
     ours, theirs = [], []
-    for _ in range(4 * scale.rounds):
-        ours.append(_cpu(lambda: guard.process_sync(text, tool="tool"), times))
-        theirs.append(_cpu(lambda: (len(text.encode()), text.count("\n")), times))
-    detail = f"{1e3 * median(ours):.2f} ms against {1e3 * median(theirs):.2f} ms of CPU"
-    what = "5 MB without storing: over encoding it and counting its lines"
-    return Row(what, median(ours) / median(theirs), LONG_GOAL, detail=detail)
+    for number in range(4 * scale.rounds + 1):
+        ours.append(_cpu(lambda at: guard.process_sync(text, tool="tool", call_id=f"{number}.{at}"), times))  # noqa: B023
+        theirs.append(_cpu(lambda _: (len(text.encode()), text.count("\n")), times))
+    mine, least = median(ours[1:]), median(theirs[1:])
+    detail = f"{1e3 * mine:.2f} ms against {1e3 * least:.2f} ms of CPU"
+    return Row(f"{what}: over {MEASURED}", mine / least, goal, detail=detail)
 
 
-def _cpu(work: Callable[[], object], times: int) -> float:
+def _cpu(work: Callable[[int], object], times: int) -> float:
     start = measuring.own()
-    for _ in range(times):
-        work()
+    for number in range(times):
+        work(number)
     return (measuring.own() - start) / times
