@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _SHORT_NOTES: Final = 500
 _DEEPEST: Final = 8
 _WIDEST: Final = 1_000
+_LONG: Final = 1024 * 1024
+"""Characters of a message that Python is not left to print."""
 
 
 class Thrown:
@@ -92,12 +94,29 @@ def notes_of(error: BaseException) -> list[str]:
 def full_text(error: BaseException) -> str:
     """The traceback as Python prints it, with every member of a group."""
     try:
+        if _is_alone(error) and len(message := message_of(error)) > _LONG:
+            return _with_long(message, error)
         told = traceback.TracebackException(
             type(error), error, error.__traceback__, max_group_width=_WIDEST, max_group_depth=_DEEPEST
         )
         return "".join(told.format())
     except Exception:  # noqa: BLE001  (foreign methods, or a chain too long to follow)
         return "\n".join([f"{type(error).__name__}: {message_of(error)}", *notes_of(error)])
+
+
+def _is_alone(error: BaseException) -> bool:
+    is_inner = error.__cause__ is None and (error.__context__ is None or error.__suppress_context__)
+    return is_inner and _members(error) is None
+
+
+def _with_long(message: str, error: BaseException) -> str:
+    """As Python prints it, which would take several times the memory of the message."""
+    frames = traceback.format_tb(error.__traceback__)
+    heading = ["Traceback (most recent call last):\n"] if frames else []
+    kind = type(error)
+    module = "" if kind.__module__ in {"__main__", "builtins"} else f"{kind.__module__}."
+    notes = [f"{note}\n" for note in notes_of(error)]
+    return "".join([*heading, *frames, f"{module}{kind.__qualname__}: ", message, "\n", *notes])
 
 
 def _members(error: BaseException) -> list[Exception] | None:

@@ -34,6 +34,8 @@ _MOST_BYTES: Final = MOST
 _IN_MEMORY: Final = 64 * 1024 * 1024
 _FEW_VALUES: Final = 4_000
 _FEW_CHARS: Final = 1024 * 1024
+_LONG: Final = 1024 * 1024
+"""Characters above which a text is written in parts."""
 _SLICE: Final = 256
 """Items of a container that are written at once where they are plain and small: well under a millisecond."""
 _DEEPEST_RECORDS: Final = 100
@@ -115,6 +117,9 @@ class Writer:
 
     def _begin(self, value: Any, before: str) -> None:
         self._left -= 1
+        if type(value) is str and len(value) > _LONG:
+            self._long(before, value)
+            return
         opened = self._opened(value)
         if isinstance(opened, str):
             self._write(before + opened)
@@ -123,6 +128,12 @@ class Writer:
         self._open.append(opened)
         self._inside.add(opened.identity)
         self._records += opened.is_record
+
+    def _long(self, before: str, text: str) -> None:
+        self._write(f'{before}"')
+        for at in range(0, len(text), _LONG):
+            self._write(compact(text[at : at + _LONG])[1:-1])
+        self._write('"')
 
     def _close(self) -> None:
         closed = self._open.pop()

@@ -414,16 +414,18 @@ before = peak()
 if sys.argv[2] == "chunks":
     size = len(text)
     guarded = guard.process_sync((text[at : at + 65536] for at in range(0, size, 65536)), tool="t")
+elif sys.argv[2] == "dict":
+    guarded = guard.process_sync({"log": text}, tool="t")
 elif sys.argv[2] == "loop":
     guarded = asyncio.run(guard.process(text, tool="t"))
 else:
     guarded = guard.process_sync(text, tool="t")
-assert guarded.bytes_before == len(text), guarded
+assert guarded.bytes_before >= len(text), guarded
 print(guarded.outcome, guarded.bytes_after < 5_000, peak() - before < 100_000_000, peak() - before)
 """
 
 
-@pytest.mark.parametrize("how", ["text", "loop", "chunks"])
+@pytest.mark.parametrize("how", ["text", "loop", "chunks", "dict"])
 def test_a_text_of_256_mebibytes_takes_no_second_one_of_memory(tmp_path: Path, how: str) -> None:
     assert run(HUGE, tmp_path, how).split()[:3] == ["spooled", "True", "True"]
     [file] = tmp_path.rglob("*.bin")

@@ -146,8 +146,9 @@ ROWS = [{"n": number, "name": f"row\n{number}", "tags": ["a", [], {}]} for numbe
         [ROWS, [[ROWS[:300]]], math.nan, "\ud800"],
         {number: number for number in range(1_000)},
         [*range(5_000), [*range(5_000)], *range(257)],
+        {"log": 'a "line"\r\n\x7f\x1b\ud800\u2028 é😀\\' * 300_000, "code": 1},
     ],
-    ids=range(5),
+    ids=range(6),
 )
 def test_large_data_is_written_as_the_standard_library_does(value: Any) -> None:
     assert body(value) == json.dumps(value, ensure_ascii=False, indent=2)

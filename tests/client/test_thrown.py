@@ -2,8 +2,10 @@
 
 import asyncio
 import builtins
+import contextlib
 import pickle
 import subprocess
+import traceback
 from datetime import UTC, datetime
 from typing import Any
 
@@ -303,3 +305,22 @@ async def test_what_gather_returns_is_clamped_like_what_is_raised() -> None:
 
     assert isinstance(error, Exception)
     assert str(replaced(error)) == TEXT
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyError, subprocess.SubprocessError, ModelRetry])
+@pytest.mark.parametrize("is_raised", [True, False])
+def test_a_very_long_message_is_captured_as_python_prints_it(kind: type[Exception], is_raised: bool) -> None:
+    error = kind("a line\n" * 200_000)
+    error.add_note("seen\ntwice")
+    if is_raised:
+        with contextlib.suppress(kind):
+            raise error
+
+    assert Thrown(error).body == "".join(traceback.format_exception(error))
+
+
+def test_the_causes_of_a_very_long_message_are_captured_with_it() -> None:
+    error = ValueError("a line\n" * 200_000)
+    error.__cause__ = KeyError("the cause")
+
+    assert Thrown(error).body == "".join(traceback.format_exception(error))
