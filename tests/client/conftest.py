@@ -1,8 +1,9 @@
-"""No test touches the spool of whoever runs the tests."""
+"""No test touches the spool of whoever runs the tests, or leaves its couriers to the next."""
 
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,3 +31,14 @@ def states_of_this_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def no_spool(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing can be spooled."""
     monkeypatch.setenv("OVERSPILL_SPOOL", "off")
+
+
+@pytest.fixture(autouse=True)
+def no_couriers_left() -> Iterator[None]:
+    yield
+    module = sys.modules.get("overspill.courier")
+    for courier in list(module._of_this_process._couriers.values()) if module else ():
+        thread = courier._thread
+        courier.close()
+        if thread is not None:
+            thread.join(10)
