@@ -48,11 +48,10 @@ class Looping:
         return await self._threads.run(work, *args)
 
     async def is_too_long(self, content: Content, limits: Limits) -> bool:
-        return (
-            _is_too_long(content, limits)
-            if is_light(content)
-            else await self.run(_is_too_long, content, limits)
-        )
+        counts_tokens = limits.max_tokens is not None and limits.counter is not None
+        if is_light(content, limits) and not counts_tokens:
+            return _is_too_long(content, limits)
+        return await self.run(_is_too_long, content, limits)
 
     async def decide(self, call: RunningCall, offer: Offer) -> bool:
         return await call.decide(offer)
