@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import tempfile
 import time
 from statistics import median
@@ -42,6 +44,23 @@ SPILLED: Final = 500_000
 MEASURED: Final = "encoding it and counting its lines"
 POLICIES: Final = {"": Policy(), ", its beginning shown": Policy(strategy=HEAD)}
 
+GUARD_ONE: Final = """
+import resource, sys
+from overspill.guard import Guard
+from overspill.policy import Policy
+from overspill.spool import Spool
+
+def peak():
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+text = "a line of sixty-four characters, as they are usual in such texts\\n" * (int(sys.argv[1]) // 65)
+spool = Spool(sys.argv[2], max_bytes=2 * len(text)) if sys.argv[2] else False
+guard = Guard(policy=Policy(wait=300.0), spool=spool)
+before = peak()
+guard.process_sync(text, tool="tool")
+print(peak() - before)
+"""
+
 
 def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
     for name, (value, goal) in INLINE.items():
@@ -54,6 +73,18 @@ def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
             text = texts.text(texts.LOG, SPILLED).decode()
             guard = Guard(policy=policy, spool=Spool(root))
             yield _long(f"500 KB to the spool{how}", text, guard, Goal(10), scale)
+    for store in "", "in the spool":
+        yield _memory(store, scale)
+
+
+def _memory(store: str, scale: Scale) -> Row:
+    """What a process takes beyond the text itself at its peak."""
+    size = scale.pick(1_000_000_000, 100_000_000)
+    with tempfile.TemporaryDirectory(prefix="overspill-guard-") as root:
+        command = [sys.executable, "-c", GUARD_ONE, str(size), root if store else ""]
+        done = subprocess.run(command, capture_output=True, check=True, timeout=600)
+    what = f"a text of {size // 1_000_000:,} MB, {store or 'nowhere to store'}: memory beyond it"
+    return Row(what, int(done.stdout), Goal(150 * 2**20), table.mebibytes)
 
 
 def _inline(name: str, value: Any, goal: Goal, scale: Scale) -> Iterator[Row]:
