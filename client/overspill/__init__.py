@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from overspill.calls import calling
-    from overspill.captured import CapturedOutput
     from overspill.client import Client, call
-    from overspill.display import for_display
     from overspill.errors import OverspillError, ProblemError, ProtocolError, Unreachable
     from overspill.guard import Guard
     from overspill.guarded import Guarded
-    from overspill.history import clamp_messages, spill_messages, spill_messages_sync
+    from overspill.histories.history import clamp_messages, spill_messages, spill_messages_sync
+    from overspill.histories.overflow import Overflow, is_overflow
+    from overspill.histories.recovery import Recovered, recover, recover_sync
     from overspill.measure import Limits
-    from overspill.overflow import Overflow, is_overflow
     from overspill.policy import Band, Policy
-    from overspill.recovery import Recovered, recover, recover_sync
-    from overspill.spool import Spool
+    from overspill.shapes.captured import CapturedOutput
+    from overspill.shapes.display import for_display
+    from overspill.spools.spool import Spool
+    from overspill.spools.workspace import Workspace
     from overspill.sync import SyncClient
     from overspill.tools import INSPECT_OUTPUT_SCHEMA, inspection_tool
     from overspill.turn import Turn
     from overspill.wire import ByteRange
-    from overspill.workspace import Workspace
 
 __all__ = [
     "INSPECT_OUTPUT_SCHEMA",
@@ -64,32 +64,32 @@ _MODULES = {
     "INSPECT_OUTPUT_SCHEMA": "tools",
     "Band": "policy",
     "ByteRange": "wire",
-    "CapturedOutput": "captured",
+    "CapturedOutput": "shapes.captured",
     "Client": "client",
     "Guard": "guard",
     "Guarded": "guarded",
     "Limits": "measure",
-    "Overflow": "overflow",
+    "Overflow": "histories.overflow",
     "OverspillError": "errors",
     "Policy": "policy",
     "ProblemError": "errors",
     "ProtocolError": "errors",
-    "Recovered": "recovery",
-    "Spool": "spool",
+    "Recovered": "histories.recovery",
+    "Spool": "spools.spool",
     "SyncClient": "sync",
     "Turn": "turn",
     "Unreachable": "errors",
-    "Workspace": "workspace",
+    "Workspace": "spools.workspace",
     "call": "client",
     "calling": "calls",
-    "clamp_messages": "history",
-    "for_display": "display",
+    "clamp_messages": "histories.history",
+    "for_display": "shapes.display",
     "inspection_tool": "tools",
-    "is_overflow": "overflow",
-    "recover": "recovery",
-    "recover_sync": "recovery",
-    "spill_messages": "history",
-    "spill_messages_sync": "history",
+    "is_overflow": "histories.overflow",
+    "recover": "histories.recovery",
+    "recover_sync": "histories.recovery",
+    "spill_messages": "histories.history",
+    "spill_messages_sync": "histories.history",
 }
 
 

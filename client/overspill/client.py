@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 import msgspec
 
-from overspill import request, wire
-from overspill.address import Address, checked_key, checked_url
-from overspill.download import Stream
+from overspill import wire
 from overspill.errors import ProblemError, ProtocolError, Unreachable
 from overspill.threads import Threads
+from overspill.transfer import request
+from overspill.transfer.address import Address, checked_key, checked_url
+from overspill.transfer.download import Stream
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
     from datetime import datetime
     from types import TracebackType
 
-    from overspill.request import Request
-    from overspill.source import Source
-    from overspill.transport import Transport
+    from overspill.transfer.request import Request
+    from overspill.transfer.source import Source
+    from overspill.transfer.transport import Transport
 
 T = TypeVar("T")
 
@@ -127,7 +128,7 @@ class Client:
         """
         transport = await self._transport()
         where = self.session if session is None else session
-        from overspill import source, upload  # noqa: PLC0415  (loaded by `_transport`, in a thread)
+        from overspill.transfer import source, upload  # noqa: PLC0415  (loaded by `_transport`, in a thread)
 
         headers = request.metadata(
             session=where, call_id=call_id, tool=tool, status=status, labels=labels or {}, ttl=ttl
@@ -249,7 +250,7 @@ class Client:
 
     async def download(self, ref: str, path: str | os.PathLike[str], *, session: str | None = None) -> int:
         """Write a capture to a file, which appears once it is whole and verified. Answers its bytes."""
-        from overspill.save import save  # noqa: PLC0415  (loaded when it is needed)
+        from overspill.transfer.save import save  # noqa: PLC0415  (loaded when it is needed)
 
         async with self.stream(ref, session=session) as pieces:
             return await save(pieces, path, self._threads)
@@ -379,8 +380,8 @@ class Client:
 
 def _load_transport() -> type[Transport]:
     """Import what a request needs; slow the first time."""
-    importlib.import_module("overspill.upload")
-    kind: type[Transport] = importlib.import_module("overspill.transport").Transport
+    importlib.import_module("overspill.transfer.upload")
+    kind: type[Transport] = importlib.import_module("overspill.transfer.transport").Transport
     return kind
 
 

@@ -19,7 +19,7 @@ from overspill.sync import SyncClient
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from overspill.address import Address
+    from overspill.transfer.address import Address
 
     Job: TypeAlias = Callable[[SyncClient], float | None]
     """Does what is due; seconds until there is more, None where nothing is left. Raises `OverspillError`."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from overspill import measure
-from overspill.excerpt import Excerpt, of_text
 from overspill.measure import UNLIMITED, Extent, Limits
 from overspill.plain import cut_after, cut_before
+from overspill.previews.excerpt import Excerpt, of_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

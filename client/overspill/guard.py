@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from overspill import calls, checks, turn
-from overspill.captured import CapturedOutput
-from overspill.flow import is_async_flow, is_flow
-from overspill.partial import clamp_partial
 from overspill.passage import Output, Passage, word
 from overspill.policy import INLINE_CHARS, INLINE_LINES, Policy
+from overspill.shapes.captured import CapturedOutput
+from overspill.shapes.flow import is_async_flow, is_flow
+from overspill.shapes.partial import clamp_partial
 from overspill.storage import Storage
 from overspill.streams import Stream
 from overspill.turn import Turn
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
     from overspill.client import Client
+    from overspill.counts.tally import Count
     from overspill.guarded import Guarded
-    from overspill.spool import Spool
+    from overspill.spools.spool import Spool
     from overspill.sync import SyncClient
-    from overspill.tally import Count
     from overspill.wire import Outcome
 
 P = ParamSpec("P")
@@ -209,7 +209,7 @@ class Guard:
         """
         from prometheus_client import REGISTRY  # noqa: PLC0415  (an optional library)
 
-        from overspill.exported import export  # noqa: PLC0415
+        from overspill.counts.exported import export  # noqa: PLC0415
 
         export(self._passage.tally, self, REGISTRY if registry is None else registry)
 

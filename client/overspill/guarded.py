@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from overspill.blocks import is_error
 from overspill.notice import as_dict
+from overspill.shapes.blocks import is_error
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:

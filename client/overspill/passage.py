@@ -10,25 +10,25 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from overspill import calls, measure, notice
-from overspill.blocks import sole_text
-from overspill.content import examine, size_of
+from overspill.counts.reports import Reports
+from overspill.counts.tally import Tally
 from overspill.guarded import Guarded
-from overspill.rendering import shown
 from overspill.repeats import Repeats
-from overspill.reports import Reports
+from overspill.shapes.blocks import sole_text
+from overspill.shapes.content import examine, size_of
+from overspill.shapes.rendering import shown
 from overspill.spill import Origin, Spill
 from overspill.storage import reason
-from overspill.tally import Tally
 from overspill.turn import NOTICE_BYTES, Offer
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
-    from overspill.content import Content
+    from overspill.counts.tally import InlineSizes
     from overspill.measure import Limits
     from overspill.policy import Policy
+    from overspill.shapes.content import Content
     from overspill.spill import Kept
     from overspill.storage import Storage
-    from overspill.tally import InlineSizes
     from overspill.turn import RunningCall
     from overspill.ways import Way
 

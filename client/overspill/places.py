@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
-from overspill import flush, forks
+from overspill import forks
 from overspill.body import Filed
 from overspill.client import Client
 from overspill.errors import (
@@ -23,8 +23,9 @@ from overspill.errors import (
     Unavailable,
     Unreachable,
 )
-from overspill.own_directory import NotSpooled
 from overspill.spill import Kept
+from overspill.spools import flush
+from overspill.spools.own_directory import NotSpooled
 from overspill.sync import SyncClient
 from overspill.wire import Outcome
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from overspill.circuit import Circuit
     from overspill.spill import Spill
-    from overspill.spool import Shelf
+    from overspill.spools.spool import Shelf
     from overspill.wire import Entry
 
 T = TypeVar("T")

@@ -10,11 +10,12 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from overspill import content, measure, notice, wire
+from overspill import measure, notice, wire
 from overspill.body import Filed
-from overspill.gathering import Full, Gathering
 from overspill.measure import UNLIMITED, Extent, Limits
 from overspill.notice import Facts, Kept
+from overspill.shapes import content
+from overspill.shapes.gathering import Full, Gathering
 from overspill.styles import Case
 from overspill.wire import Outcome
 
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from overspill.body import Body
-    from overspill.content import Content
     from overspill.notice import Notice
     from overspill.policy import Policy
+    from overspill.shapes.content import Content
     from overspill.tokens import TokenCount
 
 __all__ = ["Kept", "Origin", "Spill", "assess"]

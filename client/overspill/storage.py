@@ -11,22 +11,23 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from overspill import flush, forks
+from overspill import forks
 from overspill.circuit import FIRST, LONGEST, Circuit
 from overspill.courier import FIRST as SOON
 from overspill.courier import courier_to, let_go
 from overspill.places import Failure, ServicePlace, SpoolPlace, in_thread, reason
 from overspill.spill import Kept
-from overspill.spool import Spool
+from overspill.spools import flush
+from overspill.spools.spool import Spool
+from overspill.spools.workspace import Workspace
 from overspill.wire import Outcome
-from overspill.workspace import Workspace
 
 if TYPE_CHECKING:
     from overspill.client import Client
     from overspill.courier import Courier
     from overspill.places import Place
     from overspill.spill import Spill
-    from overspill.spool import Shelf
+    from overspill.spools.spool import Shelf
     from overspill.sync import SyncClient
 
 __all__ = ["Storage", "reason", "shelf_for"]

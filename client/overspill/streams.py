@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill import calls, measure
-from overspill.flow import Flow, guarded_chunks, guarded_chunks_async
 from overspill.guarded import Guarded
+from overspill.shapes.flow import Flow, guarded_chunks, guarded_chunks_async
 from overspill.ways import finished
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 
-    from overspill.flow import Flowed
     from overspill.passage import Output, Passage
+    from overspill.shapes.flow import Flowed
     from overspill.ways import Way
 
 _END: Final = object()

@@ -10,22 +10,23 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
-from overspill import cut, excerpt, measure, notice, preview
+from overspill import cut, measure, notice
 from overspill.cut import HEAD, clip_marker
 from overspill.measure import UNLIMITED, Extent, Limits
 from overspill.notice import Facts, Kept, Notice, defused
 from overspill.plain import clean
-from overspill.rendering import JSON
+from overspill.previews import excerpt, preview
+from overspill.shapes.rendering import JSON
+from overspill.shapes.writer import as_text
 from overspill.tokens import estimated
 from overspill.wire import Outcome
-from overspill.writer import as_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from overspill.body import Body
     from overspill.cut import Cut, Strategy
-    from overspill.excerpt import Excerpt
+    from overspill.previews.excerpt import Excerpt
 
 _KIB: Final = 1024
 _LONG_CHARACTER: Final = 64

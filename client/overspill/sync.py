@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
     from types import TracebackType
 
-    from overspill.address import Address
+    from overspill.transfer.address import Address
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -11,9 +11,9 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, overload
 
-from overspill.holder import Holder
 from overspill.inspection import MAX_CONTEXT, MAX_MATCHES, MODES, Answer, Mistake, Mode, Question, refusal
-from overspill.local.capture import LocalCapture
+from overspill.spools.holder import Holder
+from overspill.spools.local.capture import LocalCapture
 from overspill.storage import shelf_for
 from overspill.sync import SyncClient
 from overspill.threads import Threads
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
     from overspill.client import Client
-    from overspill.spool import Spool
+    from overspill.spools.spool import Spool
 
 R_co = TypeVar("R_co", covariant=True)
 

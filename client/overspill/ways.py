@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from overspill.content import is_light
+from overspill.shapes.content import is_light
 from overspill.threads import Threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from overspill.content import Content
     from overspill.measure import Limits
+    from overspill.shapes.content import Content
     from overspill.spill import Kept, Spill
     from overspill.storage import Storage
     from overspill.turn import Offer, RunningCall

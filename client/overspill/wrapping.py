@@ -7,8 +7,8 @@ import inspect
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from overspill import turn
-from overspill.flow import is_async_flow, is_flow
 from overspill.passage import Output
+from overspill.shapes.flow import is_async_flow, is_flow
 from overspill.streams import Stream
 from overspill.ways import finished
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from overspill.cut import HEAD
 from overspill.guard import Guard
 from overspill.policy import Policy
-from overspill.spool import Spool
+from overspill.spools.spool import Spool
 
 from tests.bench import measuring, table, texts
 from tests.bench.table import Goal, Row

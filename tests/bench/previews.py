@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.policy import PREVIEW_BYTES
-from overspill.preview import preview
+from overspill.previews.preview import preview
 
 from tests.bench import table
 from tests.bench.failures import builds, logs, others, packages, runners, tools

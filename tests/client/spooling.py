@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from overspill.content import Binary, Text
 from overspill.policy import Policy
+from overspill.shapes.content import Binary, Text
 from overspill.spill import Origin, Spill
 
 URL: Final = "http://service.example"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pydantic
 import pytest
 from overspill import CapturedOutput, Client, Guard, Policy, SyncClient
-from overspill.kind import kind_of
 from overspill.notice import is_notice
+from overspill.shapes.kind import kind_of
 from overspill.wire import Outcome
 from overspill_service.kind import HEAD, detect
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from overspill.spool import Shelf, Spool
+from overspill.spools.spool import Shelf, Spool
 
 from tests.client.shell import Shell
 from tests.client.spooling import spilled

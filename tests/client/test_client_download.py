@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from overspill import errors, wire
 from overspill.client import Client
-from overspill.compression import MAX_FRAME, FrameDecoder
+from overspill.transfer.compression import MAX_FRAME, FrameDecoder
 from overspill.wire import ByteRange, Code
 
 from tests.client.scripted import Scripted, Step, answer, problem, scripted, then_close

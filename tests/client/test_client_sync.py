@@ -264,4 +264,4 @@ def test_importing_the_package_loads_next_to_nothing() -> None:
 def test_http_and_compression_are_loaded_by_the_first_request() -> None:
     loaded = loaded_by("from overspill import Client, SyncClient; Client(), SyncClient()")
 
-    assert not loaded & {"aiohttp", "zstandard", "overspill.transport"}
+    assert not loaded & {"aiohttp", "zstandard", "overspill.transfer.transport"}

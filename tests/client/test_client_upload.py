@@ -15,8 +15,8 @@ import pytest
 import zstandard
 from overspill import errors, wire
 from overspill.client import Client
-from overspill.compression import SINGLE_FRAME, WORTHWHILE
-from overspill.source import InFile
+from overspill.transfer.compression import SINGLE_FRAME, WORTHWHILE
+from overspill.transfer.source import InFile
 
 from tests.client.scripted import Received, json, scripted
 from tests.client.test_client_transport import ENTRY
@@ -220,7 +220,7 @@ async def test_long_content_is_not_compressed_for_a_service_on_this_machine() ->
 async def test_long_content_is_compressed_on_its_way_to_another_machine(
     form: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("overspill.address._NEAR", frozenset())
+    monkeypatch.setattr("overspill.transfer.address._NEAR", frozenset())
     request = await put(form(LONG))
 
     assert request.headers["transfer-encoding"] == "chunked"
@@ -230,7 +230,7 @@ async def test_long_content_is_compressed_on_its_way_to_another_machine(
 
 
 async def test_long_content_that_does_not_shrink_is_not_compressed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("overspill.address._NEAR", frozenset())
+    monkeypatch.setattr("overspill.transfer.address._NEAR", frozenset())
     assert (await put(RANDOM)).body == RANDOM
 
 

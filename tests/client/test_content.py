@@ -9,11 +9,12 @@ import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill import content, notice
-from overspill.content import Content
+from overspill import notice
 from overspill.notice import Facts
-from overspill.rendering import is_utf8
-from overspill.writer import as_text
+from overspill.shapes import content
+from overspill.shapes.content import Content
+from overspill.shapes.rendering import is_utf8
+from overspill.shapes.writer import as_text
 
 ID = "cap_abcdefghij234567abcd"
 NOTICE = notice.captured(

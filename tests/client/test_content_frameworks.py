@@ -11,9 +11,10 @@ from langchain_core.messages import HumanMessage, ToolMessage
 from langgraph.types import Command
 from openai.types.chat import ChatCompletionToolMessageParam
 from openai.types.responses.response_input_item_param import FunctionCallOutput, ShellCallOutput
-from overspill import content, notice
-from overspill.content import Content
+from overspill import notice
 from overspill.notice import Facts
+from overspill.shapes import content
+from overspill.shapes.content import Content
 from pydantic_ai import BinaryContent, ToolReturn
 
 ID = "cap_abcdefghij234567abcd"

@@ -9,9 +9,9 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from overspill.address import Address
 from overspill.courier import Courier, courier_to, let_go
 from overspill.errors import Unreachable
+from overspill.transfer.address import Address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -210,7 +210,7 @@ def test_a_forked_child_has_a_thread_of_its_own(courier: Courier) -> None:
 def test_the_interpreter_ends_while_a_job_waits_and_another_runs() -> None:
     code = """
 import threading
-from overspill.address import Address
+from overspill.transfer.address import Address
 from overspill.courier import Courier
 courier = Courier(Address(url="http://127.0.0.1:9", key="", timeout=30, connect_timeout=5, retries=0))
 running = threading.Event()

@@ -6,13 +6,14 @@ import pytest
 import regex
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill import cut, excerpt, measure
+from overspill import cut, measure
 from overspill.body import Filed
 from overspill.cut import ENDS, HEAD, TAIL, Strategy, clip
-from overspill.excerpt import Excerpt
-from overspill.gathering import Gathering
 from overspill.measure import UNLIMITED, Extent, Limits
 from overspill.plain import clean
+from overspill.previews import excerpt
+from overspill.previews.excerpt import Excerpt
+from overspill.shapes.gathering import Gathering
 from overspill.tokens import TokenCounter
 
 CHARACTERS = [

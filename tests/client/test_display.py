@@ -18,9 +18,9 @@ from mcp.types import (
     ImageContent,
     TextContent,
 )
-from overspill.content import examine
-from overspill.display import for_display
 from overspill.plain import clean, may_cut
+from overspill.shapes.content import examine
+from overspill.shapes.display import for_display
 
 PNG: Final = b"\x89PNG\r\n\x1a\n" + bytes(34_492)
 DATA: Final = base64.b64encode(PNG).decode()

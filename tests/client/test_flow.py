@@ -16,10 +16,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from overspill import measure
 from overspill.body import Filed
-from overspill.flow import Flow, Flowed, Held, guarded_chunks, guarded_chunks_async, is_async_flow, is_flow
-from overspill.gathering import Full, Gathering
-from overspill.kind import kind_of
 from overspill.measure import Extent, Limits
+from overspill.shapes.flow import (
+    Flow,
+    Flowed,
+    Held,
+    guarded_chunks,
+    guarded_chunks_async,
+    is_async_flow,
+    is_flow,
+)
+from overspill.shapes.gathering import Full, Gathering
+from overspill.shapes.kind import kind_of
 
 LIMITS = Limits(100, 10)
 CHUNKS = st.lists(st.text(st.sampled_from("aé😀\n\r"), max_size=30) | st.binary(max_size=30), max_size=20)
@@ -197,7 +205,7 @@ def test_a_file_is_removed_with_the_last_who_knows_it() -> None:
 def test_memory_stays_flat_however_long_the_stream_is() -> None:
     code = (
         "import resource\n"
-        "from overspill.flow import Flow, guarded_chunks\n"
+        "from overspill.shapes.flow import Flow, guarded_chunks\n"
         "from overspill.measure import Limits\n"
         "def run(megabytes):\n"
         "    chunks = (b'0123456789abcde\\n' * 4096 for _ in range(16 * megabytes))\n"

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from overspill.calls import calling
 from overspill.client import Client
+from overspill.counts.tally import Count
 from overspill.guard import Guard
 from overspill.notice import is_notice
 from overspill.policy import Policy
 from overspill.sync import SyncClient
-from overspill.tally import Count
 from overspill.wire import Outcome, capture_id
 
 LONG = "a line of text\n" * 10_000

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from overspill import Client, Guard, Policy, Spool, SyncClient
-from overspill.flush import flush
 from overspill.notice import is_notice
-from overspill.spool import fingerprint
+from overspill.spools.flush import flush
+from overspill.spools.spool import fingerprint
 
 from tests.servers.overspill import clean_environment
 

@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, messag
 from openai.types.responses import ResponseFunctionToolCallOutputItem
 from overspill import Client, SyncClient
 from overspill.guard import Guard
-from overspill.history import clamp_messages, spill_messages, spill_messages_sync, tool_results
+from overspill.histories.history import clamp_messages, spill_messages, spill_messages_sync, tool_results
 from overspill.notice import is_notice
 from overspill.policy import Policy
 from overspill.wire import capture_id

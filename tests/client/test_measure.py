@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill import measure, wire
-from overspill.gathering import Gathering
 from overspill.measure import Limits
+from overspill.shapes.gathering import Gathering
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 

@@ -21,10 +21,10 @@ import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill import content
 from overspill.measure import Extent, Limits
-from overspill.rendering import outline
-from overspill.writer import Writer, as_text
+from overspill.shapes import content
+from overspill.shapes.rendering import outline
+from overspill.shapes.writer import Writer, as_text
 
 TIGHT = Limits(100, 10)
 
@@ -163,7 +163,7 @@ def test_of_large_data_only_what_json_lacks_is_written_otherwise() -> None:
 
 
 def test_data_of_more_than_is_kept_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("overspill.writer._MOST_BYTES", 100_000)
+    monkeypatch.setattr("overspill.shapes.writer._MOST_BYTES", 100_000)
 
     assert body(ROWS * 10).endswith("\n(the rest is left out: more than 100.0 KB)\n")
 
@@ -283,7 +283,7 @@ def test_a_record_that_goes_on_for_ever_is_cut() -> None:
 
 
 def test_a_sequence_without_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("overspill.rendering._MOST_ITEMS", 1_000)
+    monkeypatch.setattr("overspill.shapes.rendering._MOST_ITEMS", 1_000)
 
     assert len(json.loads(body(Endless()))) == 1_000
 

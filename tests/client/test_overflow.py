@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from langchain_core.exceptions import ContextOverflowError
 from multidict import CIMultiDict, CIMultiDictProxy
 from overspill.errors import error_for
-from overspill.overflow import Kind, Overflow, is_overflow, overflow
+from overspill.histories.overflow import Kind, Overflow, is_overflow, overflow
 from overspill.wire import Code, Problem
 from yarl import URL
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import ToolMessage
 from overspill import measure
 from overspill.measure import UNLIMITED, Extent, Limits
-from overspill.partial import clamp_partial, clamp_text
+from overspill.shapes.partial import clamp_partial, clamp_text
 
 LIMITS = Limits(600, 20)
 TEXT = st.text(st.sampled_from("ab é😀\n\r"), max_size=3_000)
@@ -100,9 +100,7 @@ def test_texts_share_the_limits_in_order() -> None:
     assert image is IMAGE
     assert second["text"].startswith("b" * 100)
     assert len(second["text"]) <= 500
-    assert third == block(
-        "... [2,000 bytes, 1 line cut: over 600 bytes or 20 lines; the result follows] ..."
-    )
+    assert third == block("... [2,000 bytes, 1 line cut: over 600 bytes or 20 lines; the result follows] ...")
     assert last == block("exit 1")
 
 

@@ -9,7 +9,7 @@ from overspill.body import Filed
 from overspill.cut import clip
 from overspill.measure import Extent
 from overspill.plain import clean
-from overspill.preview import describe, of_body, preview
+from overspill.previews.preview import describe, of_body, preview
 
 ANY_TEXT = st.text(
     st.characters(exclude_categories=()) | st.sampled_from("\n\r\x1b[m👩\u200d\u0301"), max_size=200

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from overspill.preview import preview
+from overspill.previews.preview import preview
 
 STAGES = "lex parse bind emit link load"
 PARTS = "core util text node type path pool sort hash tree list math"

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from overspill import Guard, measure
-from overspill.content import examine
 from overspill.cut import ENDS, HEAD, TAIL, Strategy
 from overspill.measure import UNLIMITED, Limits
 from overspill.notice import is_notice
 from overspill.policy import Policy
+from overspill.shapes.content import examine
+from overspill.shapes.writer import as_text
 from overspill.spill import Kept, Origin, Spill
 from overspill.wire import Outcome
-from overspill.writer import as_text
 
 from tests.client.test_cut import TEXT, boundaries
 

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from overspill import Client
 from overspill.guard import Guard
-from overspill.history import tool_results
+from overspill.histories.history import tool_results
+from overspill.histories.recovery import KEPT, Recovered, recover, recover_sync
 from overspill.notice import is_notice
 from overspill.policy import Policy
-from overspill.recovery import KEPT, Recovered, recover, recover_sync
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -30,7 +30,7 @@ from overspill import (
     spill_messages_sync,
 )
 from overspill.cut import CEILING, PREVIEW
-from overspill.display import MAX_CHARS, MAX_ERROR_CHARS
+from overspill.histories.recovery import MAX_COMPACTIONS
 from overspill.policy import (
     CLAMP_BYTES,
     CONTEXT_SHARE,
@@ -44,7 +44,7 @@ from overspill.policy import (
     SHARE_FLOOR,
     TOOL_BYTES,
 )
-from overspill.recovery import MAX_COMPACTIONS
+from overspill.shapes.display import MAX_CHARS, MAX_ERROR_CHARS
 from overspill.wire import DEFAULT_TTL
 from prometheus_client import CollectorRegistry
 

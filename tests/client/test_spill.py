@@ -3,8 +3,8 @@ from dataclasses import replace
 
 from overspill import measure
 from overspill.body import Filed
-from overspill.content import examine
 from overspill.policy import Band, Policy
+from overspill.shapes.content import examine
 from overspill.spill import Kept, Origin, Spill
 from overspill.wire import Outcome, capture_id
 

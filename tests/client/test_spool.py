@@ -12,11 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
-from overspill import own_directory, wire
+from overspill import wire
 from overspill.body import Filed
-from overspill.folder import ORPHANED
-from overspill.own_directory import NotSpooled
-from overspill.spool import MAX_BYTES, Shelf, Spool
+from overspill.spools import own_directory
+from overspill.spools.folder import ORPHANED
+from overspill.spools.own_directory import NotSpooled
+from overspill.spools.spool import MAX_BYTES, Shelf, Spool
 
 from tests.client.spooling import NOON, URL, Clock, spilled
 from tests.servers.overspill import clean_environment
@@ -295,8 +296,8 @@ def test_a_full_disk_is_a_reason_and_leaves_nothing_behind(tmp_path: Path) -> No
     """A process that may write files of 64 KiB only meets the same error path as a full disk."""
     code = f"""
 import resource, signal, sys
-from overspill.spool import Spool
-from overspill.own_directory import NotSpooled
+from overspill.spools.spool import Spool
+from overspill.spools.own_directory import NotSpooled
 from tests.client.spooling import spilled
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 shelf = Spool({str(tmp_path / "spool")!r}).shelf("http://x", "")
@@ -316,8 +317,8 @@ print(sorted(path.suffix for path in shelf.folder.path.iterdir()))
 def test_a_content_whose_entry_finds_no_room_goes_again(tmp_path: Path) -> None:
     code = f"""
 import resource, signal
-from overspill.spool import Spool
-from overspill.own_directory import NotSpooled
+from overspill.spools.spool import Spool
+from overspill.spools.own_directory import NotSpooled
 from tests.client.spooling import spilled
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 shelf = Spool({str(tmp_path / "spool")!r}).shelf("http://x", "")
@@ -388,7 +389,7 @@ def test_two_threads_keep_the_same_capture_at_once(shelf: Shelf, spool: Spool) -
 def test_processes_keep_at_once_and_the_bound_holds(tmp_path: Path) -> None:
     code = """
 import sys
-from overspill.spool import Spool
+from overspill.spools.spool import Spool
 from tests.client.spooling import spilled
 shelf = Spool(sys.argv[1], max_bytes=400_000).shelf("http://x", "")
 for number in range(20):
@@ -412,7 +413,7 @@ def test_kill_9_while_spooling_leaves_no_half_capture(tmp_path: Path) -> None:
     """The process is killed at many different moments; what is visible afterwards is whole."""
     code = """
 import sys
-from overspill.spool import Spool
+from overspill.spools.spool import Spool
 from tests.client.spooling import spilled
 shelf = Spool(sys.argv[1]).shelf("http://x", "")
 print("begins", flush=True)
@@ -487,7 +488,7 @@ def test_a_process_that_dies_with_the_lock_does_not_keep_it(shelf: Shelf, spool:
     code = f"""
 import os
 from pathlib import Path
-from overspill import own_directory
+from overspill.spools import own_directory
 with own_directory.locked(Path({str(spool.path)!r})):
     os.kill(os.getpid(), 9)
 """

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from overspill import ByteRange, Client, SyncClient, errors, inspection_tool
-from overspill.local.capture import LocalCapture
-from overspill.local.matching import HOLD
-from overspill.local.pattern import Unsupported, compile_pattern
-from overspill.spool import Shelf, Spool
+from overspill.spools.local.capture import LocalCapture
+from overspill.spools.local.matching import HOLD
+from overspill.spools.local.pattern import Unsupported, compile_pattern
+from overspill.spools.spool import Shelf, Spool
 
 from tests.client.spooling import spilled
 
@@ -303,7 +303,7 @@ def test_what_the_service_refuses_is_refused(shelf: Shelf, service: ServiceProce
 def test_a_pattern_that_backtracks_for_ever_is_stopped_and_explained(
     shelf: Shelf, hostile: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("overspill.local.engine.PATIENCE", -4.0)
+    monkeypatch.setattr("overspill.spools.local.engine.PATIENCE", -4.0)
     with opened(shelf, b"a" * 5_000 + b"!\n") as local, pytest.raises(errors.InvalidPattern) as refused:
         local.grep("", hostile)
 
@@ -313,11 +313,11 @@ def test_a_pattern_that_backtracks_for_ever_is_stopped_and_explained(
 def test_no_process_is_left_behind_by_a_search_that_was_stopped(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("overspill.local.engine.PATIENCE", -4.0)
+    monkeypatch.setattr("overspill.spools.local.engine.PATIENCE", -4.0)
     with opened(shelf, b"a" * 5_000 + b"!\n") as local, pytest.raises(errors.InvalidPattern):
         local.grep("", "(a+)+$")
 
-    assert not any(b"overspill.local.engine" in line for line in command_lines())
+    assert not any(b"overspill.spools.local.engine" in line for line in command_lines())
 
 
 def command_lines() -> Iterator[bytes]:
@@ -343,9 +343,9 @@ def test_memory_stays_flat_however_large_the_capture(tmp_path: Path) -> None:
     code = f"""
 import resource
 from pathlib import Path
-from overspill.folder import Folder
-from overspill.local.capture import LocalCapture
-from overspill.spool import Spool
+from overspill.spools.folder import Folder
+from overspill.spools.local.capture import LocalCapture
+from overspill.spools.spool import Spool
 from tests.client.spooling import spilled
 shelf = Spool({str(tmp_path / "spool")!r}).shelf("http://x", "")
 entry = shelf.keep(spilled("small"), "down")

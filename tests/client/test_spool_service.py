@@ -14,15 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from overspill import Client, SyncClient, errors, flush
+from overspill import Client, SyncClient, errors
 from overspill.circuit import Circuit
-from overspill.flush import Flushed
 from overspill.policy import Band, Policy
 from overspill.spill import Kept, Spill
-from overspill.spool import Shelf, Spool
+from overspill.spools import flush
+from overspill.spools.flush import Flushed
+from overspill.spools.spool import Shelf, Spool
+from overspill.spools.workspace import Workspace
 from overspill.storage import Storage
 from overspill.wire import Outcome
-from overspill.workspace import Workspace
 
 from tests.client.shell import Shell
 from tests.client.spooling import spilled
@@ -447,8 +448,9 @@ def test_several_processes_upload_everything_once(service: ServiceProcess) -> No
         shelf.keep(spill, "down")
     code = """
 import sys
-from overspill import SyncClient, flush
-from overspill.spool import Spool
+from overspill import SyncClient
+from overspill.spools import flush
+from overspill.spools.spool import Spool
 with SyncClient(sys.argv[1]) as client:
     flushed = flush.flush(Spool().shelf(sys.argv[1], ""), client)
 print(flushed.uploaded)
@@ -487,8 +489,9 @@ def test_kill_9_while_uploading_loses_nothing_and_doubles_nothing(own_service: S
         shelf.keep(spill, "down")
     code = """
 import sys
-from overspill import SyncClient, flush
-from overspill.spool import Spool
+from overspill import SyncClient
+from overspill.spools import flush
+from overspill.spools.spool import Spool
 with SyncClient(sys.argv[1]) as client:
     print("begins", flush=True)
     flush.flush(Spool().shelf(sys.argv[1], ""), client)

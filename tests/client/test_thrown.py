@@ -11,10 +11,11 @@ from typing import Any
 
 import pydantic
 import pytest
-from overspill import content, notice
+from overspill import notice
 from overspill.measure import Limits
 from overspill.notice import Facts
-from overspill.thrown import Thrown
+from overspill.shapes import content
+from overspill.shapes.thrown import Thrown
 from pydantic_ai import ModelRetry
 
 ID = "cap_abcdefghij234567abcd"

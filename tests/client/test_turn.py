@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from overspill.content import examine
 from overspill.policy import Policy
+from overspill.shapes.content import examine
 from overspill.spill import Kept, Origin, Spill
 from overspill.turn import NOTICE_BYTES, Offer, Turn, choose, current
 from overspill.wire import Outcome

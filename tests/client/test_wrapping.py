@@ -9,11 +9,11 @@ from contextvars import copy_context
 
 import pytest
 from overspill.client import Client
+from overspill.counts.tally import Count
 from overspill.guard import Guard
 from overspill.notice import is_notice
 from overspill.policy import Policy
 from overspill.sync import SyncClient
-from overspill.tally import Count
 from overspill.wire import Outcome
 
 from tests.servers.overspill import ServiceProcess

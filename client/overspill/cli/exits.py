@@ -10,7 +10,7 @@ import typer
 
 from overspill import errors
 from overspill.cli import output
-from overspill.own_directory import NotSpooled
+from overspill.spools.own_directory import NotSpooled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,9 +15,9 @@ from overspill.cli import output
 from overspill.cli.visible import harmless_json
 
 if TYPE_CHECKING:
-    from overspill.folder import Spooled
-    from overspill.holder import SyncSource
-    from overspill.spool import Shelf
+    from overspill.spools.folder import Spooled
+    from overspill.spools.holder import SyncSource
+    from overspill.spools.spool import Shelf
     from overspill.sync import SyncClient
 
 
@@ -59,8 +59,8 @@ class Invocation:
     @contextmanager
     def source(self, ref: str, session: str | None) -> Iterator["SyncSource"]:
         """What to read a capture from: the spool, while it waits there, or the service."""
-        from overspill.holder import Holder  # noqa: PLC0415  (slow to import)
-        from overspill.local.capture import LocalCapture  # noqa: PLC0415  (slow to import)
+        from overspill.spools.holder import Holder  # noqa: PLC0415  (slow to import)
+        from overspill.spools.local.capture import LocalCapture  # noqa: PLC0415  (slow to import)
 
         shelf = self.shelf()
         with self.client() as client:

@@ -62,8 +62,8 @@ def ls(
 def _waiting(at: Invocation, filters: dict[str, str | None]) -> "list[Entry]":
     """The spooled captures that match, newest first."""
     from overspill import wire  # noqa: PLC0415  (slow to import)
-    from overspill.local.capture import entry_of  # noqa: PLC0415  (as the others)
-    from overspill.own_directory import NotSpooled  # noqa: PLC0415  (as the others)
+    from overspill.spools.local.capture import entry_of  # noqa: PLC0415  (as the others)
+    from overspill.spools.own_directory import NotSpooled  # noqa: PLC0415  (as the others)
 
     wanted = {name: wire.fit(value) for name, value in filters.items() if value is not None}
     try:

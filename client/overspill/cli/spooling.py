@@ -10,9 +10,9 @@ from overspill.cli.invocation import Invocation, command
 from overspill.cli.table import instant, short, tabulate
 
 if TYPE_CHECKING:
-    from overspill.flush import Flushed
-    from overspill.folder import Spooled
-    from overspill.spool import Shelf
+    from overspill.spools.flush import Flushed
+    from overspill.spools.folder import Spooled
+    from overspill.spools.spool import Shelf
 
 _COLUMNS = ("CAPTURE", "SIZE", "LINES", "SINCE", "EXPIRES", "TOOL", "SESSION", "WHY")
 _NUMBERS = (1, 2)
@@ -69,7 +69,7 @@ def flush(
 
 
 def _flushed(at: Invocation, shelves: "list[Shelf]") -> "Flushed":
-    from overspill import flush as uploads  # noqa: PLC0415  (slow to import)
+    from overspill.spools import flush as uploads  # noqa: PLC0415  (slow to import)
 
     total = uploads.Flushed()
     with at.client() as client:

@@ -1,0 +1,1 @@
+"""Counts of all outputs that passed a guard, and who is told of them."""

@@ -1,0 +1,1 @@
+"""Histories of messages, and calls that are too large with them."""

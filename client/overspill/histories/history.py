@@ -1,0 +1,279 @@
+"""Histories of messages, with the results of tools in them that are too long cut or captured.
+
+Chat and Responses items of OpenAI, messages of Anthropic and of LangChain, as dicts or objects. Only results
+of tools are touched, never what a person, the model or the system said. What does not change stays the same
+object, and no input is ever changed. Notices from earlier passes stay as they are, byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from overspill.policy import Policy
+from overspill.shapes.blocks import with_values
+from overspill.shapes.content import examine, size_of
+from overspill.shapes.fields import Unchangeable, get, word
+from overspill.spill import Kept, Origin, Spill, assess
+from overspill.ways import finished
+from overspill.wire import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    from overspill.guard import Guard
+    from overspill.guarded import Guarded
+    from overspill.notice import Notice
+    from overspill.shapes.blocks import Path
+    from overspill.shapes.content import Content
+
+WITHOUT_STORE: Final = "the history was cut before it was saved, with no store at hand"
+COPIES: Final = ("artifact", "details")
+"""Fields of a message that hold the tool's result again, for programs."""
+
+_CONTENT: Final = "content"
+_TOOL_RESULT: Final = "tool_result"
+_TOOL_MESSAGES: Final = frozenset({"tool", "function", "ToolMessageChunk"})
+_PEOPLE: Final = frozenset({"user", "human"})
+_OUTPUT_ITEMS: Final[Mapping[str, str]] = {
+    "function_call_output": "",
+    "custom_tool_call_output": "",
+    "local_shell_call_output": "local_shell",
+}
+"""Items of OpenAI's Responses that are results, and the names of their tools where no call names them."""
+_CALL_ITEMS: Final = frozenset({"function_call", "custom_tool_call"})
+_CALL_BLOCKS: Final = frozenset({"tool_use", "server_tool_use", "tool_call"})
+_ID_FIELDS: Final = ("tool_call_id", "tool_use_id", "call_id")
+
+
+class ToolResult(NamedTuple):
+    """The result of one call. `path` leads from the list of messages to its `value`."""
+
+    path: Path
+    value: Any
+    tool: str
+    call_id: str
+    status: str
+
+    @property
+    def holder(self) -> Path:
+        """Where the message, item or block is that has the value."""
+        return self.path[:-1]
+
+
+def tool_results(messages: Sequence[Any]) -> list[ToolResult]:
+    """All results of tools, in order. A name is that of the latest call before with the same id."""
+    names: dict[str, str] = {}
+    found: list[ToolResult] = []
+    for at, message in enumerate(messages):
+        found += _results_in(message, (at,), names)
+        names.update(_calls_in(message))
+    return found
+
+
+def clamp_messages(
+    messages: list[Any], policy: Policy | None = None, *, session: str = "", keep_copies: bool = True
+) -> list[Any]:
+    """The history as it may be saved: results above the policy's limits become notices; nothing is stored.
+
+    `session` is for the ids in the notices. Without `keep_copies`, the fields in `COPIES` go from messages
+    whose result is cut, or was before. Large histories belong in a thread: 5 ms for each megabyte cut.
+    """
+    policy = Policy() if policy is None else policy
+    new: dict[Path, Any] = {}
+    for result, content in too_long(messages, policy):
+        spill = Spill.of(content, policy, Origin(result.tool, result.call_id, session, result.status))
+        notice = spill.notice(Kept(outcome=Outcome.TRUNCATED, reason=WITHOUT_STORE))
+        new |= _shorter(result, content.replaced(notice), notice)
+    return _with(messages, new, keep_copies=keep_copies)
+
+
+async def spill_messages(
+    messages: list[Any],
+    guard: Guard,
+    *,
+    policy: Policy | None = None,
+    session: str | None = None,
+    keep_copies: bool = True,
+) -> list[Any]:
+    """The history with each result that is too long captured by the guard, and its notice instead.
+
+    The capture's id is that which the guard gave, or would have given, when the tool returned: for the same
+    session, call and content. `policy` goes before the guard's own; `keep_copies` is as in `clamp_messages`.
+    """
+    guarding = Guarding(guard, policy or guard.policy, session)
+    return await _spilled(messages, guarding, guarding.process, keep_copies=keep_copies)
+
+
+def spill_messages_sync(
+    messages: list[Any],
+    guard: Guard,
+    *,
+    policy: Policy | None = None,
+    session: str | None = None,
+    keep_copies: bool = True,
+) -> list[Any]:
+    """As `spill_messages`, for code without an event loop."""
+    guarding = Guarding(guard, policy or guard.policy, session)
+    return finished(_spilled(messages, guarding, guarding.process_sync, keep_copies=keep_copies))
+
+
+class Guarding(NamedTuple):
+    """A guard for results from a history, with a policy and a session."""
+
+    guard: Guard
+    policy: Policy
+    session: str | None = None
+
+    async def process(self, result: ToolResult) -> Guarded:
+        return await self.guard.process(result.value, **self._known(result))
+
+    async def process_sync(self, result: ToolResult) -> Guarded:
+        """Never waits: for `finished`."""
+        return self.guard.process_sync(result.value, **self._known(result))
+
+    def _known(self, result: ToolResult) -> dict[str, Any]:
+        return {
+            "tool": result.tool,
+            "call_id": result.call_id,
+            "session": self.session,
+            "status": result.status,
+            "policy": self.policy,
+        }
+
+
+async def _spilled(
+    messages: list[Any],
+    guarding: Guarding,
+    process: Callable[[ToolResult], Awaitable[Guarded]],
+    *,
+    keep_copies: bool,
+) -> list[Any]:
+    results = [result for result, _ in too_long(messages, guarding.policy)]
+    guarded = [(result, await process(result)) for result in results]
+    return with_spilled(messages, guarded, keep_copies=keep_copies)
+
+
+def too_long(messages: Sequence[Any], policy: Policy) -> Iterator[tuple[ToolResult, Content]]:
+    """The results that have to spill, with what is to be captured of them."""
+    for result in tool_results(messages):
+        try:
+            content = assess(result.value, result.tool, policy)
+        except Exception:  # noqa: BLE001, S112  (a value that cannot be looked at stays as it is)
+            continue
+        if content is not None:
+            yield result, content
+
+
+def with_spilled(
+    messages: list[Any], spilled: Sequence[tuple[ToolResult, Guarded]], *, keep_copies: bool = True
+) -> list[Any]:
+    """The history with what the guard made of these results; the same list where nothing became shorter."""
+    new: dict[Path, Any] = {}
+    for result, guarded in spilled:
+        if guarded.notice is not None:
+            new |= _shorter(result, guarded.value, guarded.notice)
+    return _with(messages, new, keep_copies=keep_copies)
+
+
+def _shorter(result: ToolResult, value: Any, notice: Notice) -> dict[Path, Any]:
+    """The new value at its place, in the form of the old one; nothing where that would not be shorter."""
+    old = result.value
+    if isinstance(old, (list, tuple)) and not isinstance(value, (list, tuple)):
+        value = [{"type": "text", "text": str(notice)}]
+    return {result.path: value} if _length(value) < _length(old) else {}
+
+
+def _length(value: Any) -> int:
+    content = examine(value)
+    return 0 if content is None else size_of(content)
+
+
+def _with(messages: list[Any], new: Mapping[Path, Any], *, keep_copies: bool) -> list[Any]:
+    """The history with other values at these places; a message that cannot be changed stays as it is."""
+    if not keep_copies:
+        new = {**new, **_without_copies(messages, new)}
+    changed = messages
+    for at in sorted({int(path[0]) for path in new}):
+        of_message = {path[1:]: value for path, value in new.items() if path[0] == at}
+        try:
+            message = with_values(messages[at], of_message)
+        except Unchangeable:
+            continue
+        changed = list(messages) if changed is messages else changed
+        changed[at] = message
+    return changed
+
+
+def _without_copies(messages: Sequence[Any], new: Mapping[Path, Any]) -> dict[Path, Any]:
+    copies: dict[Path, Any] = {}
+    for result in tool_results(messages):
+        if result.path in new or _is_guarded(result.value):
+            holder = _at(messages, result.holder)
+            copies |= {(*result.holder, name): None for name in COPIES if get(holder, name) is not None}
+    return copies
+
+
+def _is_guarded(value: Any) -> bool:
+    content = examine(value)
+    return content is not None and content.is_guarded()
+
+
+def _at(value: Any, path: Path) -> Any:
+    for step in path:
+        value = value[step] if isinstance(step, int) else get(value, step)
+    return value
+
+
+def _results_in(message: Any, path: Path, names: Mapping[str, str]) -> Iterator[ToolResult]:
+    kind = word(message, "type")
+    if kind in _OUTPUT_ITEMS:
+        yield _result(message, path, "output", names)
+    elif kind == _TOOL_RESULT or {kind, word(message, "role")} & _TOOL_MESSAGES:
+        packed = get(message, "data") if isinstance(message, Mapping) else None  # LangChain's message_to_dict
+        if isinstance(packed, Mapping) and _CONTENT in packed:
+            yield _result(packed, (*path, "data"), _CONTENT, names)
+        else:
+            yield from _results_of_message(message, path, names)
+    elif {kind, word(message, "role")} & _PEOPLE:
+        yield from _result_blocks(message, path, names)
+
+
+def _results_of_message(message: Any, path: Path, names: Mapping[str, str]) -> Iterator[ToolResult]:
+    """Of a tool's message: its result blocks if it has such, else all of its content."""
+    blocks = list(_result_blocks(message, path, names))
+    yield from blocks or [_result(message, path, _CONTENT, names)]
+
+
+def _result_blocks(message: Any, path: Path, names: Mapping[str, str]) -> Iterator[ToolResult]:
+    blocks = get(message, _CONTENT)
+    for at, block in enumerate(blocks if isinstance(blocks, (list, tuple)) else ()):
+        if word(block, "type") == _TOOL_RESULT:
+            yield _result(block, (*path, _CONTENT, at), _CONTENT, names)
+
+
+def _result(holder: Any, path: Path, field: str, names: Mapping[str, str]) -> ToolResult:
+    call_id = next(filter(None, (word(holder, name) for name in _ID_FIELDS)), "")
+    tool = word(holder, "name") or names.get(call_id) or _OUTPUT_ITEMS.get(word(holder, "type"), "")
+    failed = get(holder, "is_error") is True
+    return ToolResult(
+        (*path, field), get(holder, field), tool, call_id, "error" if failed else word(holder, "status")
+    )
+
+
+def _calls_in(message: Any) -> Iterator[tuple[str, str]]:
+    """Ids of the calls that a message of the model asks for, and the names of their tools."""
+    packed = get(message, "data") if isinstance(message, Mapping) else None
+    message = packed if isinstance(packed, Mapping) else message
+    if word(message, "type") in _CALL_ITEMS:
+        yield word(message, "call_id"), word(message, "name")
+    for call in _listed(get(message, "tool_calls")):
+        named = next(filter(None, (word(get(call, kind), "name") for kind in ("function", "custom"))), "")
+        yield word(call, "id"), word(call, "name") or named
+    for block in _listed(get(message, _CONTENT)):
+        if word(block, "type") in _CALL_BLOCKS:
+            yield word(block, "id"), word(block, "name")
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, (list, tuple)) else ()

@@ -1,0 +1,251 @@
+"""Whether an exception says that the request was too large for the model or for a gateway before it.
+
+Looks at class names, statuses, codes, bodies and texts, and into causes and groups; imports no provider's
+package. Errors are not trusted: whatever their attributes do, nothing is raised and nothing is read from a
+network, and only the beginning of a text is looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from overspill.errors import OverspillError
+from overspill.histories.wordings import (
+    Kind,
+    Overflow,
+    is_limit_of_rate,
+    overflow_in,
+    overflow_of_code,
+    single_request,
+    sized,
+)
+
+__all__ = ["Kind", "Overflow", "is_overflow", "overflow"]
+
+_MOST_ERRORS: Final = 32
+_MAX_BODY: Final = 64 * 1024
+_MAX_DEPTH: Final = 5
+_MOST_FIELDS: Final = 200
+_TOO_LARGE: Final = 413
+_RATES: Final = frozenset({429})
+_REFUSALS: Final = frozenset({401, 402, 403, 404})
+_STATUSES: Final = range(400, 600)
+
+_STATUS_FIELDS: Final = ("status_code", "status", "http_status", "statusCode", "HTTPStatusCode", "code")
+_CODE_FIELDS: Final = ("code", "Code", "type", "error_code", "status", "reason")
+_TEXT_FIELDS: Final = (
+    *("message", "Message", "msg", "detail", "details", "error", "Error", "errors", "raw"),
+    *("body", "server_message", "errorMessage", "error_message", "ResponseMetadata", "metadata"),
+)
+_SIZE_FIELDS: Final = ("n_ctx", "n_prompt_tokens")  # llama.cpp
+_FIELDS: Final = tuple(dict.fromkeys((*_CODE_FIELDS, *_STATUS_FIELDS, *_TEXT_FIELDS, *_SIZE_FIELDS)))
+_CONTEXT_NAME: Final = re.compile(
+    r"Context(?:Window|Length|Size|Limit)?(?:Overflow|Exceed|TooLong|TooLarge)|PromptTooLong"
+)
+_PAYLOAD_NAME: Final = re.compile(r"(?:Request|Payload|Entity|Content|Body)TooLarge")
+_RATE_NAME: Final = re.compile(r"RateLimit|Throttl|TooManyRequests|ResourceExhausted|Quota")
+_REFUSAL_NAME: Final = re.compile(r"Authentication|Unauthorized|PermissionDenied|Forbidden|PaymentRequired")
+
+
+def is_overflow(error: object) -> bool:
+    """Whether a smaller request would have been taken; see `overflow`."""
+    return overflow(error) is not None
+
+
+def overflow(error: object) -> Overflow | None:
+    """What was too large, and by how much where the provider says so; None for every other error.
+
+    `error` is an exception, or the body of an error answer as text or dict. Limits of rate are none: but
+    for one request that alone is above the limit of a minute, which no waiting helps.
+    """
+    found: Overflow | None = None
+    waiting, seen = [error], list[object]()
+    while waiting and len(seen) < _MOST_ERRORS:
+        current = waiting.pop(0)
+        if any(current is other for other in seen):
+            continue
+        seen.append(current)
+        evidence = _Evidence.of(current)
+        this = evidence.overflow()
+        if this is not None and (found is None or this.limit is not None):
+            found = this
+        if found is not None and found.limit is not None:
+            return found
+        if isinstance(current, BaseException) and not evidence.is_other:
+            waiting += _inner(current, evidence)
+    return found
+
+
+def _inner(error: BaseException, evidence: _Evidence) -> list[object]:
+    """The errors behind `error`; behind an answer with a status, not one that was merely being handled."""
+    inner: list[object] = []
+    if isinstance(error, BaseExceptionGroup):
+        inner += error.exceptions[:_MOST_ERRORS]
+    if error.__cause__ is not None:
+        inner.append(error.__cause__)
+    elif error.__context__ is not None and not error.__suppress_context__ and evidence.status is None:
+        inner.append(error.__context__)
+    return inner
+
+
+@dataclass(slots=True)
+class _Evidence:
+    """What one error says of itself."""
+
+    names: list[str] = field(default_factory=list)
+    status: int | None = None
+    codes: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    limit: int | None = None
+    actual: int | None = None
+    is_foreign: bool = False
+    """Of this package, or of the operating system: never a model provider's."""
+    fields: int = 0
+
+    @classmethod
+    def of(cls, error: object) -> _Evidence:
+        evidence = cls()
+        if not isinstance(error, BaseException):
+            evidence.add_body(error)
+            return evidence
+        evidence.names = [kind.__name__ for kind in type(error).__mro__]
+        evidence.texts.append(_text(error))
+        for name in _FIELDS:
+            evidence.add_field(name, _attribute(error, name))
+        evidence.add_response(_attribute(error, "response"))
+        is_local = isinstance(error, OSError) and evidence.status is None
+        evidence.is_foreign = isinstance(error, OverspillError) or is_local
+        return evidence
+
+    def add_response(self, response: object) -> None:
+        """Of an HTTP answer, what was read of it.
+
+        botocore's is a dict. Those of httpx and requests keep what was read in `_content`, while their
+        properties would read the network or raise.
+        """
+        if isinstance(response, Mapping):
+            self.add_body(response)
+        elif response is not None:
+            for name in ("status_code", "status"):
+                self.add_field(name, _attribute(response, name))
+            self.add_body(_attribute(response, "_content"))
+
+    def add_body(self, body: object, depth: int = 0) -> None:
+        """An error body in any form; JSON in text is looked into."""
+        self.fields += 1
+        if depth > _MAX_DEPTH or self.fields > _MOST_FIELDS:
+            return
+        if isinstance(body, (bytes, bytearray)):
+            body = bytes(body[:_MAX_BODY]).decode(errors="replace")
+        if isinstance(body, str):
+            if body not in self.texts:
+                self.texts.append(body)
+            body = _parsed(body)
+        if isinstance(body, Mapping):
+            for name in _FIELDS:
+                self.add_field(name, _item(body, name), depth)
+        elif isinstance(body, (list, tuple)):
+            for item in body[:_MOST_FIELDS]:
+                self.add_body(item, depth + 1)
+
+    def add_field(self, name: str, value: object, depth: int = 0) -> None:
+        if value is None or isinstance(value, bool):
+            return
+        number = (
+            int(value) if isinstance(value, int) or (isinstance(value, str) and _is_status(value)) else None
+        )
+        if number is not None and name in _STATUS_FIELDS and number in _STATUSES:
+            self.status = self.status or number
+        elif name == "n_ctx":
+            self.limit = number
+        elif name == "n_prompt_tokens":
+            self.actual = number
+        if name in _CODE_FIELDS and isinstance(value, (str, int)):
+            self.codes.append(str(value)[:100])
+        elif name in _TEXT_FIELDS:
+            self.add_body(value, depth + 1)
+
+    @property
+    def is_other(self) -> bool:
+        """Whether it is known to be something else than an overflow."""
+        return self.is_foreign or ((self.is_rate or self.is_refusal) and self.overflow() is None)
+
+    @property
+    def is_rate(self) -> bool:
+        return (
+            self.status in _RATES
+            or self._named(_RATE_NAME)
+            or any(is_limit_of_rate(text) for text in (*self.codes, *self.texts))
+        )
+
+    @property
+    def is_refusal(self) -> bool:
+        return self.status in _REFUSALS or self._named(_REFUSAL_NAME)
+
+    def overflow(self) -> Overflow | None:
+        if self.is_foreign or self.is_refusal:
+            return None
+        kind = next(filter(None, map(overflow_of_code, self.codes)), None)
+        if kind is None and self.is_rate:
+            return next(filter(None, map(single_request, self.texts)), None)
+        said = self._said()
+        if kind is not None:
+            numbers = (self.limit, self.actual) if said is None else (said.limit, said.actual)
+            return said if said is not None and said.limit is not None else sized(kind, *numbers)
+        return said or self._unsaid()
+
+    def _said(self) -> Overflow | None:
+        """What the texts say, numbers before words."""
+        found = list(filter(None, map(overflow_in, self.texts)))
+        best = next((each for each in found if each.limit is not None), found[0] if found else None)
+        if best is not None and best.limit is None and self.limit is not None:
+            return sized(best.kind, self.limit, self.actual)
+        return best
+
+    def _unsaid(self) -> Overflow | None:
+        """What a class's name or the status alone tells."""
+        if self._named(_CONTEXT_NAME):
+            return Overflow(Kind.CONTEXT)
+        return Overflow(Kind.PAYLOAD) if self.status == _TOO_LARGE or self._named(_PAYLOAD_NAME) else None
+
+    def _named(self, pattern: re.Pattern[str]) -> bool:
+        return any(pattern.search(name) for name in self.names)
+
+
+def _attribute(owner: object, name: str) -> Any:
+    try:
+        return getattr(owner, name, None)
+    except Exception:  # noqa: BLE001  (a foreign error's own property)
+        return None
+
+
+def _item(body: Mapping[Any, Any], name: str) -> Any:
+    try:
+        return body.get(name)
+    except Exception:  # noqa: BLE001  (a foreign error's own mapping)
+        return None
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001  (an error that cannot even say what it is)
+        return ""
+
+
+def _is_status(text: str) -> bool:
+    return len(text) == len("413") and text.isdecimal() and text.isascii()
+
+
+def _parsed(text: str) -> Any:
+    if text.lstrip()[:1] not in {"{", "["} or len(text) > _MAX_BODY:
+        return None
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return None

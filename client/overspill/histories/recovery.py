@@ -1,0 +1,279 @@
+"""A call to a model that is made again with less when it was too large: compact, then spill, then retry.
+
+Written once for both kinds of code, like the guard. No call is ever made twice with the same messages, no
+result is spilled twice, and every loop is bounded; what cannot be helped ends as the provider's own error.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+
+from overspill import measure
+from overspill.histories.history import Guarding, too_long, with_spilled
+from overspill.histories.overflow import Kind, overflow
+from overspill.shapes.content import size_of
+from overspill.ways import finished
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from overspill.guard import Guard
+    from overspill.guarded import Guarded
+    from overspill.histories.history import ToolResult
+    from overspill.histories.overflow import Overflow
+    from overspill.policy import Policy
+
+T = TypeVar("T")
+
+MAX_COMPACTIONS: Final = 3
+WINDOW_SHARE: Final = 0.3
+"""The part of the context window that one result may have at most where the window is known."""
+KEPT: Final = 2_000
+"""Characters of a result that always stay: shorter ones are not worth spilling."""
+_THRESHOLDS: Final = (50_000, 16_000, 6_000, KEPT)
+"""Characters above which results spill, round after round, where nobody says how much is too much."""
+_MOST_ROUNDS: Final = len(_THRESHOLDS)
+_CHARS_PER_TOKEN: Final = 4
+_HEADROOM: Final = 0.9
+"""The part of the limit to come down to: the model needs room to answer, and counts are not exact."""
+_MAX_DEPTH: Final = 12
+_MOST_NAMED: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered(Generic[T]):
+    """What the call returned, and the `messages` that it took: save those.
+
+    `compactions` counts those that were used; `spilled` is what the guard made of results that were too long.
+    """
+
+    value: T
+    messages: list[Any]
+    compactions: int = 0
+    spilled: tuple[Guarded, ...] = ()
+
+
+async def recover(
+    call: Callable[[list[Any]], Awaitable[T]],
+    messages: list[Any],
+    *,
+    guard: Guard,
+    compact: Callable[[list[Any]], Any] | None = None,
+    attempts: int = MAX_COMPACTIONS,
+    window: int | None = None,
+    session: str | None = None,
+) -> Recovered[T]:
+    """`call(messages)`, and where that is too large for the model, again with less.
+
+    First `compact`, plain or async, up to `attempts` times and while that makes the history smaller, with a
+    call after each; a compaction that is too large for the model itself ends that. Then the largest results
+    of tools go through the guard, as many as the provider's numbers ask for, with a call after each round.
+    `window` is the model's, in tokens, for providers that do not say it. Raises the provider's last error
+    with a note of what was tried; every other exception of `call` and `compact` at once.
+    """
+    guarding = Guarding(guard, _tight(guard.policy), session)
+    compacting = None if compact is None else _awaiting(compact)
+    recovery = _Recovery(_awaiting(call), compacting, guarding.process, guarding, window)
+    return await recovery.run(messages, attempts)
+
+
+def recover_sync(
+    call: Callable[[list[Any]], T],
+    messages: list[Any],
+    *,
+    guard: Guard,
+    compact: Callable[[list[Any]], list[Any] | None] | None = None,
+    attempts: int = MAX_COMPACTIONS,
+    window: int | None = None,
+    session: str | None = None,
+) -> Recovered[T]:
+    """As `recover`, for code without an event loop."""
+    guarding = Guarding(guard, _tight(guard.policy), session)
+    compacting = None if compact is None else _at_once(compact)
+    recovery = _Recovery(_at_once(call), compacting, guarding.process_sync, guarding, window)
+    return finished(recovery.run(messages, attempts))
+
+
+def _tight(policy: Policy) -> Policy:
+    """The policy as it is where every character counts."""
+    return replace(
+        policy.limited(KEPT, KEPT),
+        preview_bytes=min(policy.preview_bytes, KEPT),
+        lost_preview_bytes=min(policy.lost_preview_bytes, KEPT),
+    )
+
+
+def _awaiting(function: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Awaitable[Any]]:
+    async def awaited(messages: list[Any]) -> Any:
+        result = function(messages)
+        return await result if inspect.isawaitable(result) else result
+
+    return awaited
+
+
+def _at_once(function: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Awaitable[Any]]:
+    async def returned(messages: list[Any]) -> Any:
+        return function(messages)
+
+    return returned
+
+
+class _Answer(NamedTuple):
+    """What a call returned; or its error, and what that says was too large."""
+
+    value: Any
+    error: Exception | None = None
+    refused: Overflow | None = None
+
+
+@dataclass(slots=True)
+class _Recovery:
+    """One recovery. All that it waits for are the three functions; see `finished`."""
+
+    call: Callable[[list[Any]], Awaitable[Any]]
+    compact: Callable[[list[Any]], Awaitable[Any]] | None
+    process: Callable[[ToolResult], Awaitable[Guarded]]
+    guarding: Guarding
+    window: int | None
+    compactions: int = 0
+    rounds: int = 0
+    spilled: list[Guarded] = field(default_factory=list)
+    given: list[Any] = field(default_factory=list)
+    """Values that the guard has had: never again, whatever it made of them."""
+
+    async def run(self, messages: list[Any], attempts: int) -> Recovered[Any]:
+        answer = await self._called(messages)
+        while answer.error is not None and self.compactions < attempts:
+            compacted = await self._compacted(messages)
+            if compacted is None:
+                break
+            messages, answer = compacted, await self._called(compacted)
+        while answer.error is not None:
+            spilled = await self._spilled(messages, answer.refused)
+            if spilled is messages:
+                raise self._noted(answer.error)
+            messages, answer = spilled, await self._called(spilled)
+        return Recovered(
+            value=answer.value,
+            messages=messages,
+            compactions=self.compactions,
+            spilled=tuple(self.spilled),
+        )
+
+    async def _called(self, messages: list[Any]) -> _Answer:
+        try:
+            return _Answer(await self.call(messages))
+        except Exception as error:
+            refused = overflow(error)
+            if refused is None:
+                raise
+            return _Answer(None, error, refused)
+
+    async def _compacted(self, messages: list[Any]) -> list[Any] | None:
+        """What `compact` returned, or left in the list itself; None where the history is no smaller."""
+        if self.compact is None:
+            return None
+        before = _weight(messages)
+        try:
+            returned = await self.compact(messages)
+        except Exception as error:
+            if overflow(error) is None:
+                raise
+            return None
+        compacted: list[Any] = messages if returned is None else returned
+        if _weight(compacted) >= before:
+            return None
+        self.compactions += 1
+        return compacted
+
+    async def _spilled(self, messages: list[Any], refused: Overflow | None) -> list[Any]:
+        """The history with the next results spilled; the same one where none is left to shorten it."""
+        spilled = messages
+        while spilled is messages and (picked := self._picked(messages, refused)):
+            for result in picked:
+                self.given.append(result.value)
+                guarded = await self.process(result)
+                shorter = with_spilled(spilled, [(result, guarded)])
+                if shorter is not spilled:
+                    self.spilled.append(guarded)
+                spilled = shorter
+        return spilled
+
+    def _picked(self, messages: list[Any], refused: Overflow | None) -> list[ToolResult]:
+        """The largest results, as many as take the history below the limit; all where nobody knows better."""
+        sizes = [
+            (size_of(content), result)
+            for result, content in too_long(messages, self.guarding.policy)
+            if not any(result.value is value for value in self.given)
+        ]
+        sizes.sort(key=itemgetter(0), reverse=True)  # stable: of equal ones the earlier first
+        self.rounds += 1
+        if self.rounds > _MOST_ROUNDS:
+            return [result for _, result in sizes]
+        shed = _to_shed(refused, _weight(messages))
+        return self._above_threshold(sizes, refused) if shed is None else self._shedding(sizes, shed)
+
+    def _shedding(self, sizes: list[tuple[int, ToolResult]], shed: float) -> list[ToolResult]:
+        """Results whose sizes without what stays of them come to `shed`, and to twice that the next time."""
+        shed *= 2 ** (self.rounds - 1)
+        picked: list[ToolResult] = []
+        for size, result in sizes:
+            if shed <= 0:
+                break
+            picked.append(result)
+            shed -= max(0, size - KEPT)
+        return picked
+
+    def _above_threshold(
+        self, sizes: list[tuple[int, ToolResult]], refused: Overflow | None
+    ) -> list[ToolResult]:
+        ceiling = _THRESHOLDS[0]
+        window = refused.limit if refused is not None and refused.kind is Kind.CONTEXT else None
+        window = window or self.window
+        if window is not None:
+            ceiling = min(ceiling, max(KEPT, int(window * WINDOW_SHARE * _CHARS_PER_TOKEN)))
+        thresholds = [ceiling, *(threshold for threshold in _THRESHOLDS if threshold < ceiling)]
+        for threshold in thresholds:
+            picked = [result for size, result in sizes if size > threshold]
+            if picked:
+                return picked
+        return [result for _, result in sizes]
+
+    def _noted(self, error: Exception) -> Exception:
+        captures = [guarded.capture for guarded in self.spilled if guarded.capture is not None]
+        named = ", ".join([*captures[:_MOST_NAMED], *(["…"] if len(captures) > _MOST_NAMED else [])])
+        error.add_note(
+            f"Overspill: still too large after {measure.counted(self.compactions, 'compaction')} and with "
+            f"{measure.counted(len(self.spilled), 'tool result')} spilled{f' ({named})' if named else ''}."
+        )
+        return error
+
+
+def _to_shed(refused: Overflow | None, weight: int) -> float | None:
+    """Characters that have to go, by the provider's numbers; None where it gives none.
+
+    A token has at least as many characters as the history shows: tools and the answer are in the count too.
+    """
+    if refused is None or refused.limit is None or refused.actual is None:
+        return None
+    each = weight / refused.actual
+    if refused.kind is Kind.CONTEXT:
+        each = max(each, _CHARS_PER_TOKEN)
+    return (refused.actual - refused.limit * _HEADROOM) * each
+
+
+def _weight(value: Any, depth: int = 0) -> int:
+    """Characters of all texts in messages of any form; what only counts is whether it becomes less."""
+    if isinstance(value, (str, bytes)):
+        return len(value)
+    if depth > _MAX_DEPTH or value is None or isinstance(value, (bool, int, float, type)):
+        return 0
+    if isinstance(value, Mapping):
+        return sum(_weight(item, depth + 1) for item in value.values())
+    if isinstance(value, (list, tuple)):
+        return sum(_weight(item, depth + 1) for item in value)
+    return _weight(getattr(value, "__dict__", None), depth + 1)

@@ -1,0 +1,1 @@
+"""The part of a long text that is shown."""

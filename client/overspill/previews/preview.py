@@ -1,0 +1,152 @@
+"""The part of a long text that is shown: its head, its tail, and the lines between that say what matters.
+
+Deterministic: the same text and budget give the same preview, and a budget in bytes or lines is never
+exceeded. Cuts fall on line ends; inside a line only where one line outgrows the budget.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from overspill import measure
+from overspill.measure import Extent
+from overspill.plain import clean
+from overspill.previews import ends, excerpt, sketch
+from overspill.previews.highlights import highlights
+
+if TYPE_CHECKING:
+    from collections.abc import Sized
+
+    from overspill.body import Body
+    from overspill.previews.ends import End
+    from overspill.previews.excerpt import Excerpt
+    from overspill.previews.highlights import Highlight
+
+_HEAD_SHARE: Final = 0.5
+_HIGHLIGHT_SHARE: Final = 0.4
+_JSON_HEAD_SHARE: Final = 0.8
+_SKETCH_SHARE: Final = 0.4
+_MIN_FOR_HIGHLIGHTS: Final = 512
+_WINDOW: Final = 2
+_MIN_ROWS: Final = 2
+_BUT: Final = " but for lines that stand out:"
+_END: Final = "…\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """`text` is safe to show. What is left out, lines wholly or in part, is counted in the original."""
+
+    text: str
+    omitted_lines: int
+    omitted_bytes: int
+
+
+def preview(text: str, max_bytes: int, max_lines: int = 100, extent: Extent | None = None) -> Preview:
+    """`text` whole where it fits into both budgets, else its head, highlights and tail.
+
+    `extent` is that of `text`, where the caller has measured it already.
+    """
+    if _fits(text, max_bytes, max_lines):
+        return Preview(clean(text), 0, 0)
+    return _parts(excerpt.of_text(text, extent), max_bytes, max_lines)
+
+
+def of_body(body: Body, content_type: str, max_bytes: int, max_lines: int, extent: Extent) -> Preview:
+    """The preview of `body`, of which at most its two ends are read; bytes that are no text are described.
+
+    `extent` is that of the body. Raises `OSError` where a file cannot be read.
+    """
+    found = excerpt.of_body(body, extent, max_bytes * _WINDOW)
+    if found is None:
+        description = describe(body, content_type)
+        shown = description if len(description.encode()) <= max_bytes and max_lines else ""
+        return Preview(shown, extent.lines, extent.size)
+    if found.is_whole and _fits(found.text, max_bytes, max_lines):
+        return Preview(clean(found.text), 0, 0)
+    return _parts(found, max_bytes, max_lines)
+
+
+def describe(data: Sized, media_type: str) -> str:
+    """What stands for a preview where there is no text."""
+    return f"({measure.counted(len(data), 'byte')} of {media_type}, not text)"
+
+
+class _Room(NamedTuple):
+    """Bytes and lines."""
+
+    size: int
+    rows: int
+
+    def without(self, size: int, rows: int) -> _Room:
+        return _Room(self.size - size, self.rows - rows)
+
+    def share(self, share: float) -> _Room:
+        return _Room(int(self.size * share), int(self.rows * share))
+
+
+def _fits(text: str, max_bytes: int, max_lines: int) -> bool:
+    if len(text) > max_bytes * _WINDOW + measure.MAX_BYTES_PER_CHARACTER:
+        return False
+    return measure.size(clean(text)) <= max_bytes and measure.lines(text) <= max_lines
+
+
+def _parts(found: Excerpt, max_bytes: int, max_lines: int) -> Preview:
+    whole = found.whole
+    gap = max(measure.size(_gap(whole, within_line=inside)) for inside in (True, False))
+    room = _Room(max_bytes - gap - len("\n") - len("\n"), max_lines - 1)
+    if room.size <= 0 or room.rows < _MIN_ROWS:
+        return Preview("", whole.lines, whole.size)
+    if room.size < _MIN_FOR_HIGHLIGHTS:
+        return _assembled(found, "", _both_ends(found, room, _HEAD_SHARE), [])
+    shape = sketch.of(found)
+    sketched = shape.within(*room.share(_SKETCH_SHARE)) if shape else ""
+    room = room.without(measure.size(sketched), sketched.count("\n"))
+    share = _JSON_HEAD_SHARE if shape else _HEAD_SHARE
+    if shape is not None and shape.is_whole and not (shape.troubles and whole.lines > 1):
+        return _assembled(found, sketched, _both_ends(found, room, share), [])
+    head, tail, items = _filled(found, room, share)
+    return _assembled(found, sketched, (head, tail), items)
+
+
+def _filled(found: Excerpt, room: _Room, head_share: float) -> tuple[End, End, list[Highlight]]:
+    """Head, tail and highlights; what highlights leave unused goes to head and tail."""
+    most = room.share(_HIGHLIGHT_SHARE)
+    head, tail = _both_ends(found, room.without(*most), head_share)
+    inside = most.without(len((_BUT + _END).encode()), 1)
+    items = highlights(found, head.edge, tail.edge, max_bytes=inside.size, max_lines=inside.rows)
+    used = _Room(sum(item.cost for item in items), len(items))
+    rest = room.without(*used).without(most.size - inside.size, 1) if items else room
+    head, tail = _both_ends(found, rest, head_share)
+    return head, tail, [item for item in items if item.end > head.edge and item.begin < tail.edge]
+
+
+def _both_ends(found: Excerpt, room: _Room, head_share: float) -> tuple[End, End]:
+    """What the head leaves unused goes to the tail."""
+    share = room.share(head_share)
+    head = ends.head(found.text, found.first_stop, share.size, max(1, share.rows))
+    start = max(head.edge, found.last_start)
+    return head, ends.tail(found.text, start, room.size - head.cost, max(1, room.rows - head.rows))
+
+
+def _assembled(found: Excerpt, sketched: str, both: tuple[End, End], items: list[Highlight]) -> Preview:
+    head, tail = both
+    folded = Extent(head.hidden.size + tail.hidden.size, head.hidden.lines + tail.hidden.lines)
+    if head.edge == tail.edge and found.is_whole:
+        return Preview(sketched + head.text + tail.text, folded.lines, folded.size)
+    text, before, after = found.text, found.text[: head.edge], found.text[tail.edge :]
+    newlines = found.newlines_between(head.edge, tail.edge)
+    size = found.whole.size - measure.size(before) - measure.size(after)
+    omitted = Extent(size, newlines + (text[tail.edge - 1] != "\n"))
+    parts = [sketched, head.text, "\n" if before and not before.endswith("\n") else ""]
+    parts += [_gap(omitted, within_line=not newlines, highlighted=bool(items)), "\n"]
+    parts += [f"{item.text}\n" for item in items]
+    parts += [_END if items else "", tail.text]
+    return Preview("".join(parts), omitted.lines + folded.lines, omitted.size + folded.size)
+
+
+def _gap(omitted: Extent, *, within_line: bool, highlighted: bool = False) -> str:
+    size = f"{omitted.size:,} bytes"
+    what = f"{size} of this line" if within_line else f"{measure.counted(omitted.lines, 'line')}, {size}"
+    return f"… [{what} not shown{_BUT if highlighted else ''}] …"

@@ -1,0 +1,321 @@
+"""Where text is in the results, messages and content blocks of MCP, Anthropic, OpenAI, LangChain and others.
+
+A place is a path of field names and positions from the result to a text, or to structured content. No
+framework is imported: dicts and objects are told by their `type`, `role` or `kind` and by their fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from functools import lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from overspill.shapes.fields import changed, get, word
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+Path: TypeAlias = tuple[str | int, ...]
+
+TEXT_BLOCKS: Final = frozenset({"text", "input_text", "output_text", "text-plain"})
+RESOURCE: Final = "resource"
+_DOCUMENT: Final = "document"
+_TOOL_RESULT: Final = "tool_result"
+_SHELL_OUTPUT: Final = "shell_call_output"
+_HOLDERS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(TEXT_BLOCKS, "text"),
+    **dict.fromkeys((_TOOL_RESULT, "search_result", "text-content", "TextResultContent"), "content"),
+    **dict.fromkeys(("function_call_output", "custom_tool_call_output"), "output"),
+    **dict.fromkeys(("local_shell_call_output", "apply_patch_call_output"), "output"),
+    **dict.fromkeys(("program_output", "function_result"), "result"),
+}
+"""Which field holds a text, or blocks, in a block or item of this type."""
+_ITEMS: Final = frozenset(
+    kind for kind, field in _HOLDERS.items() if field in {"output", "result"} or kind == _TOOL_RESULT
+)
+"""Blocks and items that are a tool's result by themselves."""
+_OTHER_BLOCKS: Final[Mapping[str, frozenset[str]]] = {
+    kind: frozenset(fields.split())
+    for kinds, fields in (
+        ("image input_image image_url", "data source url image_url base64 file_id id"),
+        ("audio input_audio video media", "data source url input_audio base64 file_id id"),
+        ("file input_file", "file file_id file_data file_url base64 source mime_type"),
+        ("document", "source file_id"),
+        ("resource", "resource"),
+        ("resource_link", "uri"),
+        ("search_result", "content"),
+        ("tool_reference", "tool_name"),
+        ("refusal", "refusal"),
+        ("data uri", "uri"),
+    )
+    for kind in kinds.split()
+}
+"""Blocks without text, and the fields of which a dict has one: rows of data have a `type` as well."""
+_OTHER_KINDS: Final = frozenset(
+    {"binary", "image-url", "audio-url", "video-url", "document-url", "uploaded-file", "cache-point"}
+)
+_TOOL_MESSAGES: Final = frozenset({"tool", _TOOL_RESULT, "function"})
+_SIMPLE_MESSAGES: Final = frozenset({"tool", "function", None})
+_OTHER_MESSAGES: Final = frozenset(
+    {"human", "ai", "system", "user", "assistant", "developer", "chat", "remove"}
+)
+_STRUCTURED_FIELDS: Final = ("structuredContent", "structured_content")
+_TELLING_FIELDS: Final = frozenset({"type", "role", "kind", "content", *_STRUCTURED_FIELDS})
+_ERROR_FIELDS: Final = ("isError", "is_error")
+_BLOCK_TEXTS: Final = ((), ("text",), (RESOURCE, "text"), ("source", "data"))
+_DEEPEST: Final = 8
+"""Blocks in blocks beyond this are no protocol's."""
+_MOST_PLACES: Final = 1_000_000
+
+
+class _Gone(Enum):
+    GONE = "gone"
+
+
+GONE: Final = _Gone.GONE
+"""In place of a text: its block leaves the list that it is in."""
+
+
+class Place(NamedTuple):
+    """`value` is a text, or structured content: what is rendered as JSON."""
+
+    path: Path
+    value: Any
+
+
+def is_error(result: Any) -> bool:
+    """Whether `result` says that its tool failed."""
+    return any(get(result, name) is True for name in _ERROR_FIELDS)
+
+
+def is_other_message(value: Any) -> bool:
+    """Whether `value` is a message of a person, the model or the system: those are never touched."""
+    return bool(_words(value) & _OTHER_MESSAGES) and get(value, "content") is not None
+
+
+def places(result: Any) -> list[Place] | None:
+    """Where the text of `result` is; None for what is none of the known shapes."""
+    if isinstance(result, (list, tuple)):
+        known = is_blocks(result) or (bool(result) and all(_is_carrier(item) for item in result))
+        found = _in_items(result, ()) if known else None
+    else:
+        found = _in_carrier(result, ()) if _is_carrier(result) else None
+    if found is None:
+        return None
+    listed = list(islice(found, _MOST_PLACES + 1))
+    return listed if len(listed) <= _MOST_PLACES else None
+
+
+def sole_text(message: Any) -> str | None:
+    """The text of a tool's message that surely has no other; None where `places` has to look.
+
+    A short way for what most messages are: ten times as fast.
+    """
+    own: Any = type(message)
+    try:
+        if own is dict:
+            fields, more = message, None
+        elif _keeps_fields(own):
+            fields, more = message.__dict__, getattr(message, "__pydantic_extra__", None)
+        else:
+            return None
+        text, words = fields.get("content"), {fields.get("type"), fields.get("role")}
+        is_message = words <= _SIMPLE_MESSAGES and words != {None} and "kind" not in fields
+        has_more = more or any(fields.get(name) is not None for name in _STRUCTURED_FIELDS)
+    except Exception:  # noqa: BLE001  (a foreign metaclass or attribute: whatever it raises)
+        return None
+    return text if type(text) is str and is_message and not has_more else None
+
+
+@lru_cache(maxsize=256)
+def _keeps_fields(kind: type) -> bool:
+    """Whether objects of this class have what tells a message in their `__dict__` alone."""
+    return kind.__dictoffset__ != 0 and kind.__name__ != "Command" and not _TELLING_FIELDS & set(dir(kind))
+
+
+def is_blocks(items: Sequence[Any]) -> bool:
+    """Whether all are content blocks, or bare strings among blocks."""
+    return any(not isinstance(item, str) for item in items) and all(
+        isinstance(item, str) or _is_block(item) for item in items
+    )
+
+
+def may_go(path: Path) -> bool:
+    """Whether the text at `path` is all that its block in a list is there for."""
+    at = next((at for at in range(len(path) - 1, -1, -1) if isinstance(path[at], int)), None)
+    return at is not None and path[at + 1 :] in _BLOCK_TEXTS
+
+
+def with_values(value: Any, new: Mapping[Path, Any]) -> Any:
+    """A copy of `value` with other values at these places.
+
+    `GONE` takes a block out of its list, None a field away. Raises `Unchangeable`.
+    """
+    if () in new:
+        return new[()]
+    steps = _by_first_step(new)
+    if not isinstance(value, (list, tuple)):
+        return changed(
+            value, {str(name): with_values(get(value, str(name)), at) for name, at in steps.items()}
+        )
+    kept = [
+        with_values(item, steps[at]) if at in steps else item
+        for at, item in enumerate(value)
+        if GONE not in steps.get(at, {}).values()
+    ]
+    return kept if isinstance(value, list) else tuple(kept)
+
+
+def _by_first_step(new: Mapping[Path, Any]) -> dict[str | int, dict[Path, Any]]:
+    steps: dict[str | int, dict[Path, Any]] = {}
+    for path, value in new.items():
+        steps.setdefault(path[0], {})[path[1:]] = value
+    return steps
+
+
+def _in_items(items: Sequence[Any], path: Path) -> Iterator[Place]:
+    for at, item in enumerate(items):
+        yield from _in_any(item, (*path, at))
+
+
+def _in_any(value: Any, path: Path) -> Iterator[Place]:
+    """The texts in a text, in blocks, or in one block."""
+    if isinstance(value, str):
+        yield Place(path, value)
+    elif len(path) > _DEEPEST:
+        return
+    elif isinstance(value, (list, tuple)):
+        yield from _in_items(value, path)
+    elif _is_carrier(value):
+        yield from _in_carrier(value, path)
+    else:
+        yield from _in_block(value, path)
+
+
+def _in_block(block: Any, path: Path) -> Iterator[Place]:
+    kind = _kind(block)
+    if kind in _HOLDERS:
+        yield from _in_any(get(block, _HOLDERS[kind]), (*path, _HOLDERS[kind]))
+    elif kind == RESOURCE:
+        yield from _text_at(get(block, RESOURCE), "text", (*path, RESOURCE))
+    elif kind == _DOCUMENT:
+        source = get(block, "source")
+        field = {"text": "data", "content": "content"}.get(word(source, "type"))
+        if field is not None:
+            yield from _in_any(get(source, field), (*path, "source", field))
+    elif kind == _SHELL_OUTPUT:
+        for at, output in enumerate(_listed(get(block, "output"))):
+            for stream in ("stdout", "stderr"):
+                yield from _text_at(output, stream, (*path, "output", at))
+
+
+def _in_carrier(value: Any, path: Path) -> Iterator[Place]:
+    if _is_tool_return(value):
+        yield from _in_tool_return(value, path)
+    elif _is_command(value):
+        messages = get(get(value, "update"), "messages")
+        yield from _in_own_items(messages, (*path, "update", "messages"))
+    elif _is_turn_of_results(value):
+        yield from _in_own_items(get(value, "content"), (*path, "content"))
+    elif _kind(value) in _ITEMS or _kind(value) == _SHELL_OUTPUT:
+        yield from _in_block(value, path)
+    else:
+        yield from _in_any(get(value, "content"), (*path, "content"))
+        for name in _STRUCTURED_FIELDS:
+            if (structured := get(value, name)) is not None:
+                yield Place((*path, name), structured)
+
+
+def _in_own_items(items: Any, path: Path) -> Iterator[Place]:
+    """The texts of tools in a list that others' share."""
+    for at, item in enumerate(_listed(items)):
+        if _is_carrier(item):
+            yield from _in_carrier(item, (*path, at))
+
+
+def _in_tool_return(value: Any, path: Path) -> Iterator[Place]:
+    """Of pydantic-ai: a value for the model, and user content that follows it."""
+    returned = get(value, "return_value")
+    if isinstance(returned, str) or (isinstance(returned, (list, tuple)) and is_blocks(returned)):
+        yield from _in_any(returned, (*path, "return_value"))
+    elif returned is not None and not isinstance(returned, (bool, int, float)):
+        yield Place((*path, "return_value"), returned)
+    yield from _in_any(get(value, "content"), (*path, "content"))
+
+
+def _text_at(value: Any, field: str, path: Path) -> Iterator[Place]:
+    text = get(value, field)
+    if isinstance(text, str):
+        yield Place((*path, field), text)
+
+
+def _is_carrier(value: Any) -> bool:
+    """Whether `value` is a tool's message or item, or carries content blocks."""
+    if value is None or isinstance(value, (str, bytes, int, float, list, tuple, set, frozenset)):
+        return False
+    if _is_turn_of_results(value):
+        return True
+    kind = _kind(value)
+    if kind in _ITEMS:
+        return isinstance(get(value, _HOLDERS[kind]), str) or _are_blocks(get(value, _HOLDERS[kind]))
+    if kind == _SHELL_OUTPUT or _is_tool_return(value) or _is_command(value):
+        return True
+    return not is_other_message(value) and _has_content(value)
+
+
+def _has_content(value: Any) -> bool:
+    content = get(value, "content")
+    if isinstance(content, str):
+        return bool(_words(value) & _TOOL_MESSAGES)
+    if not isinstance(content, (list, tuple)) or _kind(value) in _OTHER_BLOCKS:
+        return False
+    return _are_blocks(content) or (
+        not content and any(get(value, name) is not None for name in _STRUCTURED_FIELDS)
+    )
+
+
+def _is_turn_of_results(value: Any) -> bool:
+    """Whether `value` is the message of a user's turn in which tools' results are sent."""
+    content = get(value, "content") if word(value, "role") == "user" else None
+    return any(_kind(item) == _TOOL_RESULT for item in _listed(content))
+
+
+def _is_tool_return(value: Any) -> bool:
+    return word(value, "kind") == "tool-return" and not isinstance(value, Mapping)
+
+
+def _is_command(value: Any) -> bool:
+    """Whether `value` is LangGraph's `Command` with a tool's messages."""
+    if type(value).__name__ != "Command":
+        return False
+    return any(_is_carrier(item) for item in _listed(get(get(value, "update"), "messages")))
+
+
+def _is_block(item: Any) -> bool:
+    kind = _kind(item)
+    if kind in TEXT_BLOCKS:
+        return isinstance(get(item, "text"), str)
+    if kind in _HOLDERS and isinstance(get(item, _HOLDERS[kind]), (str, list, tuple)):
+        return True
+    if not isinstance(item, Mapping):
+        return kind in _OTHER_BLOCKS or kind in _OTHER_KINDS
+    return any(name in item for name in _OTHER_BLOCKS.get(kind, ()))
+
+
+def _are_blocks(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and is_blocks(value)
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, (list, tuple)) else ()
+
+
+def _kind(value: Any) -> str:
+    """The `type` of a block or item; of an object without one its `kind`, as pydantic-ai names it."""
+    return word(value, "type") or ("" if isinstance(value, Mapping) else word(value, "kind"))
+
+
+def _words(value: Any) -> set[str]:
+    return {word(value, "type"), word(value, "role")}

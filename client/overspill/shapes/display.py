@@ -1,0 +1,293 @@
+"""Tool outputs as user interfaces show them: clean, short, and without the data of images.
+
+Smaller than what the model gets, and apart from it: nothing is stored here and no input is changed. Text
+loses its terminal escapes and control characters; images and other binary data become their type and size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from overspill.plain import clean, cut_after, cut_before, may_cut
+from overspill.shapes import media
+from overspill.shapes.blocks import TEXT_BLOCKS, is_blocks, is_error
+from overspill.shapes.content import joined
+from overspill.shapes.fields import get, word
+from overspill.shapes.rendering import described, items_of, number, scalar
+from overspill.shapes.rendering import shown as printed
+from overspill.shapes.writer import as_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MAX_CHARS: Final = 8_000
+MAX_ERROR_CHARS: Final = 400
+
+_HEAD_SHARE: Final = 2 / 3
+_NEWLINE: Final = "\n"
+_NEAR: Final = 3 / 4
+_OTHERS_SHARE: Final = 1 / 4
+_LONG_FIELD: Final = 200
+_MAX_DEPTH: Final = 16
+_MOST_PARTS: Final = 20_000
+_CONTENT: Final = "content"
+_DEEPER: Final = "[…]"
+
+
+def for_display(value: Any, *, max_chars: int = MAX_CHARS, max_error_chars: int = MAX_ERROR_CHARS) -> Any:
+    """`value` with at most `max_chars` characters of text in all; what had more says how much is missing.
+
+    Errors, exceptions as well as results that say so, come down to their first line in `max_error_chars`.
+    Text stays text, content blocks stay blocks, and so do messages around them; other containers keep their
+    form where they fit, and become JSON text where not. Records become dicts, unknown objects their `repr`.
+    What needs no change is the same object. Deterministic; what was shown once stays as it is. What is large
+    belongs in a thread: 20 ms for each megabyte.
+    """
+    if isinstance(value, BaseException):
+        return _first_line(printed(value), max_error_chars)
+    shown = _Parts().shown(value, ())
+    message = _message(shown) if _is_failure(value) else None
+    return (
+        _fitted(shown, max_chars) if message is None else _failure(shown, message, max_chars, max_error_chars)
+    )
+
+
+class _Parts:
+    """The parts of one value made fit to be shown: so many at most, however they refer to each other."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_PARTS
+
+    def shown(self, value: Any, above: tuple[int, ...]) -> Any:
+        """`value`, or a copy in which every text is clean; `above` are the containers that it is in."""
+        self._left -= 1
+        if value is None or isinstance(value, (bool, float)):
+            return value
+        if isinstance(value, (str, int, bytes, bytearray, memoryview, BaseException)):
+            return _single(value)
+        if len(above) >= _MAX_DEPTH or id(value) in above or self._left < 0:
+            return _DEEPER
+        try:
+            return self._container(value, (*above, id(value)))
+        except Exception as error:  # noqa: BLE001  (a foreign container's own methods)
+            return described(value, error)
+
+    def _container(self, value: Any, above: tuple[int, ...]) -> Any:
+        block = media.shown_block(value)
+        if block is not None:
+            return block
+        if isinstance(value, Mapping):
+            return self._mapping(value, above)
+        if isinstance(value, (list, tuple)):
+            most = max(0, self._left) + 1
+            items = [self.shown(item, above) for item in value[:most]]
+            items += [_more(len(value) - most)] if len(value) > most else []
+            return value if _are_same(items, value) else items
+        return self._object(value, above)
+
+    def _mapping(self, value: Mapping[Any, Any], above: tuple[int, ...]) -> Mapping[Any, Any]:
+        shown: dict[Any, Any] = {}
+        most = max(0, self._left) + 1
+        for name, item in islice(value.items(), most):
+            known = media.shown_beside(value, name, item)
+            clean_name = _single(name) if isinstance(name, str) else name
+            shown[clean_name] = self.shown(item, above) if known is None else known
+        if len(value) > most:
+            shown["…"] = _more(len(value) - most)
+        return value if _are_same([*shown, *shown.values()], [*value, *value.values()]) else shown
+
+    def _object(self, value: Any, above: tuple[int, ...]) -> Any:
+        """A record as the dict of its fields, unless nothing in it had to change; other objects as text."""
+        items = _items(value)
+        if items is None:
+            return _single(str(scalar(value)))
+        shown = self.shown(items, above)
+        return value if shown is items else shown
+
+
+def _more(parts: int) -> str:
+    return f"[{parts:,} more not shown]"
+
+
+def _single(value: Any) -> Any:
+    if isinstance(value, str):
+        return media.shown_text(clean(value))
+    if isinstance(value, int):
+        digits = number(value)
+        return value if isinstance(digits, int) else f"[integer of {value.bit_length():,} bits]"
+    if isinstance(value, BaseException):
+        return _first_line(printed(value), MAX_ERROR_CHARS)
+    return clean(media.shown_bytes(bytes(value)))
+
+
+def _items(record: Any) -> Any:
+    """The dict or list that stands for a record; None for other objects, and for those that fail at it."""
+    try:
+        return items_of(record)
+    except Exception:  # noqa: BLE001  (a foreign object's own methods)
+        return None
+
+
+def _are_same(new: list[Any], old: Any) -> bool:
+    return len(new) == len(old) and all(one is other for one, other in zip(new, old, strict=True))
+
+
+def _fitted(shown: Any, limit: int) -> Any:
+    """What is clean already, in `limit` characters."""
+    if isinstance(shown, str):
+        return _cut(shown, limit)
+    if _extent(shown) <= limit:
+        return shown
+    if isinstance(shown, (list, tuple)) and is_blocks(shown):
+        return _fitted_blocks(shown, limit)
+    message = _message(shown)
+    fitted = None if message is None else _fitted_message(message, limit, _fitted)
+    return _cut(clean(as_text(shown)), limit) if fitted is None else fitted
+
+
+def _fitted_blocks(blocks: list[Any] | tuple[Any, ...], limit: int) -> list[Any]:
+    """One block with all the text; behind it those without text, where they are short."""
+    others = [block for block in blocks if not _is_text(block)]
+    missing = ""
+    if _extent(others) > limit * _OTHERS_SHARE:
+        missing = f"\n… [{len(others):,} blocks without text not shown] …"
+        others = []
+    kind = next(filter(None, (word(block, "type") for block in blocks if _is_text(block))), "text")
+    room = limit - _extent([{"type": kind, "text": missing}, *others])
+    text = _cut(_text_of(blocks), max(0, room)) + (missing if room > 0 else "")
+    return [{"type": kind, "text": text}, *others]
+
+
+def _failure(shown: Any, message: Mapping[Any, Any], limit: int, line_limit: int) -> Any:
+    """A failed tool's result with the first line of what it says."""
+    content = message[_CONTENT]
+    line = _first_line_of(content, line_limit)
+    whole = shown if line is content else {**message, _CONTENT: line}
+    if _extent(whole) <= limit:
+        return whole
+    fitted = _fitted_message(
+        message, limit, lambda content, room: _line_alone(content, min(room, line_limit))
+    )
+    return _cut(clean(as_text(whole)), limit) if fitted is None else fitted
+
+
+def _fitted_message(
+    message: Mapping[Any, Any], limit: int, fit: Callable[[Any, int], Any]
+) -> dict[Any, Any] | None:
+    """The message with its other long fields left out; None where even then too little room is left."""
+    fitted = {name: _short(item) for name, item in message.items() if name != _CONTENT}
+    room = limit - _extent(fitted) - _extent({_CONTENT: ""})
+    if room < limit // 2:
+        return None
+    content = fit(message[_CONTENT], room)
+    return {name: content if name == _CONTENT else fitted[name] for name in message}
+
+
+def _short(field: Any) -> Any:
+    extent = _extent(field)
+    return field if extent <= _LONG_FIELD else f"[{extent:,} characters not shown]"
+
+
+def _message(shown: Any) -> Mapping[Any, Any] | None:
+    """The fields of a message or result around text or blocks; None for everything else."""
+    if isinstance(shown, (str, list, tuple)):
+        return None
+    fields = shown if isinstance(shown, Mapping) else _items(shown)
+    content = fields.get(_CONTENT) if isinstance(fields, Mapping) else None
+    is_one = isinstance(content, str) or (isinstance(content, (list, tuple)) and is_blocks(content))
+    return fields if is_one else None
+
+
+def _is_failure(value: Any) -> bool:
+    return is_error(value) or word(value, "status") == "error"
+
+
+def _first_line_of(content: Any, limit: int) -> Any:
+    """The first line, and blocks that have no text."""
+    text = _text_of(content)
+    line = _first_line(text, limit)
+    if line == text:
+        return content
+    if isinstance(content, str):
+        return line
+    return [_block(line), *(block for block in content if not _is_text(block))]
+
+
+def _line_alone(content: Any, limit: int) -> Any:
+    if isinstance(content, str):
+        return _first_line(content, limit)
+    return [_block(_first_line(_text_of(content), limit - _extent([_block("")])))]
+
+
+def _block(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
+
+
+def _is_text(block: Any) -> bool:
+    return isinstance(block, str) or (
+        word(block, "type") in TEXT_BLOCKS and isinstance(get(block, "text"), str)
+    )
+
+
+def _text_of(content: Any) -> str:
+    """All the text in a message's content, or in blocks."""
+    if isinstance(content, str):
+        return content
+    texts = [block if isinstance(block, str) else get(block, "text") for block in content if _is_text(block)]
+    return joined(texts)
+
+
+def _extent(value: Any) -> int:
+    """Characters of all texts, names and numbers in `value`, and one for each part."""
+    if isinstance(value, str):
+        return len(value)
+    if value is None or isinstance(value, (bool, int, float)):
+        return len(repr(value))
+    if isinstance(value, Mapping):
+        return sum(len(str(name)) + _extent(item) + 1 for name, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return sum(_extent(item) + 1 for item in value)
+    return _extent(_items(value))
+
+
+def _cut(text: str, limit: int) -> str:
+    """Head and tail of `text` around the number of characters left out, in `limit` characters.
+
+    Cut at the end of a line where one is near, and never inside a character.
+    """
+    if len(text) <= limit:
+        return text
+    room = limit - len(_gap(len(text)))
+    if room <= 0:
+        return text[: cut_before(text, max(0, limit))]
+    head = int(room * _HEAD_SHARE)
+    first, last = int(head * _NEAR), len(text) - (room - head)
+    stop = text.rfind(_NEWLINE, first, head) + 1
+    start = text.find(_NEWLINE, last - 1, last + int((room - head) * (1 - _NEAR))) + 1
+    stop = stop if stop and may_cut(text, stop) else cut_before(text, head)
+    start = start if start and may_cut(text, start) else cut_after(text, last)
+    gap = _gap(start - stop)
+    return f"{text[:stop]}{gap[1:] if stop and text[stop - 1] == _NEWLINE else gap}{text[start:]}"
+
+
+def _gap(characters: int) -> str:
+    return f"\n… [{characters:,} characters not shown] …\n"
+
+
+def _first_line(text: str, limit: int) -> str:
+    """The first line that says something, clean, and how much came behind it."""
+    text = media.shown_text(clean(text)).strip()
+    line = text.split("\n", 1)[0].rstrip()
+    if len(text) <= limit and line == text:
+        return text
+    room = limit - len(_rest(len(text)))
+    if room <= 0:
+        return line[: cut_before(line, max(0, limit))]
+    line = line[: cut_before(line, room)]
+    return f"{line}{_rest(len(text) - len(line))}"
+
+
+def _rest(characters: int) -> str:
+    return f" … [{characters:,} characters not shown]"

@@ -1,0 +1,122 @@
+"""Images and other binary data inside tool outputs: found, and named by type and size for people to read.
+
+Bytes in, words out. Data comes as bytes, as base64 beside its media type, or as a `data:` URL in any text.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from overspill import measure
+from overspill.shapes.fields import get, word
+from overspill.shapes.rendering import BINARY, TEXT, kind_of_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_BLOCKS: Final = frozenset(
+    {
+        *("image", "image_url", "input_image", "audio", "input_audio", "video"),
+        *("media", "file", "input_file", "document", "resource"),
+    }
+)
+_HOLDERS: Final = ("source", "resource", "image_url", "input_audio", "file", "inline_data", "inlineData")
+_TYPE_FIELDS: Final = ("mimeType", "mime_type", "media_type", "mediaType")
+_DATA_FIELDS: Final = ("data", "base64", "blob", "bytes", "file_data", "image_url", "url")
+_AUDIO: Final = frozenset({"wav", "mp3", "flac", "opus", "ogg", "m4a"})
+_IMAGES: Final = frozenset({"png", "jpeg", "gif", "webp"})
+_LEAST: Final = 64
+"""Characters from which on text that nothing names can be taken for base64."""
+_SNIFFED: Final = 64
+
+_TYPE: Final = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}")
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_\s-]*={0,2}\s*")
+_DATA_URL: Final = re.compile(
+    r"data:(?P<type>[\w.+-]{1,100}/[\w.+-]{1,100})?(?:;[\w.+-]{1,100}=[\w.+-]{1,100}){0,4};base64,"
+    r"(?P<data>[A-Za-z0-9+/_=%-]*)"
+)
+
+
+def named(media_type: str, size: int) -> str:
+    """As in `[image/png, 34.5 KB]`."""
+    return f"[{media_type}, {measure.readable(size)}]"
+
+
+def shown_bytes(data: bytes) -> str:
+    """UTF-8 as text, everything else by its name."""
+    kind = kind_of_bytes(data)
+    return data.decode() if kind == TEXT else named(kind, len(data))
+
+
+def shown_text(text: str) -> str:
+    """`text` with the data in it named: `data:` URLs, and base64 of a known kind that is all of it."""
+    if ";base64," in text:
+        text = _DATA_URL.sub(lambda found: named(found["type"] or BINARY, _size(found["data"])), text)
+    kind = _kind_of_base64(text) if len(text) >= _LEAST else None
+    return text if kind is None or kind in {TEXT, BINARY} else named(kind, _size(text))
+
+
+def shown_beside(holder: Mapping[Any, Any], name: Any, value: Any) -> str | None:
+    """The name of data in a field beside its media type; None for what is no such data."""
+    if name not in _DATA_FIELDS or not isinstance(value, str):
+        return None
+    kind = _type_in(holder)
+    return named(kind, _size(value)) if kind and _is_base64(value) else None
+
+
+def shown_block(block: Any) -> dict[str, str] | None:
+    """The text block that stands for a block of binary data; None for other blocks."""
+    if word(block, "type") not in _BLOCKS:
+        return None
+    name = _name_in(block) or next(filter(None, (_name_in(get(block, holder)) for holder in _HOLDERS)), None)
+    kind = "input_text" if word(block, "type").startswith("input_") else "text"
+    return None if name is None else {"type": kind, "text": name}
+
+
+def _name_in(holder: Any) -> str | None:
+    if holder is None or isinstance(holder, (str, bytes, list, tuple, int, float)):
+        return None
+    for field in _DATA_FIELDS:
+        data = get(holder, field)
+        if isinstance(data, (bytes, bytearray)):
+            return named(_type_in(holder) or kind_of_bytes(bytes(data)), len(data))
+        if isinstance(data, str) and (found := _DATA_URL.fullmatch(data)):
+            return named(found["type"] or BINARY, _size(found["data"]))
+        if isinstance(data, str) and field not in {"url", "image_url"} and _is_base64(data):
+            return named(_type_in(holder) or _kind_of_base64(data) or BINARY, _size(data))
+    return None
+
+
+def _type_in(holder: Any) -> str:
+    """The media type that `holder` names, unless that of text."""
+    media_type = next(filter(None, (word(holder, name) for name in _TYPE_FIELDS)), "")
+    if not media_type:
+        form = word(holder, "format").lower()
+        media_type = f"image/{form}" if form in _IMAGES else f"audio/{form}" if form in _AUDIO else ""
+    return media_type if _TYPE.fullmatch(media_type) and not media_type.startswith("text/") else ""
+
+
+def _is_base64(text: str) -> bool:
+    return bool(text) and _BASE64.fullmatch(text) is not None
+
+
+def _kind_of_base64(text: str) -> str | None:
+    """What the first bytes say; None for what is no base64."""
+    if not _is_base64(text):
+        return None
+    head = "".join(text[: 2 * _SNIFFED].split())[:_SNIFFED]
+    try:
+        return kind_of_bytes(
+            base64.urlsafe_b64decode(head[: len(head) // 4 * 4].replace("+", "-").replace("/", "_"))
+        )
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _size(encoded: str) -> int:
+    """Bytes that base64 stands for, white space and percent signs in it or not."""
+    ignored = sum(map(encoded.count, " \t\r\n=")) + 3 * encoded.count("%3D")
+    return max(0, len(encoded) - ignored) * 3 // 4

@@ -1,0 +1,198 @@
+"""Values of any kind as indented JSON, written piece by piece: of any depth, with cycles, and hostile ones.
+
+The bytes are those of `json.dumps(indent=2, ensure_ascii=False)` wherever that has an answer, down to a
+depth behind which all stands on one line. Nothing here recurses, no value's own method is trusted, and
+other threads run between the pieces.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from overspill.body import Filed
+from overspill.shapes.gathering import MOST, Full, Gathering
+from overspill.shapes.rendering import (
+    DEEPEST,
+    INDENT,
+    compact,
+    described,
+    dumped,
+    is_plain,
+    items_of,
+    outline,
+    scalar,
+    shown,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from overspill.body import Body
+
+MOST_VALUES: Final = 10_000_000
+_MOST_BYTES: Final = MOST
+_IN_MEMORY: Final = 64 * 1024 * 1024
+_FEW_VALUES: Final = 4_000
+_FEW_CHARS: Final = 1024 * 1024
+_LONG: Final = 1024 * 1024
+"""Characters above which a text is written in parts."""
+_SLICE: Final = 256
+"""Items of a container that are written at once where they are plain and small: well under a millisecond."""
+_DEEPEST_RECORDS: Final = 100
+"""A record that makes another one of itself whenever it is asked has no end."""
+
+
+def rendered(value: Any) -> Body:
+    """A container or record as indented JSON, in a file where it is large."""
+    text, _ = _at_once(value, 0)
+    if text is not None:
+        return text
+    gathering = Gathering(in_memory=_IN_MEMORY, most=_MOST_BYTES)
+    try:
+        Writer(gathering.write).value(value)
+    except Full as error:
+        gathering.remark(f"the rest is left out: {error}")
+    return gathering.finish()
+
+
+def as_text(value: Any) -> str:
+    """As `rendered`, for what stands in one text with others."""
+    return text_of(rendered(value))
+
+
+def text_of(body: Body) -> str:
+    """`body` as text, all of it in memory."""
+    if isinstance(body, Filed):
+        return b"".join(body.pieces()).decode(errors="replace")
+    return body if isinstance(body, str) else body.decode(errors="replace")
+
+
+class Writer:
+    """Writes one value to `write`. `is_whole` tells whether all of it was written."""
+
+    def __init__(self, write: Callable[[str], object], *, most_values: int = MOST_VALUES) -> None:
+        self._write = write
+        self._left = most_values
+        self._open: list[_Open] = []
+        self._inside: set[int] = set()
+        self._records = 0
+        self.is_whole = True
+
+    def value(self, value: Any) -> None:
+        self._begin(value, "")
+        while self._open and self._left > 0:
+            holder = self._open[-1]
+            if holder.at == len(holder.items):
+                self._close()
+            elif holder.at < holder.one_by_one or not self._slice(holder):
+                self._item(holder)
+        if self._open:
+            self.is_whole = False
+            self._write("\n… the rest is left out: there are too many values …\n")
+
+    def _slice(self, holder: _Open) -> bool:
+        """Whether the next items were written at once; if not, these come one by one."""
+        some = holder.items[holder.at : holder.at + _SLICE]
+        holder.one_by_one = holder.at + len(some)
+        depth = len(self._open) - 1
+        if len(some) == 1:
+            return False
+        text, values = _at_once(dict(some) if holder.is_dict else some, depth)
+        if text is None:
+            return False
+        items = text[1 : text.rindex("\n")].replace("\n", "\n" + " " * (INDENT * depth))
+        self._write(("," if holder.at else "") + items)
+        holder.at += len(some)
+        self._left -= values
+        return True
+
+    def _item(self, holder: _Open) -> None:
+        item = holder.items[holder.at]
+        before = ("," if holder.at else "") + self._newline()
+        holder.at += 1
+        if holder.is_dict:
+            key, item = item
+            before += f"{compact(_key(key))}: "
+        self._begin(item, before)
+
+    def _begin(self, value: Any, before: str) -> None:
+        self._left -= 1
+        if type(value) is str and len(value) > _LONG:
+            self._long(before, value)
+            return
+        opened = self._opened(value)
+        if isinstance(opened, str):
+            self._write(before + opened)
+            return
+        self._write(before + ("{" if opened.is_dict else "["))
+        self._open.append(opened)
+        self._inside.add(opened.identity)
+        self._records += opened.is_record
+
+    def _long(self, before: str, text: str) -> None:
+        self._write(f'{before}"')
+        for at in range(0, len(text), _LONG):
+            self._write(compact(text[at : at + _LONG])[1:-1])
+        self._write('"')
+
+    def _close(self) -> None:
+        closed = self._open.pop()
+        self._inside.discard(closed.identity)
+        self._records -= closed.is_record
+        self._write((self._newline() if closed.items else "") + ("}" if closed.is_dict else "]"))
+
+    def _newline(self) -> str:
+        depth = len(self._open)
+        return "\n" + " " * (INDENT * depth) if depth <= DEEPEST else ""
+
+    def _opened(self, value: Any) -> _Open | str:
+        """A container's items, or the JSON of a single value."""
+        try:
+            if id(value) in self._inside:
+                return compact(f"<{type(value).__name__} that holds itself>")
+            if self._records > _DEEPEST_RECORDS:
+                return compact(shown(value))
+            items = items_of(value)
+            return compact(scalar(value)) if items is None else _Open(value, items)
+        except Exception as error:  # noqa: BLE001  (foreign methods: whatever they raise)
+            return compact(described(value, error))
+
+
+class _Open:
+    """A container on the way in: a snapshot of its items, for other threads may change it, and how far it is.
+
+    Up to `one_by_one` the items cannot be written several at once.
+    """
+
+    __slots__ = ("at", "holder", "identity", "is_dict", "is_record", "items", "one_by_one")
+
+    def __init__(self, value: Any, items: Any) -> None:
+        self.holder = value
+        self.identity = id(value)
+        self.is_record = items is not value
+        self.is_dict = isinstance(items, dict)
+        self.at = self.one_by_one = 0
+        if isinstance(items, dict):
+            self.items: list[Any] = list(dict.items(items))
+        else:
+            self.items = list(list.__iter__(items) if isinstance(items, list) else tuple.__iter__(items))
+
+
+def _at_once(value: Any, depth: int) -> tuple[str | None, int]:
+    """The JSON of little plain data, which stands so deep, and of how many values; None of any other."""
+    found = outline(value, _FEW_VALUES) if is_plain(value) else None
+    if found is None or found.chars > _FEW_CHARS or found.depth + depth > DEEPEST:
+        return None, 0
+    try:
+        return dumped(value), found.values // 2
+    except (ValueError, TypeError, RuntimeError):  # numbers too long to print; changed by another thread
+        return None, 0
+
+
+def _key(key: Any) -> str:
+    """A key of any type as JSON's own rules have it, else as it prints."""
+    if isinstance(key, str):
+        return str.__str__(key)
+    if key is None or isinstance(key, (bool, int, float)):
+        return compact(scalar(key)).strip('"')
+    return shown(key)

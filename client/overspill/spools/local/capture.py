@@ -1,0 +1,209 @@
+"""One capture on this machine's disk, read as a client reads one in the service: same methods, same answers.
+
+A reference and `session` are taken for the sake of that likeness: a `LocalCapture` is one capture already.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any, Final, Self, TypeVar
+
+import msgspec
+
+from overspill import wire
+from overspill.errors import error_for
+from overspill.shapes.kind import kind_of
+from overspill.spools.local import engine
+from overspill.spools.local.grep import WrongCursor
+from overspill.spools.local.lines import Beyond, Span, Whole, between, tail
+from overspill.spools.local.pattern import Unsupported
+from overspill.spools.local.places import Bytes
+from overspill.spools.local.summary import summarised
+from overspill.transfer.request import encode_query
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from msgspec import Struct
+
+    from overspill.errors import ProblemError
+    from overspill.spools.folder import Spooled
+
+Q = TypeVar("Q", bound="Struct")
+
+_KIND: Final = 8 * 1024
+_PLACES: Final = frozenset({"lines", "start", "end", "offset", "cursor"})
+"""Parameters that say where a read begins and ends."""
+
+
+class LocalCapture:
+    """A capture whose content is `file`; use it in a `with` block, which closes that.
+
+    Methods raise the `ProblemError` that the service would answer with, and `OSError`.
+    """
+
+    def __init__(self, spooled: Spooled, file: IO[bytes]) -> None:
+        self.spooled = spooled
+        self._file = file
+        self._whole = Whole(Bytes(file, spooled.size), spooled.lines)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def get(self, _ref: str = "", *, session: str | None = None) -> wire.Entry:  # noqa: ARG002
+        return entry_of(self.spooled, self._kind())
+
+    def _kind(self) -> str:
+        return kind_of(self._whole.data.at(0, _KIND))
+
+    # --- bytes ------------------------------------------------------------------------------------
+
+    def content(
+        self,
+        _ref: str = "",
+        range: wire.ByteRange | None = None,  # noqa: A002
+        *,
+        session: str | None = None,
+    ) -> bytes:
+        with self.stream(_ref, range, session=session) as pieces:
+            return b"".join(pieces)
+
+    @contextmanager
+    def stream(
+        self,
+        _ref: str = "",
+        range: wire.ByteRange | None = None,  # noqa: A002
+        *,
+        session: str | None = None,  # noqa: ARG002
+    ) -> Iterator[Iterator[bytes]]:
+        """The bytes in pieces; all of them together are verified by their digest."""
+        yield self._all() if range is None else self._part(range)
+
+    def _all(self) -> Iterator[bytes]:
+        state = hashlib.sha256()
+        for piece in self._whole.data.blocks(0, self.spooled.size):
+            state.update(piece)
+            yield piece
+        if state.hexdigest() != self.spooled.sha256:
+            raise _problem(
+                wire.Code.CAPTURE_DAMAGED, "what is on this machine's disk is not what was captured"
+            )
+
+    def _part(self, wanted: wire.ByteRange) -> Iterator[bytes]:
+        part = wanted.resolve(self.spooled.size)
+        if part is None:
+            detail = f"no byte of the range exists: the capture has {self.spooled.size} bytes"
+            raise _problem(wire.Code.RANGE_NOT_SATISFIABLE, detail)
+        return self._whole.data.blocks(part.start, part.stop)
+
+    # --- bounded reads ----------------------------------------------------------------------------
+
+    def head(
+        self,
+        _ref: str = "",
+        lines: int = 50,
+        *,
+        ansi: bool = False,
+        session: str | None = None,  # noqa: ARG002
+    ) -> wire.Text:
+        query = _checked(wire.HeadQuery(lines=lines, ansi=ansi))
+        return _going_on(between(self._whole, Span(1, query.lines), mode="head", ansi=ansi), query)
+
+    def tail(
+        self,
+        _ref: str = "",
+        lines: int = 50,
+        *,
+        ansi: bool = False,
+        session: str | None = None,  # noqa: ARG002
+    ) -> wire.Text:
+        query = _checked(wire.TailQuery(lines=lines, ansi=ansi))
+        return _going_on(tail(self._whole, query.lines, ansi=ansi), query)
+
+    def lines(
+        self,
+        _ref: str = "",
+        start: int = 1,
+        end: int | None = None,
+        *,
+        offset: int = 0,
+        ansi: bool = False,
+        session: str | None = None,  # noqa: ARG002
+    ) -> wire.Text:
+        query = _checked(wire.LinesQuery(start=start, end=end, offset=offset, ansi=ansi))
+        if end is not None and end < start:
+            raise _wrong(f"end={end} is before start={start}; lines count from 1, both ends inclusive")
+        try:
+            text = between(self._whole, Span(query.start, query.end, query.offset), ansi=ansi)
+        except Beyond:
+            raise _wrong(
+                f"offset={offset} is beyond the end of line {start}; use start={start + 1}"
+            ) from None
+        return _going_on(text, query)
+
+    def grep(self, _ref: str, pattern: str, *, session: str | None = None, **options: Any) -> wire.Text:  # noqa: ARG002
+        """`options` are those of `Client.grep`."""
+        query = _checked(wire.GrepQuery(pattern=pattern, **options))
+        try:
+            text = engine.search(query, self._file, self.spooled.size, self.spooled.lines)
+        except Unsupported as error:
+            raise _problem(wire.Code.INVALID_PATTERN, str(error)) from None
+        except WrongCursor:
+            raise _wrong("cursor= takes what `next` of an earlier answer of the same search holds") from None
+        return _going_on(text, query)
+
+    def summary(self, _ref: str = "", *, session: str | None = None) -> wire.Summary:  # noqa: ARG002
+        return summarised(self._whole, content_type=self.spooled.content_type, kind=self._kind())
+
+
+def entry_of(spooled: Spooled, kind: str) -> wire.Entry:
+    """What the service would say of it."""
+    return wire.Entry(
+        id=spooled.id,
+        state=wire.State.COMPLETE,
+        size=spooled.size,
+        stored_size=spooled.size,
+        lines=spooled.lines,
+        sha256=spooled.sha256,
+        content_type=spooled.content_type,
+        kind=kind,
+        tool=spooled.tool,
+        session=spooled.session,
+        call_id=spooled.call_id,
+        status=spooled.status,
+        labels={},
+        created=spooled.created,
+        expires=spooled.expires,
+    )
+
+
+def _going_on(text: wire.Text, query: Struct) -> wire.Text:
+    """The answer with all of the query that goes on: what was asked for, but for where to begin."""
+    if text.next is None:
+        return text
+    kept = {name: value for name, value in encode_query(query).items() if name not in _PLACES}
+    return msgspec.structs.replace(text, next=kept | text.next)
+
+
+def _checked(query: Q) -> Q:
+    """`query` within the bounds that hold on the wire."""
+    try:
+        return msgspec.convert(msgspec.to_builtins(query), type(query))
+    except msgspec.ValidationError as error:
+        raise _wrong(f"{error}".replace("`$.", "`")) from None
+
+
+def _wrong(detail: str) -> ProblemError:
+    return _problem(wire.Code.INVALID_PARAMETER, detail)
+
+
+def _problem(code: wire.Code, detail: str) -> ProblemError:
+    return error_for(
+        wire.Problem(
+            type="about:blank", title=code.heading, status=code.status, code=str(code), detail=detail
+        )
+    )

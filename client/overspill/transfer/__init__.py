@@ -1,0 +1,1 @@
+"""How requests and contents go to the service and back."""

@@ -1,0 +1,225 @@
+"""The bytes of a capture as they arrive: decoded, verified, and resumed where a connection breaks."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import deque
+from typing import TYPE_CHECKING, Final, Self
+
+from msgspec import structs
+
+from overspill import wire
+from overspill.errors import ProtocolError, Unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    import aiohttp
+
+    from overspill.transfer.request import Request
+    from overspill.transfer.transport import Transport
+
+_BATCH: Final = 1024 * 1024
+"""Bytes that are decoded before they are handed on; one frame more at most."""
+_WORTH_A_THREAD: Final = 64 * 1024
+_CONTENT_RANGE: Final = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19})")
+
+
+class Stream:
+    """An async iterator of bytes, and an async context manager that ends the transfer early.
+
+    The length is verified, and for a whole capture the SHA-256: `ProtocolError` may follow the last
+    piece, and what came before is to be thrown away then. A transfer that breaks off or stalls goes on
+    where it was, until as many tries in a row as the client retries bring nothing new: `Unreachable`.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], Awaitable[Transport]],
+        request: Request,
+        byte_range: wire.ByteRange | None = None,
+    ) -> None:
+        self._connect = connect
+        self._request = request
+        self._range = byte_range
+        self._transport: Transport | None = None
+        self._response: aiohttp.ClientResponse | None = None
+        self._progress: _Progress | None = None
+        self._decode: Callable[[bytes], Iterator[bytes]] = _as_it_is
+        self._decoding: Iterator[bytes] = iter(())
+        self._ready: deque[bytes] = deque()
+        self._resumed, self._resumed_at = 0, -1
+        self._is_done = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            while not self._ready and not self._is_done:
+                await self._advance()
+        except BaseException:
+            await self.aclose()
+            raise
+        if not self._ready:
+            raise StopAsyncIteration
+        return self._ready.popleft()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        self._is_done = True
+        self._ready.clear()
+        self._drop()
+
+    def _drop(self) -> None:
+        response, self._response = self._response, None
+        if response is not None:
+            response.close()
+
+    async def _advance(self) -> None:
+        """One step: more of what has arrived, or more from the network, or the end."""
+        transport, progress = await self._opened()
+        if batch := await progress.take(self._decoding, transport):
+            self._ready.extend(batch)
+            return
+        assert self._response is not None
+        try:
+            data = await transport.read(self._response)
+        except Unreachable as error:
+            self._ended(transport, progress, error)
+        else:
+            self._decoding = self._decode(data)
+            if not data:
+                early = Unreachable(f"{transport.address.url} ended its answer too early")
+                self._ended(transport, progress, early)
+
+    async def _opened(self) -> tuple[Transport, _Progress]:
+        if self._transport is None:
+            self._transport = await self._connect()
+        if self._response is None:
+            self._response = await self._transport.open(self._next_request())
+            self._decode = _decoder(self._response)
+            self._decoding = iter(())
+            self._check_start(self._response)
+        assert self._progress is not None
+        return self._transport, self._progress
+
+    def _next_request(self) -> Request:
+        """What is still missing. A part is asked for unencoded, so that the range counts its own bytes."""
+        missing = self._range if self._progress is None else self._progress.missing
+        if missing is None:
+            headers = {"Accept-Encoding": "zstd"}
+        else:
+            headers = {"Accept-Encoding": "identity", "Range": str(missing)}
+        return structs.replace(self._request, headers={**self._request.headers, **headers})
+
+    def _check_start(self, response: aiohttp.ClientResponse) -> None:
+        part, sha256 = _part(response), response.headers.get(wire.Header.SHA256, "")
+        if self._progress is None:
+            if self._range is not None and self._range.resolve(part.size) != part:
+                raise ProtocolError(f"asked for {self._range}, the answer is {part}")
+            self._progress = _Progress(part, sha256)
+        elif (part.start, part.stop, sha256) != (*self._progress.expects, self._progress.sha256):
+            raise ProtocolError(f"a resumed transfer went on with another content: {part}")
+
+    def _ended(self, transport: Transport, progress: _Progress, error: Unreachable) -> None:
+        """Verify what is complete; let the next step ask for the rest.
+
+        Raises `error` where as many tries in a row as the client retries brought nothing new.
+        """
+        self._drop()
+        start, _ = progress.expects
+        self._resumed = self._resumed + 1 if start == self._resumed_at else 0
+        self._resumed_at = start
+        if progress.is_complete:
+            progress.verify()
+            self._is_done = True
+        elif self._resumed >= transport.address.retries:
+            raise error
+
+
+class _Progress:
+    """How much of the asked range is here, and its digest so far."""
+
+    def __init__(self, whole: wire.ContentRange, sha256: str) -> None:
+        self.sha256 = sha256
+        self._whole = whole
+        self._received = 0
+        self._digest = hashlib.sha256()
+
+    @property
+    def expects(self) -> tuple[int, int]:
+        """Where the rest starts and stops."""
+        return self._whole.start + self._received, self._whole.stop
+
+    @property
+    def missing(self) -> wire.ByteRange:
+        start, stop = self.expects
+        return wire.ByteRange(start, stop - 1)
+
+    @property
+    def is_complete(self) -> bool:
+        return self._received == len(self._whole)
+
+    async def take(self, decoding: Iterator[bytes], transport: Transport) -> list[bytes]:
+        if len(self._whole) < _WORTH_A_THREAD:
+            return self._take(decoding)
+        return await transport.threads.run(self._take, decoding)
+
+    def _take(self, decoding: Iterator[bytes]) -> list[bytes]:
+        batch: list[bytes] = []
+        length = 0
+        for piece in decoding:
+            self._count(piece)
+            batch.append(piece)
+            length += len(piece)
+            if length >= _BATCH:
+                break
+        return batch
+
+    def _count(self, piece: bytes) -> None:
+        self._received += len(piece)
+        self._digest.update(piece)
+        if self._received > len(self._whole):
+            raise ProtocolError(f"the answer is longer than the {len(self._whole)} bytes that it announced")
+
+    def verify(self) -> None:
+        if len(self._whole) != self._whole.size or not self.sha256:
+            return
+        if self._digest.hexdigest() != self.sha256:
+            raise ProtocolError("the bytes that arrived do not match the capture's SHA-256; they are damaged")
+
+
+def _part(response: aiohttp.ClientResponse) -> wire.ContentRange:
+    """Which bytes of the capture an answer brings. Raises `ProtocolError` where it does not say."""
+    if response.status == 206:  # noqa: PLR2004  (Partial Content)
+        match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
+        if match:
+            first, last, size = map(int, match.groups())
+            return wire.ContentRange(first, last + 1, size)
+        raise ProtocolError("a partial answer does not say which bytes it brings (Content-Range)")
+    size_field = response.headers.get(wire.Header.SIZE, "")
+    if not (size_field.isascii() and size_field.isdigit()):
+        raise ProtocolError(f"the answer does not say the capture's size ({wire.Header.SIZE})")
+    return wire.ContentRange(0, int(size_field), int(size_field))
+
+
+def _decoder(response: aiohttp.ClientResponse) -> Callable[[bytes], Iterator[bytes]]:
+    encoding = response.headers.get("Content-Encoding", "identity").lower()
+    if encoding == "identity":
+        return _as_it_is
+    if encoding == "zstd":
+        from overspill.transfer.compression import FrameDecoder  # noqa: PLC0415  (zstandard is loaded when it is needed)
+
+        return FrameDecoder().decode
+    raise ProtocolError(f"the answer has the encoding {encoding!r}, which was not asked for")
+
+
+def _as_it_is(data: bytes) -> Iterator[bytes]:
+    return iter((data,) if data else ())

@@ -1,0 +1,50 @@
+"""How content goes over the wire: as it is, as one frame, or as a stream, compressed where that pays.
+
+`Repr-Digest` is always the digest of the uncompressed content, whatever the encoding.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from overspill.transfer import compression
+from overspill.transfer.request import Body
+
+if TYPE_CHECKING:
+    from overspill.threads import Threads
+    from overspill.transfer.source import Content
+
+_WORTH_A_THREAD = 64 * 1024
+
+
+async def body_for(content: Content, threads: Threads, *, compress: bool, is_near: bool) -> Body:
+    """The body that carries `content`.
+
+    Up to `compression.SINGLE_FRAME` bytes it is one frame, if that is smaller. Longer content is
+    compressed as it is sent where a sample of it shrinks, but not to a service on this machine (`is_near`):
+    there the bytes cost less than the CPU.
+    """
+    if content.whole is not None and content.size <= compression.SINGLE_FRAME:
+        return await _short_body(content.whole, threads, compress=compress)
+    if not compress or is_near or not await threads.run(_sample_shrinks, content):
+        return Body(length=content.size, pieces=content.pieces)
+    return Body(
+        length=None,
+        pieces=lambda: compression.compress_pieces(content.pieces(), content.size),
+        encoding="zstd",
+    )
+
+
+async def _short_body(data: memoryview, threads: Threads, *, compress: bool) -> Body:
+    frame = None
+    if compress and len(data) < _WORTH_A_THREAD:
+        frame = compression.compress_frame(data)
+    elif compress:
+        frame = await threads.run(compression.compress_frame, data)
+    return Body.of(bytes(data)) if frame is None else Body.of(frame, "zstd")
+
+
+def _sample_shrinks(content: Content) -> bool:
+    sample = bytes(next(itertools.chain(content.pieces(), [b""])))
+    return compression.compress_frame(sample[: compression.SAMPLE]) is not None
