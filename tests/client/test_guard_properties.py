@@ -12,12 +12,12 @@ import pytest
 import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from overspill.blocks import Place, places, sole_text
 from overspill.cut import ENDS, HEAD, TAIL
 from overspill.guard import Guard
 from overspill.measure import Limits
 from overspill.plain import clean
 from overspill.policy import Policy
+from overspill.shapes.blocks import Place, places, sole_text
 from overspill.wire import Outcome
 
 CHARACTERS = ["a", "b ", "é", "漢", "😀", "\n", "\n", "\r\n", "\t", "e\u0301", "👍🏽", "🇩🇪", "❤\ufe0f", "한"]
