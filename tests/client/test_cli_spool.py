@@ -135,7 +135,7 @@ def test_spool_flush_uploads_and_says_how_many(service: ServiceProcess, spool: S
     result = shell("spool", "flush")
 
     assert (result.code, result.data) == (0, b"")
-    assert result.err == f"overspill: uploaded 1 captures, {kept.size:,} bytes\n"
+    assert result.err == f"overspill: uploaded 1 capture, {kept.size:,} bytes\n"
     assert shell("cat", kept.id) == (0, TEXT.encode(), "")
 
 

@@ -233,7 +233,7 @@ def test_what_waited_for_a_key_is_uploaded_with_another_only_when_asked_to(
 
     assert (own.code, kept, own.err) == (0, 1, "overspill: uploaded 0 captures, 0 bytes\n")
     assert (everything.code, shelf.entries()) == (0, [])
-    assert "uploaded 1 captures" in everything.err
+    assert "uploaded 1 capture" in everything.err
 
 
 KEY: Final = "ovs_" + "a" * 32

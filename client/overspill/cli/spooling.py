@@ -79,7 +79,10 @@ def _flushed(at: Invocation, shelves: "list[Shelf]") -> "Flushed":
 
 
 def _told(flushed: "Flushed") -> str:
-    parts = [f"uploaded {flushed.uploaded:,} captures, {flushed.size:,} bytes"]
+    from overspill import measure  # noqa: PLC0415  (slow to import)
+
+    counted = measure.counted(flushed.uploaded, "capture")
+    parts = [f"uploaded {counted}, {measure.counted(flushed.size, 'byte')}"]
     if flushed.refused:
         parts.append(f"{flushed.refused:,} refused, and kept: overspill spool list")
     if flushed.elsewhere:
