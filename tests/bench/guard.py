@@ -48,7 +48,7 @@ GUARD_ONE: Final = """
 import resource, sys
 from overspill.guard import Guard
 from overspill.policy import Policy
-from overspill.spool import Spool
+from overspill.spools.spool import Spool
 
 def peak():
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
