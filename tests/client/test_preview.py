@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from overspill import measure
 from overspill.body import Filed
-from overspill.cut import clip
 from overspill.measure import Extent
 from overspill.plain import clean
 from overspill.previews.preview import describe, of_body, preview
@@ -352,55 +351,6 @@ def test_a_description_keeps_within_the_budget() -> None:
     data = bytes(range(256)) * 100
 
     assert of_body(data, "image/png", 20, 100, Extent.of(data)).text == ""
-
-
-# --- the byte ceiling of a registry ---------------------------------------------------------------
-
-
-@given(LONG_TEXT, st.integers(0, 3_000))
-def test_a_clip_never_exceeds_its_ceiling_and_never_grows(text: str, ceiling: int) -> None:
-    result = clip(text, ceiling)
-
-    assert measure.size(result.text) <= ceiling
-    assert result.size == measure.size(text)
-
-
-@given(LONG_TEXT, st.integers(100, 3_000))
-def test_the_count_in_a_clip_is_exact(text: str, ceiling: int) -> None:
-    result = clip(text, ceiling)
-    if result.omitted_bytes:
-        marker = f"\n... [{result.omitted_bytes} bytes truncated; head + tail kept] ...\n"
-        head, _, tail = result.text.partition(marker)
-
-        assert text.startswith(head)
-        assert text.endswith(tail)
-        assert measure.size(head) + result.omitted_bytes + measure.size(tail) == result.size
-
-
-def test_a_text_at_the_ceiling_is_untouched() -> None:
-    text = "x" * 131_072
-
-    assert clip(text).text is text
-
-
-def test_a_text_one_byte_over_the_ceiling_is_cut_correctly() -> None:
-    result = clip("a" * 65_536 + "b" * 65_537)
-
-    assert result.text == "a" * 65_510 + "\n... [53 bytes truncated; head + tail kept] ...\n" + "b" * 65_510
-    assert result.size == 131_073
-
-
-@pytest.mark.parametrize("character", ["é", "漢", "😀", "e\u0301"])
-def test_both_cuts_of_a_clip_fall_between_characters(character: str) -> None:
-    for ceiling in range(200, 210):
-        text = clip(character * 1_000, ceiling).text
-        head, tail = re.split(r"\n\.\.\. \[\d+ bytes truncated; head \+ tail kept\] \.\.\.\n", text)
-
-        assert head.replace(character, "") == tail.replace(character, "") == ""
-
-
-def test_a_ceiling_too_low_for_a_marker_keeps_the_head() -> None:
-    assert clip("0123456789", 4).text == "0123"
 
 
 def test_the_one_error_in_the_middle_of_five_megabytes_is_shown() -> None:
