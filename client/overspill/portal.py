@@ -22,12 +22,16 @@ class Portal:
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
         self._loop = self._runner.get_loop()
         self._stop = asyncio.Event()
+        self._submitted: dict[Future[Any], Coroutine[Any, Any, Any]] = {}
         self._thread = threading.Thread(target=self._serve, name="overspill-loop", daemon=True)
         self._thread.start()
 
     def _serve(self) -> None:
         with self._runner:
             self._runner.run(self._stop.wait())
+        for future, coroutine in list(self._submitted.items()):  # submitted too late to be started
+            coroutine.close()
+            future.cancel()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """What the coroutine returns or raises. An interrupt in the caller's thread cancels it.
@@ -67,7 +71,10 @@ class Portal:
 
     def _submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
         try:
-            return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+            future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         except RuntimeError:  # the loop is closed
             coroutine.close()
             raise
+        self._submitted[future] = coroutine
+        future.add_done_callback(lambda done: self._submitted.pop(done, None))
+        return future
