@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import weakref
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 PIECE: Final = 1024 * 1024
 
@@ -20,7 +21,7 @@ class Filed:
         self.size = size
         self.lines = lines
         self.sha256 = sha256
-        self._gone = weakref.finalize(self, Path.unlink, path, missing_ok=True)
+        self._gone = weakref.finalize(self, _remove, path, os.getpid())
 
     def __len__(self) -> int:
         return self.size
@@ -39,6 +40,12 @@ class Filed:
     def close(self) -> None:
         """Remove the file. Nothing can be read any more."""
         self._gone()
+
+
+def _remove(path: Path, owner: int) -> None:
+    """A forked child leaves its parent's files alone."""
+    if os.getpid() == owner:
+        path.unlink(missing_ok=True)
 
 
 Body: TypeAlias = str | bytes | Filed

@@ -119,7 +119,7 @@ class Guard:
         if is_async_flow(result):
             return await Stream(self._passage, self._looping, output).ended_async()
         if is_flow(result):
-            return await self._looping.run(Stream(self._passage, self._blocking, output).ended)
+            return await Stream(self._passage, self._blocking, output).ended_in_thread(self._looping)
         if shared is None:
             return await self._passage.through(self._looping, output)
         with shared.calling() as call:
@@ -170,6 +170,10 @@ class Guard:
         """
         policy = self._file_based(inline_threshold, inline_lines)
         guarded = await self.process(content, tool=source, call_id=call_id, session=session, policy=policy)
+        if guarded.notice is None and is_async_flow(content):
+            content = _joined([chunk async for chunk in guarded.value])
+        elif guarded.notice is None and is_flow(content):
+            content = _joined(list(guarded.value))
         return await self._looping.run(_captured, content, guarded)
 
     def capture_output_sync(
@@ -185,6 +189,8 @@ class Guard:
         """As `capture_output`, for code without an event loop."""
         policy = self._file_based(inline_threshold, inline_lines)
         guarded = self.process_sync(content, tool=source, call_id=call_id, session=session, policy=policy)
+        if guarded.notice is None and is_flow(content):
+            content = _joined(list(guarded.value))
         return _captured(content, guarded)
 
     def wrap(self, tool: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
@@ -234,6 +240,14 @@ class Guard:
         checks.whole("inline_lines", inline_lines)
         policy = self.policy.limited(inline_threshold, inline_lines)
         return policy if policy.ttl is not None else replace(policy, ttl=DEFAULT_TTL)
+
+
+def _joined(chunks: list[Any]) -> Any:
+    """What a stream that stays came to: one text where its chunks are such."""
+    for kind in (str, bytes):
+        if chunks and all(isinstance(chunk, kind) for chunk in chunks):
+            return kind().join(chunks)
+    return iter(chunks)
 
 
 def _captured(content: Any, guarded: Guarded) -> CapturedOutput:

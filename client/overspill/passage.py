@@ -13,9 +13,10 @@ from overspill import calls, measure, notice
 from overspill.counts.reports import Reports
 from overspill.counts.tally import Tally
 from overspill.guarded import Guarded
+from overspill.measure import Extent
 from overspill.repeats import Repeats
 from overspill.shapes.blocks import sole_text
-from overspill.shapes.content import examine, size_of
+from overspill.shapes.content import examine, is_light, size_of
 from overspill.shapes.rendering import shown
 from overspill.spill import Origin, Spill
 from overspill.storage import reason
@@ -99,13 +100,13 @@ class Passage:
         self.session = session
         self.tally = Tally()
         self.reports = Reports(storage, self.tally)
+        self.tally.begun = self.reports.start
         self._repeats = Repeats()
         self._lanes: dict[str, Lane] = {}
 
     def lane(self, tool: str) -> Lane:
         if tool in self._lanes:
             return self._lanes[tool]
-        self.reports.start()
         lane = Lane(self.policy.limits(tool), self.tally.inline(tool))
         if len(self._lanes) < _MOST_TOOLS:
             self._lanes[tool] = lane
@@ -133,7 +134,7 @@ class Passage:
             content = examine(output.result)
             verdict = _Verdict() if content is None else await self._verdict(way, output, content)
             if content is None or not verdict.why:
-                guarded = _inline(output, content)
+                guarded = _inline(output, await _measured(way, content))
             else:
                 guarded = await self._spilled(way, output, content, verdict)
         except Exception as error:  # noqa: BLE001  (the boundary: the guard never breaks its agent)
@@ -142,8 +143,11 @@ class Passage:
         return guarded
 
     async def replaced(self, way: Way, output: Output, content: Content) -> Guarded:
-        """The notice in the place of `content`, which is too long."""
-        guarded = await self._spilled(way, output, content, _Verdict(notice.TOO_LONG))
+        """The notice in the place of `content`, which is too long, and which nobody has any more."""
+        try:
+            guarded = await self._spilled(way, output, content, _Verdict(notice.TOO_LONG))
+        except Exception as error:  # noqa: BLE001  (as above)
+            guarded = _lost(output, content, error)
         self.count(output, guarded.outcome, guarded.bytes_before, guarded.bytes_after)
         return guarded
 
@@ -171,7 +175,7 @@ class Passage:
         policy = output.policy if output.call is None else output.policy.with_short_notices()
         why, most = verdict
         made = partial(Spill.of, why=why, most=most, identify=self.storage.can_keep)
-        spill = await way.run(made, content, policy, self._origin(output))
+        spill = await way.run(made, content, policy, self.origin(output))
         kept = await way.put(self.storage, spill)
         return await way.run(self._settled, output, spill, kept)
 
@@ -199,7 +203,7 @@ class Passage:
         self._repeats.remember(session, content, spill.id, kept.expires)
         return earlier
 
-    def _origin(self, output: Output) -> Origin:
+    def origin(self, output: Output) -> Origin:
         """Call and session as given, else those of `calling`, else a minted id and the guard's session."""
         call = calls.current()
         call_id, session = output.call_id, output.session
@@ -220,8 +224,13 @@ def _offer(output: Output, content: Content, is_long: bool, is_exempt: bool) -> 
     return Offer(min(size_of(content), most), spilled, call_id=call_id)
 
 
-def _inline(output: Output, content: Content | None) -> Guarded:
-    size = 0 if content is None else size_of(content)
+async def _measured(way: Way, content: Content | None) -> int:
+    if content is None:
+        return 0
+    return size_of(content) if is_light(content) else await way.run(size_of, content)
+
+
+def _inline(output: Output, size: int) -> Guarded:
     return Guarded(
         value=output.result,
         outcome=Outcome.INLINE,
@@ -240,6 +249,26 @@ def _unmeasured(output: Output, error: Exception) -> Guarded:
         bytes_after=0,
         reason=notice.sanitised(f"the output could not be measured: {reason(error)}"),
         matches_dropped=output.matches_dropped,
+    )
+
+
+def _lost(output: Output, content: Content, error: Exception) -> Guarded:
+    """An output that is gone and cannot even be shown in part."""
+    size, lines = Extent.of(content.body)
+    facts = notice.Facts(
+        id="", tool=output.tool, size=size, lines=lines, sha256=b"", preview="", reader=output.policy.reader
+    )
+    made = notice.truncated(facts, reason(error))
+    value = content.replaced(made)
+    return Guarded(
+        value=value,
+        outcome=made.outcome,
+        bytes_before=size,
+        bytes_after=_size(value),
+        lines=lines,
+        reason=notice.sanitised(reason(error)),
+        matches_dropped=output.matches_dropped,
+        notice=made,
     )
 
 

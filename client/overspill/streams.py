@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill import calls, measure
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from overspill.passage import Output, Passage
     from overspill.shapes.flow import Flowed
-    from overspill.ways import Way
+    from overspill.ways import Looping, Way
 
 _END: Final = object()
 
@@ -24,18 +25,21 @@ class Stream:
     """One result that comes in chunks; `guarded` is what became of it, once it was too long."""
 
     def __init__(self, passage: Passage, way: Way, output: Output) -> None:
+        origin = passage.origin(output)  # that of now: a stream may be read elsewhere
         self._passage = passage
         self._way = way
-        self._output = output
+        self._output = output._replace(call_id=origin.call_id, session=origin.session)
+        self._flow = Flow(output.policy.limits(output.tool))
+        self._is_bypassed = calls.is_bypassed()
         self._size = 0
         self.guarded: Guarded | None = None
 
     def chunks(self) -> Generator[Any, None, Any]:
         """The chunks that go into the conversation, of a synchronous source."""
-        if calls.is_bypassed():
+        if self._is_bypassed:
             return (yield from self._output.result)
         source = guarded_chunks(
-            self._output.result, self._flow(), lambda flowed: finished(self._settle(flowed))
+            self._output.result, self._flow, lambda flowed: finished(self._settle(flowed))
         )
         returned = None
         try:
@@ -43,6 +47,9 @@ class Stream:
                 yield self._noted(next(source))
         except StopIteration as ended:
             returned = ended.value
+        except Exception:
+            self._count()
+            raise
         finally:
             source.close()
         self._count()
@@ -50,14 +57,18 @@ class Stream:
 
     async def chunks_async(self) -> AsyncGenerator[Any, None]:
         """As `chunks`, of an asynchronous source."""
-        if calls.is_bypassed():
+        if self._is_bypassed:
             async for chunk in self._output.result:
                 yield chunk
             return
-        source = guarded_chunks_async(self._output.result, self._flow(), self._settle, self._way.run)
+        source = guarded_chunks_async(self._output.result, self._flow, self._settle, self._way.run)
         try:
             async for chunk in source:
                 yield self._noted(chunk)
+        except Exception:
+            self._count()
+            raise
+        else:
             self._count()
         finally:
             await source.aclose()
@@ -81,6 +92,14 @@ class Stream:
         chunks.close()
         return self.guarded
 
+    async def ended_in_thread(self, looping: Looping) -> Guarded:
+        """As `ended`, for an event loop: the tool may take its time. Cancelled, it is read no further."""
+        try:
+            return await looping.run_alone(self.ended)
+        except CancelledError:
+            self._flow.is_over = True
+            raise
+
     async def ended_async(self) -> Guarded:
         """As `ended`, of an asynchronous one."""
         chunks, held = self.chunks_async(), _Held()
@@ -95,9 +114,6 @@ class Stream:
             return self._inline(held.replayed_async(chunks))
         await chunks.aclose()
         return self.guarded
-
-    def _flow(self) -> Flow:
-        return Flow(self._output.policy.limits(self._output.tool))
 
     async def _settle(self, flowed: Flowed) -> Any:
         """The notice at the end of a stream that was too long."""

@@ -6,6 +6,7 @@ suspend, and `finished` runs them without an event loop.
 
 from __future__ import annotations
 
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from overspill.shapes.content import is_light
@@ -52,6 +53,10 @@ class Looping:
         if is_light(content, limits) and not counts_tokens:
             return _is_too_long(content, limits)
         return await self.run(_is_too_long, content, limits)
+
+    async def run_alone(self, work: Callable[[], R]) -> R:
+        """As `run`, for what may wait for a tool; in this context."""
+        return await self._threads.run_alone(copy_context().run, work)
 
     async def decide(self, call: RunningCall, offer: Offer) -> bool:
         return await call.decide(offer)

@@ -15,7 +15,7 @@ from overspill.wire import Outcome
 from overspill_service.kind import HEAD, detect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
 
     from tests.servers.overspill import ServiceProcess
 
@@ -307,3 +307,17 @@ def test_a_response_that_could_not_be_stored_says_so() -> None:
 
     assert (wrapped["status"], "read_more" in wrapped) == ("truncated", False)
     assert "It could NOT be stored: no Overspill service is configured." in wrapped["notice"]
+
+
+def test_a_short_stream_is_handed_on_joined() -> None:
+    output = Guard().capture_output_sync(iter(["a\n", "b\n"]), "t")
+
+    assert (output.content, output.total_lines, output.truncated) == ("a\nb\n", 2, False)
+
+
+async def test_a_short_asynchronous_stream_is_handed_on_joined() -> None:
+    async def source() -> AsyncIterator[bytes]:
+        yield b"a\n"
+        yield b"b\n"
+
+    assert (await Guard().capture_output(source(), "t")).content == b"a\nb\n"

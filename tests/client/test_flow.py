@@ -425,6 +425,25 @@ def write_for_ever(gathering: Gathering) -> None:
         gathering.write("a" * 100_000 + "\n")
 
 
+def test_what_cannot_be_read_back_is_said_instead(tmp_path: Path) -> None:
+    """What a full disk has taken is counted at the end, when somebody has removed it."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2 * MIB + 1000, before[1]))
+    flow = Flow(LIMITS, folder=tmp_path)
+    try:
+        while not flow.is_over:
+            flow.take("a" * 100_000)
+        flow.end()
+        for file in tmp_path.iterdir():
+            file.unlink()
+        content = flow.content()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    assert content is not None
+    assert content.body == "(what came of the stream cannot be read back: No such file or directory)\n"
+
+
 def test_a_full_disk_ends_the_stream_with_what_is_on_it(tmp_path: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2 * MIB + 1000, before[1]))

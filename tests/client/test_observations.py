@@ -406,6 +406,22 @@ client.close()
 """
 
 
+FORKING_QUIETLY = """
+from overspill import Guard
+client = SyncClient(sys.argv[1], key="")
+guard = Guard(client, spool=False)
+tool = guard.wrap(str, name="quick")
+tool("parent's")
+child = os.fork()
+tool("of both")
+guard.close()
+client.close()
+if child == 0:
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+
+
 def run(program: str, *arguments: str) -> int:
     command = [sys.executable, "-c", PROGRAM + program, *arguments]
     return subprocess.run(command, check=False, timeout=60, env=clean_environment()).returncode
@@ -420,6 +436,13 @@ def test_a_forked_child_reports_its_own_counts_alone(steady: ServiceProcess) -> 
     assert run(FORKING, steady.url) == 0
 
     assert (seen(steady, "parent"), seen(steady, "child")) == (1, 1)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_forked_child_reports_what_stayed_inline_as_well(steady: ServiceProcess) -> None:
+    assert run(FORKING_QUIETLY, steady.url) == 0
+
+    assert seen(steady, "quick") == 3
 
 
 def port_of(service: ServiceProcess) -> int:

@@ -433,7 +433,7 @@ def test_empty_and_monotonous_outputs_are_measured_exactly(value: Any) -> None:
 def test_a_gigabyte_of_text_is_measured_without_a_copy() -> None:
     code = (
         "import resource, sys\n"
-        "from overspill import content\n"
+        "from overspill.shapes import content\n"
         "from overspill.measure import Limits\n"
         "text = 'x' * 1_000_000_000\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"

@@ -1,18 +1,24 @@
 """Tools of every kind behind a guard: what they return, yield and raise."""
 
 import asyncio
+import contextlib
 import inspect
+import sqlite3
+import threading
 import traceback
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from pathlib import Path
 
 import pytest
+from overspill.calls import calling
 from overspill.client import Client
 from overspill.counts.tally import Count
 from overspill.guard import Guard
 from overspill.notice import is_notice
 from overspill.policy import Policy
+from overspill.spools.workspace import Workspace
 from overspill.sync import SyncClient
 from overspill.wire import Outcome
 
@@ -150,6 +156,25 @@ async def test_a_stream_that_fails_does_so_behind_what_came(guard: Guard) -> Non
         next(replayed)
 
 
+def test_a_long_stream_whose_file_was_taken_away_is_said_to_be_lost(
+    guard: Guard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    def source() -> Iterator[str]:
+        yield from [LONG] * 20
+        for file in tmp_path.iterdir():
+            file.unlink()
+
+    guarded = guard.process_sync(source(), tool="t")
+    assert str(guarded.value).startswith(
+        "[overspill NOT STORED] The output of t is too long to show: 3,000,000 bytes (3.0 MB)"
+    )
+    assert "No such file" in str(guarded.value).splitlines()[0], guarded.value
+    assert "All of it is lost." in str(guarded.value)
+    assert guard.stats["t", Outcome.TRUNCATED].bytes_before == 3_000_000
+
+
 async def test_a_stream_that_nobody_reads_on_closes_its_source(guard: Guard) -> None:
     ended = asyncio.Event()
 
@@ -166,6 +191,44 @@ async def test_a_stream_that_nobody_reads_on_closes_its_source(guard: Guard) -> 
     await stream.aclose()  # type: ignore[attr-defined]
 
     assert ended.is_set()
+
+
+async def test_a_stream_belongs_to_the_call_that_it_came_from(tmp_path: Path) -> None:
+    guard = Guard(spool=Workspace(tmp_path), session="mine")
+    with calling("call_9", "other"):
+        stream = await guard.process((f"line {number}\n" for number in range(20_000)), tool="t")
+        text = await guard.process("".join(f"line {number}\n" for number in range(20_000)), tool="t")
+
+    assert stream.capture == text.capture
+
+
+async def test_a_stream_passes_whole_where_all_does() -> None:
+    guard = Guard()
+    with guard.bypass():
+        chunks = (await guard.process((LONG for _ in range(2)), tool="t")).value
+
+    assert list(chunks) == [LONG, LONG]
+
+
+async def test_a_slow_stream_leaves_the_guard_free_for_others() -> None:
+    guard, release = Guard(), threading.Event()
+
+    def slow() -> Iterator[str]:
+        release.wait(60)
+        yield "late"
+
+    waiting = [asyncio.create_task(guard.process(slow(), tool="t")) for _ in range(8)]
+    await asyncio.sleep(0)
+    assert (await guard.process(LONG, tool="t")).outcome is Outcome.TRUNCATED
+    release.set()
+    assert [list((await task).value) for task in waiting] == [["late"]] * 8
+
+
+def test_a_cursor_is_no_stream() -> None:
+    with contextlib.closing(sqlite3.connect(":memory:")) as database:
+        cursor = database.execute("select 1")
+
+        assert Guard().process_sync(cursor, tool="t").value is cursor
 
 
 # --- turns ----------------------------------------------------------------------------------------

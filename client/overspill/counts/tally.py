@@ -7,10 +7,13 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from overspill import forks
 from overspill.wire import SIZE_BOUNDS, SIZE_CLASSES, Outcome, fit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _PENDING: Final = 1024
 _MOST_TOOLS: Final = 500
@@ -74,6 +77,8 @@ class Tally:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._name = Names()
+        self.begun: Callable[[], object] = int
+        """Called with the first inline output of each tool in each process, and now and then again."""
         self._sums: dict[tuple[str, Outcome], _Sum] = {}
         self._inline: dict[str, InlineSizes] = {}
         self._spilled = 0
@@ -154,18 +159,21 @@ class _Sum:
 class InlineSizes:
     """Sizes of inline outputs, kept aside in a deque whose `append` needs no lock, and summed up later."""
 
-    __slots__ = ("_sizes", "_tally", "_tool")
+    __slots__ = ("_most", "_sizes", "_tally", "_tool")
 
     def __init__(self, tool: str, tally: Tally) -> None:
         self._sizes: deque[int] = deque()
+        self._most = 0
         self._tally = tally
         self._tool = tool
 
     def note(self, size: int) -> None:
         """Count an output of `size` bytes."""
         self._sizes.append(size)
-        if len(self._sizes) > _PENDING:
+        if len(self._sizes) > self._most:
+            self._most = _PENDING
             self.settle()
+            self._tally.begun()
 
     def settle(self) -> None:
         """Move what was noted so far into the tally."""
@@ -174,6 +182,7 @@ class InlineSizes:
 
     def forget(self) -> None:
         self._sizes.clear()
+        self._most = 0
 
     def _taken(self) -> list[int]:
         taken: list[int] = []

@@ -35,18 +35,25 @@ if TYPE_CHECKING:
 
 _MOST_HELD: Final = 8 * 1024 * 1024
 """Bytes held back at most: more fits into no conversation, whatever the limits say."""
+_OF_ITERATORS: Final = frozenset({"send", "throw", "close", "asend", "athrow", "aclose", "from_iterable"})
 _BATCH: Final = 256 * 1024
 _WORTH_A_THREAD: Final = 64 * 1024
 _LONGEST_MAGIC: Final = 16
 
 
 def is_flow(value: Any) -> bool:
-    """Whether `value` may be a stream of chunks. Files, which are read otherwise, are none."""
-    return hasattr(type(value), "__next__") and not hasattr(type(value), "read")
+    """Whether `value` may be a stream of chunks: an iterator and nothing else: no file, no cursor."""
+    return hasattr(type(value), "__next__") and _only_iterates(type(value))
 
 
 def is_async_flow(value: Any) -> bool:
-    return hasattr(type(value), "__anext__") and not hasattr(type(value), "read")
+    return hasattr(type(value), "__anext__") and _only_iterates(type(value))
+
+
+def _only_iterates(kind: type) -> bool:
+    """Whether the public names of this type are those of the iterators that Python makes, or fewer."""
+    names = {name for name in dir(kind) if not name.startswith(("_", "gi_", "ag_"))}
+    return names <= _OF_ITERATORS
 
 
 class Held:
@@ -154,11 +161,14 @@ class Flow:
             return [] if held is None else held.chunks
 
     def content(self) -> Flowed | None:
-        """After the end: what was gathered; None where all flowed on. Raises `OSError`."""
+        """After the end: what was gathered; None where all flowed on."""
         if self._gathering is None:
             return None
         with self._lock:
-            body = self._gathering.finish()
+            try:
+                body = self._gathering.finish()
+            except OSError as error:
+                body = f"(what came of the stream cannot be read back: {error.strerror or error})\n"
         return Flowed(body, self._kind.media_type(), is_bytes=self._kind.is_bytes)
 
     def close(self) -> None:

@@ -110,6 +110,7 @@ class _File:
     def __init__(self, folder: Path | None) -> None:
         self._number, name = tempfile.mkstemp(prefix="overspill-", suffix=".out", dir=folder)
         self._path = Path(name)
+        self._owner = os.getpid()
         self._waiting = bytearray()
         self._told = _Told()
         self._is_whole = True
@@ -144,7 +145,8 @@ class _File:
     def remove(self) -> None:
         with suppress(OSError):
             os.close(self._number)
-        self._path.unlink(missing_ok=True)
+        if os.getpid() == self._owner:  # a forked child leaves its parent's file alone
+            self._path.unlink(missing_ok=True)
 
     def _flush(self) -> None:
         waiting, self._waiting = bytes(self._waiting), bytearray()

@@ -166,8 +166,8 @@ def job(shelf: Shelf, client: SyncClient) -> float | None:
     flushed = None
     with suppress(NotSpooled):
         flushed = flush(shelf, client)
-    if flushed is None:
-        return None
+    if flushed is None:  # others keep the spool busy
+        return ELSEWHERE
     if isinstance(flushed.failure, _HOPELESS_FOR_NOW):
         return LATER
     if flushed.failure is not None:

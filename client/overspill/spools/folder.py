@@ -1,7 +1,8 @@
 """A directory of contents, each with an entry that says what it is.
 
     cap_….bin     the content, as it is (the suffix is the folder's own)
-    cap_….json    its entry; it is written last, and a content without one does not exist
+    cap_….json    its entry, dated when it expires; it is written last, and a content without one does
+                  not exist
     .part-…       a content on its way, as long as it will be; what a dead process left goes after an hour
     dropped.json  the last of those that had to go
 
@@ -79,11 +80,12 @@ class Dropped(Struct, frozen=True, kw_only=True):
 
 
 class Held(NamedTuple):
-    """A content by its file: `changed` is seconds since the epoch."""
+    """A content by the sizes and dates of its files, in bytes and seconds since the epoch; a copy may lie."""
 
     changed: float
     id: str
     size: int
+    expires: float
 
 
 class Folder:
@@ -122,7 +124,7 @@ class Folder:
         with self._opened() as directory:
             os.rename(part, self.name(entry.id), src_dir_fd=directory, dst_dir_fd=directory)
             try:
-                self._put(directory, entry.id + _ENTRY, msgspec.json.encode(entry))
+                self._put_entry(directory, entry)
             except OSError:
                 _unlink(directory, self.name(entry.id))
                 raise
@@ -130,7 +132,7 @@ class Folder:
     def amend(self, entry: Spooled) -> None:
         """Replace the entry of a content."""
         with self._opened() as directory:
-            self._put(directory, _checked(entry.id) + _ENTRY, msgspec.json.encode(entry))
+            self._put_entry(directory, entry)
 
     def remove(self, id: str) -> None:  # noqa: A002
         """Nothing happens where it is not there."""
@@ -164,9 +166,9 @@ class Folder:
             files = {found.name: found for found in os.scandir(directory)}
             stems = [name.removesuffix(_ENTRY) for name in files if name.endswith(_ENTRY)]
             held = [
-                Held(_changed(files[stem + self._suffix]), stem, _size(files[stem + self._suffix]))
+                Held(_changed(content), stem, _size(content), _changed(files[stem + _ENTRY]))
                 for stem in stems
-                if stem + self._suffix in files and wire.CAPTURE_ID.fullmatch(stem)
+                if wire.CAPTURE_ID.fullmatch(stem) and (content := files.get(stem + self._suffix))
             ]
         return sorted(held)
 
@@ -245,11 +247,17 @@ class Folder:
             raise
         return True
 
-    def _put(self, directory: int, name: str, data: bytes) -> None:
+    def _put_entry(self, directory: int, entry: Spooled) -> None:
+        name, dated = _checked(entry.id) + _ENTRY, entry.expires.timestamp()
+        self._put(directory, name, msgspec.json.encode(entry), dated)
+
+    def _put(self, directory: int, name: str, data: bytes, dated: float | None = None) -> None:
         """Let `name` be a file with this content, at once and for good."""
         part = _PART + secrets.token_hex(8)
         with self._created(directory, part) as file:
             _write(file, data)
+            if dated is not None:
+                os.utime(file.fileno(), (dated, dated))
             os.fsync(file.fileno())
         os.rename(part, name, src_dir_fd=directory, dst_dir_fd=directory)
         os.fsync(directory)

@@ -95,7 +95,7 @@ class Spool:
 
     def used(self) -> int:
         """Bytes that it takes of the disk. Raises `NotSpooled` and `OSError`."""
-        return sum(shelf.folder.used() for shelf in self.shelves() if shelf.exists())
+        return sum(shelf.folder.used() for shelf in self._existing())
 
     def exists(self) -> bool:
         """Whether there is anything. Raises `NotSpooled` where the directory is not safe to use."""
@@ -114,14 +114,14 @@ class Spool:
         return own_directory.locked(self.path)
 
     def make_room(self, size: int) -> None:
-        """Drop the oldest until `size` bytes more fit; for whoever has it locked.
+        """Drop what has expired, then the oldest, until `size` bytes more fit; for whoever has it locked.
 
         Raises `NotSpooled` where dropping all would not be enough, and `OSError`.
         """
-        if self.used() + size <= self.max_bytes:
-            return
-        self.tidy()
         over = self.used() + size - self.max_bytes
+        if over <= 0:
+            return
+        over -= sum(shelf.forget_expired() for shelf in self._existing())
         oldest = self._oldest()
         if over > sum(held.size for held, _ in oldest):
             raise NotSpooled("the local spool is full of outputs that are still being written")
@@ -135,15 +135,18 @@ class Spool:
 
     def _oldest(self) -> list[tuple[Held, Shelf]]:
         """All captures, oldest first."""
-        shelves = [shelf for shelf in self.shelves() if shelf.exists()]
-        return sorted([(held, shelf) for shelf in shelves for held in shelf.folder.held()], key=itemgetter(0))
+        found = [(held, shelf) for shelf in self._existing() for held in shelf.folder.held()]
+        return sorted(found, key=itemgetter(0))
+
+    def _existing(self) -> list[Shelf]:
+        return [shelf for shelf in self.shelves() if shelf.exists()]
 
     def tidy(self) -> None:
         """Remove what has expired and what dead processes left; for whoever has it locked."""
         self._tidied = time.monotonic()
-        for shelf in self.shelves():
-            if shelf.exists():
-                shelf.tidy()
+        for shelf in self._existing():
+            shelf.forget_expired()
+            shelf.folder.tidy()
 
     def tidy_now_and_then(self) -> None:
         """`tidy`, unless that was not long ago."""
@@ -262,13 +265,18 @@ class Shelf:
         for id in ids:  # noqa: A001
             self.folder.remove(id)
 
-    def tidy(self) -> None:
-        """Remove what has expired and what dead processes left; for whoever has the spool locked."""
-        now = datetime.fromtimestamp(self.spool.clock(), UTC)
-        expired = [entry.id for entry in self.folder.entries() if entry.expires <= now]
+    def forget_expired(self) -> int:
+        """How many bytes had expired, and are gone; for whoever has the spool locked."""
+        now = self.spool.clock()
+        dated = [held for held in self.folder.held() if held.expires <= now]
+        expired = [held for held in dated if self._has_expired(held, now)]
         if expired:
-            self.forget(expired, _EXPIRED)
-        self.folder.tidy()
+            self.forget([held.id for held in expired], _EXPIRED)
+        return sum(held.size for held in expired)
+
+    def _has_expired(self, held: Held, now: float) -> bool:
+        entry = self.folder.entry(held.id)
+        return entry is not None and entry.expires.timestamp() <= now
 
 
 def _content(spill: Spill) -> bytes | Filed:
