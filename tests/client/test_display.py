@@ -106,6 +106,16 @@ def test_a_long_line_of_an_error_is_cut_at_four_hundred_characters() -> None:
     assert shown.endswith("x … [4,645 characters not shown]")
 
 
+def test_a_line_that_is_cut_behind_a_space_loses_the_space_at_once() -> None:
+    failed = {"content": "no such word here", "isError": True}
+
+    assert for_display(failed, max_error_chars=8)["content"] == "no such"
+
+
+def test_an_exceptions_line_fits_into_the_whole_cap() -> None:
+    assert len(for_display(RuntimeError("x" * 500), max_chars=100)) <= 100
+
+
 def test_an_exception_that_cannot_say_what_it_is_shows_its_type() -> None:
     class Silent(Exception):
         def __str__(self) -> str:
@@ -382,6 +392,21 @@ def test_whatever_it_is_the_cap_holds_and_showing_again_changes_nothing(
     assert for_display(value, max_chars=max_chars, max_error_chars=max_error_chars) == shown
     assert for_display(shown, max_chars=max_chars, max_error_chars=max_error_chars) == shown
     assert all(clean(text) == text for text in texts(shown))
+
+
+@given(
+    st.text("ab \t\n\r\u0301\u3000", min_size=20, max_size=80),
+    st.integers(40, 80),
+    st.integers(0, 60),
+    st.booleans(),
+)
+def test_the_line_of_an_error_that_was_shown_once_stays_as_it_is(
+    said: str, max_chars: int, max_error_chars: int, is_raised: bool
+) -> None:
+    failed = RuntimeError(said) if is_raised else {"content": said, "isError": True}
+    shown = for_display(failed, max_chars=max_chars, max_error_chars=max_error_chars)
+
+    assert for_display(shown, max_chars=max_chars, max_error_chars=max_error_chars) == shown
 
 
 @given(

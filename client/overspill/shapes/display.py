@@ -46,7 +46,7 @@ def for_display(value: Any, *, max_chars: int = MAX_CHARS, max_error_chars: int 
     belongs in a thread: 20 ms for each megabyte.
     """
     if isinstance(value, BaseException):
-        return _first_line(printed(value), max_error_chars)
+        return _first_line(printed(value), min(max_chars, max_error_chars))
     shown = _Parts().shown(value, ())
     message = _message(shown) if _is_failure(value) else None
     return (
@@ -283,10 +283,8 @@ def _first_line(text: str, limit: int) -> str:
     if len(text) <= limit and line == text:
         return text
     room = limit - len(_rest(len(text)))
-    if room <= 0:
-        return line[: cut_before(line, max(0, limit))]
-    line = line[: cut_before(line, room)]
-    return f"{line}{_rest(len(text) - len(line))}"
+    line = line[: cut_before(line, max(0, room if room > 0 else limit))].rstrip()
+    return line if room <= 0 else f"{line}{_rest(len(text) - len(line))}".lstrip()
 
 
 def _rest(characters: int) -> str:
