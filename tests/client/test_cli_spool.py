@@ -164,7 +164,8 @@ def test_spool_drop_removes_one_and_a_later_read_says_so(offline: Shell, shelf: 
     dropped = offline("spool", "drop", kept.id)
     read = offline("head", kept.id)
 
-    assert (dropped.code, [entry.id for entry in shelf.entries()]) == (0, [other.id])
+    assert (dropped.code, dropped.err) == (0, "overspill: dropped 1 capture\n")
+    assert [entry.id for entry in shelf.entries()] == [other.id]
     assert read.code == 3
     assert (
         "was dropped from the local spool before it could be uploaded, because it was dropped by hand"
@@ -187,6 +188,86 @@ def test_spool_drop_all_asks_first(offline: Shell, shelf: Shelf) -> None:
     sure = offline("spool", "drop", "--all", "--yes")
 
     assert (asked.code, kept, sure.code, shelf.entries()) == (2, 1, 0, [])
+
+
+@pytest.fixture
+def of_two_sessions(shelf: Shelf) -> dict[str, str]:
+    """The captures of one call id in two sessions, the later last."""
+    return {
+        session: shelf.keep(spilled(f"{TEXT}{session}", "c0", session=session), "down").id
+        for session in ("s1", "s2")
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "variables"),
+    [([], {"OVERSPILL_SESSION": "s1"}), (["--session", "s1"], {"OVERSPILL_SESSION": "s2"})],
+    ids=["of the environment", "of the command line"],
+)
+def test_spool_drop_takes_a_calls_capture_of_the_session(
+    spool: Spool, shelf: Shelf, of_two_sessions: dict[str, str], words: list[str], variables: dict[str, str]
+) -> None:
+    shell = Shell(NOWHERE, OVERSPILL_SPOOL=str(spool.path), **variables)
+
+    assert shell("spool", "drop", "call:c0", *words).code == 0
+    assert [entry.id for entry in shelf.entries()] == [of_two_sessions["s2"]]
+
+
+def test_spool_drop_of_a_call_in_several_sessions_drops_nothing_and_names_them(
+    offline: Shell, shelf: Shelf, of_two_sessions: dict[str, str]
+) -> None:
+    other = shelf.keep(spilled(TEXT, "other"), "down")
+    result = offline("spool", "drop", other.id, "call:c0")
+
+    assert result.code == 2
+    assert all(f"{capture} ({session})" in result.err for session, capture in of_two_sessions.items())
+    assert len(shelf.entries()) == 3
+
+
+def test_spool_drop_of_a_call_in_one_session_drops_the_newest(offline: Shell, shelf: Shelf) -> None:
+    first = shelf.keep(spilled(TEXT, "c0"), "down")
+    shelf.keep(spilled(f"{TEXT}again", "c0"), "down")
+
+    assert offline("spool", "drop", "call:c0").code == 0
+    assert [entry.id for entry in shelf.entries()] == [first.id]
+
+
+def test_spool_drop_takes_no_empty_call_id_for_captures_without_one(offline: Shell, shelf: Shelf) -> None:
+    shelf.keep(spilled(TEXT, ""), "down")
+
+    assert offline("spool", "drop", "call:").code == 3
+    assert len(shelf.entries()) == 1
+
+
+def test_spool_drop_all_of_a_session_leaves_the_others(
+    offline: Shell, shelf: Shelf, of_two_sessions: dict[str, str]
+) -> None:
+    assert offline("spool", "drop", "--all", "--session", "s2", "--yes").code == 0
+    assert [entry.id for entry in shelf.entries()] == [of_two_sessions["s1"]]
+
+
+@pytest.mark.parametrize("ref", ["nonsense", "call:c0", "cap_aaaaaaaaaaaaaaaaaaaa"])
+def test_spool_drop_names_what_is_not_there_where_nothing_ever_was(offline: Shell, ref: str) -> None:
+    result = offline("spool", "drop", ref)
+
+    assert result.code == 3
+    assert f"not in the spool: {ref}\n" in result.err
+
+
+@pytest.mark.parametrize("words", [("list",), ("flush",), ("drop", "call:c0")], ids=lambda words: words[0])
+def test_a_spool_that_cannot_be_is_no_empty_one(tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "file").touch()
+    result = Shell(NOWHERE, OVERSPILL_SPOOL=str(tmp_path / "file" / "spool"))("spool", *words)
+
+    assert (result.code, result.data) == (6, b"")
+    assert f"there can be no local spool {tmp_path}/file/spool, because" in result.err
+
+
+def test_a_spool_that_is_not_there_yet_is_empty_and_is_not_made(tmp_path: Path) -> None:
+    result = Shell(NOWHERE, OVERSPILL_SPOOL=str(tmp_path / "deep" / "spool"))("spool", "list")
+
+    assert result == (0, b"", "")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_without_a_spool_the_commands_say_so(tmp_path: Path) -> None:

@@ -43,6 +43,11 @@ class Invocation:
         except ValueError as error:
             raise Failure(str(error), Code.USAGE) from error
 
+    def session(self) -> str:
+        """That of the environment; empty where it names none. Raises `Failure`."""
+        with self.client() as client:
+            return client.session
+
     def shelf(self) -> "Shelf | None":
         """Where captures wait that this service did not take yet; None where there is no spool.
 

@@ -1,6 +1,8 @@
 """The commands spool list, spool flush, spool drop: captures that wait on this machine for the service."""
 
+import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -98,47 +100,121 @@ def drop(
         list[str] | None, typer.Argument(metavar="[REF]...", help="Capture ids, or call:TOOL_CALL_ID.")
     ] = None,
     *,
+    session: Annotated[
+        str | None,
+        typer.Option(
+            "--session",
+            metavar="SESSION",
+            help="Look for call: references in it only (else OVERSPILL_SESSION). With --all: only its own.",
+        ),
+    ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="All that wait for this service and key.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before all are dropped.")] = False,
 ) -> None:
     """Remove captures from this machine without uploading them: their content is gone."""
-    from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (slow to import)
-
     if bool(refs) == everything:
         raise typer.BadParameter("say which captures, or --all", param_hint="REF")
-    for shelf in _shelves(at, everything=False):
-        found = {ref: shelf.find(ref) for ref in refs or []}
-        ids = [entry.id for entry in (shelf.entries() if everything else found.values()) if entry is not None]
-        if everything and ids and not yes and not _confirmed(len(ids)):
-            raise Failure("nothing was dropped", Code.NO)
+    shelf = _own_shelf(at)
+    if everything:
+        _drop_all(shelf, session, yes=yes)
+    else:
+        _drop_some(shelf, refs or [], at.session() if session is None else session)
+
+
+def _drop_all(shelf: "Shelf", session: str | None, *, yes: bool) -> None:
+    from overspill import wire  # noqa: PLC0415  (slow to import)
+    from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (as the others)
+
+    wanted = None if session is None else wire.fit(session)
+    ids = [entry.id for entry in shelf.entries() if wanted is None or entry.session == wanted]
+    if ids and not yes and not _confirmed(len(ids)):
+        raise Failure("nothing was dropped", Code.NO)
+    _drop(shelf, ids)
+
+
+def _drop_some(shelf: "Shelf", refs: list[str], session: str) -> None:
+    """Nothing, where one of `refs` may mean the captures of several sessions. Raises `Failure`."""
+    from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (slow to import)
+
+    found = {ref: _sole(shelf, ref, session) for ref in refs}
+    _drop(shelf, [entry.id for entry in found.values() if entry is not None])
+    missing = [ref for ref, entry in found.items() if entry is None]
+    if missing:
+        raise Failure(f"not in the spool: {', '.join(missing)}", Code.ABSENT)
+
+
+def _drop(shelf: "Shelf", ids: list[str]) -> None:
+    from overspill import measure  # noqa: PLC0415  (slow to import)
+
+    ids = list(dict.fromkeys(ids))
+    if ids:
         shelf.drop(ids, "it was dropped by hand")
-        output.say(f"dropped {len(ids):,} captures")
-        missing = [ref for ref, entry in found.items() if entry is None]
-        if missing:
-            raise Failure(f"not in the spool: {', '.join(missing)}", Code.ABSENT)
+    output.say(f"dropped {measure.counted(len(ids), 'capture')}")
+
+
+def _sole(shelf: "Shelf", ref: str, session: str) -> "Spooled | None":
+    """The capture that `ref` means: of a call the newest, if all are of one session. Raises `Failure`."""
+    from overspill import wire  # noqa: PLC0415  (slow to import)
+    from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (as the others)
+
+    entry = None if ref == wire.CALL_PREFIX else shelf.find(ref, session)
+    if entry is None or entry.id == ref or session:
+        return entry
+    same = [each for each in shelf.entries() if each.call_id == entry.call_id]
+    if len({each.session for each in same}) > 1:
+        named = ", ".join(f"{each.id} ({short(each.session) or 'no session'})" for each in same)
+        raise Failure(f"{ref} is in several sessions: say --session, or which of {named}", Code.USAGE)
+    return entry
 
 
 def _confirmed(count: int) -> bool:
-    from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (slow to import)
+    from overspill import measure  # noqa: PLC0415  (slow to import)
+    from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (as the others)
 
     if sys.stdin is None or not sys.stdin.isatty():
         raise Failure("dropping everything needs --yes where nobody can be asked", Code.USAGE)
-    return typer.confirm(f"Drop {count:,} captures that nobody else has?", err=True)
+    return typer.confirm(f"Drop {measure.counted(count, 'capture')} that nobody else has?", err=True)
 
 
 def _shelves(at: Invocation, *, everything: bool) -> "list[Shelf]":
-    """That of the service and the key first; none that is empty. Raises `Failure` where there is no spool."""
+    """That of the service and the key first; none that is empty. Raises what `_own_shelf` does."""
+    own = _own_shelf(at)
+    others = (
+        [shelf for shelf in own.spool.shelves() if shelf.folder.path != own.folder.path] if everything else []
+    )
+    return [shelf for shelf in (own, *others) if shelf.exists()]
+
+
+def _own_shelf(at: Invocation) -> "Shelf":
+    """That of the service and the key, which may be empty.
+
+    Raises `Failure` where there is no spool, and `NotSpooled` where there can be none: what should wait
+    there is lost.
+    """
     from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (slow to import)
 
     own = at.shelf()
     if own is None:
         raise Failure("there is no local spool: OVERSPILL_SPOOL is off", Code.USAGE)
-    others = (
-        [shelf for shelf in own.spool.shelves() if shelf.folder.path != own.folder.path] if everything else []
-    )
-    return [shelf for shelf in (own, *others) if shelf.exists()]
+    if not own.spool.exists():
+        _look_for_room(own.spool.path)
+    return own
+
+
+def _look_for_room(path: Path) -> None:
+    """Whether a directory could be made there, without making it. Raises `NotSpooled`."""
+    from overspill.spools.own_directory import NotSpooled  # noqa: PLC0415  (slow to import)
+
+    nearest = next(parent for parent in path.parents if os.path.lexists(parent))
+    if not nearest.is_dir():
+        why = f"{nearest} is no directory"
+    elif not os.access(nearest, os.W_OK | os.X_OK):
+        why = f"{nearest} cannot be written to"
+    else:
+        return
+    raise NotSpooled(f"there can be no local spool {path}, because {why}: name another with OVERSPILL_SPOOL")
 
 
 def add_to(app: typer.Typer) -> None:
