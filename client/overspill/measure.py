@@ -24,6 +24,7 @@ MAX_BYTES_PER_CHARACTER: Final = 4
 SAFE_BYTES_PER_TOKEN: Final = 2.4
 """For a budget that must hold: of twenty texts nineteen have more bytes a token (logs, code, JSON, prose)."""
 CHARS_PER_TOKEN: Final = 4
+_CONTINUATION: Final = bytes(range(0x80, 0xC0))
 _READABLE: Final = 999.95
 _STEP: Final = 1024 * 1024
 _FEW: Final = 32 * 1024
@@ -186,19 +187,20 @@ def exceeds(text: str, limits: Limits) -> bool:
 
 def exceeds_bytes(data: bytes, limits: Limits) -> bool:
     """As `exceeds`; tokens are estimated."""
-    return len(data) > limits.max_bytes or _extent_exceeds(Extent(len(data), lines_of_bytes(data)), limits)
+    return len(data) > limits.max_bytes or _data_exceeds(data, limits)
 
 
 def body_exceeds(body: Body, limits: Limits) -> bool:
     """As `exceeds`, of a body of any kind; tokens of what is not text in memory are estimated."""
     if isinstance(body, str):
         return exceeds(body, limits)
-    return (
-        exceeds_bytes(body, limits) if isinstance(body, bytes) else _extent_exceeds(Extent.of(body), limits)
-    )
+    return exceeds_bytes(body, limits) if isinstance(body, bytes) else _data_exceeds(body, limits)
 
 
-def _extent_exceeds(extent: Extent, limits: Limits) -> bool:
+def _data_exceeds(data: bytes | Filed, limits: Limits) -> bool:
+    if limits.max_chars is not None and _has_more_characters(data, limits.max_chars):
+        return True
+    extent = Extent.of(data)
     if extent.size > limits.max_bytes or extent.lines > limits.max_lines:
         return True
     if limits.max_tokens is None:
@@ -206,6 +208,18 @@ def _extent_exceeds(extent: Extent, limits: Limits) -> bool:
     if limits.counter is None:
         return extent.size > limits.max_tokens * SAFE_BYTES_PER_TOKEN
     return limits.counter.exceeds_by_size(extent.size, limits.max_tokens)
+
+
+def _has_more_characters(data: bytes | Filed, limit: int) -> bool:
+    """Whether `data` has more than `limit` bytes that begin a UTF-8 character."""
+    if not limit < len(data) <= limit * MAX_BYTES_PER_CHARACTER:
+        return len(data) > limit
+    pieces = data.pieces() if isinstance(data, Filed) else _parts(data)
+    return sum(len(piece.translate(None, _CONTINUATION)) for piece in pieces) > limit
+
+
+def _parts(data: bytes) -> Iterator[bytes]:
+    return (data[at : at + _STEP] for at in range(0, len(data), _STEP))
 
 
 def has_more_lines(text: str, limit: int) -> bool:

@@ -52,6 +52,36 @@ class Record:
     tags: set[str]
 
 
+ROWS: dict[str, Any] = {
+    "videos": [{"type": "video", "url": f"v/{n}", "title": "t", "description": "d" * 80} for n in range(100)],
+    "files": [{"type": "file", "file": f"src/{n}.py", "size": n} for n in range(1_000)],
+    "paragraphs": [{"type": "text", "text": "p", "html": "x" * 400} for _ in range(20)],
+    "functions": [{"type": "function", "content": "def f", "body": "x" * 400} for _ in range(20)],
+    "nested": [{"type": "text", "text": "p", "spans": [[n, n] for n in range(3_000)]}],
+    "pictures": [{"type": "image", "url": f"v/{n}"} for n in range(2_000)],
+    "output": {"content": [{"type": "text", "text": "ok"}], "stdout": "x" * 5_000},
+    "message": {"role": "tool", "content": "ok", "data": "x" * 5_000},
+    "answer": {"role": "assistant", "content": "ok", "log": "x" * 5_000},
+    "resource": [{"type": "resource", "resource": {"uri": "u", "text": "t", "html": "x" * 5_000}}],
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_of_data_are_captured_whole_whatever_their_type_says(name: str) -> None:
+    assert json.loads(str(examine(ROWS[name]).body)) == ROWS[name]
+
+
+def test_a_little_besides_makes_no_data_of_a_block() -> None:
+    block = {
+        **text_block("hello"),
+        "source_line": 7,
+        "path": "src/a.py",
+        "extras": {"signature": "x" * 9_000},
+    }
+
+    assert examine([block]).body == "hello"
+
+
 def examine(result: Any) -> Content:
     found = content.examine(result)
     assert found is not None
@@ -284,6 +314,32 @@ def test_structured_content_that_repeats_the_text_is_captured_once() -> None:
 
     assert found.body == '{"a":[1,2]}'
     assert "structuredContent" not in found.replaced(NOTICE)
+
+
+@pytest.mark.parametrize(
+    ("texts", "value"),
+    [
+        (["a text\nof a tool"], {"result": "a text\nof a tool"}),
+        (["a", "b", "c"], {"result": ["a", "b", "c"]}),
+        (['{"id": 1}', '{"id": 2}'], {"result": [{"id": 1}, {"id": 2}]}),
+        (["42"], {"result": 42}),
+        (['{"result": 1}'], {"result": 1}),
+        (["only"], {"result": ["only"]}),
+    ],
+)
+def test_what_a_function_returned_is_captured_once(texts: list[str], value: Any) -> None:
+    """As the servers of the Python SDK answer for `-> str`, `-> list[str]`, `-> list[Model]`, `-> int`."""
+    found = examine({"content": [text_block(text) for text in texts], "structuredContent": value})
+
+    assert found.body == content.joined(texts)
+    assert "structuredContent" not in found.replaced(NOTICE)
+
+
+@pytest.mark.parametrize("value", [{"result": ["a", "b", "d"]}, {"result": ["a", "b"]}, {"result": "a"}])
+def test_what_says_something_else_is_captured_too(value: Any) -> None:
+    found = examine({"content": [text_block(text) for text in "abc"], "structuredContent": value})
+
+    assert str(found.body).startswith("a\nb\nc\n{")
 
 
 def test_a_wrapped_result_that_repeats_the_text_is_captured_once() -> None:

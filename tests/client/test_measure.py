@@ -1,8 +1,11 @@
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill import measure, wire
-from overspill.measure import Limits
+from overspill.body import Filed
+from overspill.measure import UNLIMITED, Limits
 from overspill.shapes.gathering import Gathering
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
@@ -137,3 +140,18 @@ def test_a_body_exceeds_as_text_bytes_or_file_alike(
 
     answers = {measure.body_exceeds(body, limits) for body in (text, text.encode(), filed)}
     assert len(answers) == 1
+
+
+@given(st.text(max_size=60), st.integers(0, 70))
+def test_bytes_have_as_many_characters_as_their_text(text: str, limit: int) -> None:
+    limits = Limits(UNLIMITED, max_chars=limit)
+
+    assert measure.exceeds_bytes(text.encode(errors="replace"), limits) == (len(text) > limit)
+
+
+def test_what_is_in_a_file_has_as_many_characters_as_its_text(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("aé€😀" * 1_000)
+    body = Filed(tmp_path / "text", size=10_000, lines=1, sha256=b"")
+
+    exceeding = [measure.body_exceeds(body, Limits(UNLIMITED, max_chars=most)) for most in (3_999, 4_000)]
+    assert exceeding == [True, False]

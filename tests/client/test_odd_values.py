@@ -5,7 +5,7 @@ import json
 import math
 import subprocess
 import sys
-from collections import UserDict, UserList, deque, namedtuple
+from collections import UserDict, UserList, UserString, deque, namedtuple
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -224,6 +224,37 @@ def test_single_values_are_written_as_exactly_as_json_can(value: Any, expected: 
 def test_containers_and_records_are_written_as_data(value: Any, expected: Any) -> None:
     assert json.loads(body(value)) == expected
     assert json.loads(body([value])) == [expected]
+
+
+class Letters(Sequence[Any]):
+    """As other texts of other libraries: each item is a text again."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __getitem__(self, at: Any) -> "Letters":
+        return Letters(self.text[at])
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Letters) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def test_what_is_a_text_in_all_but_its_class_is_captured_as_one() -> None:
+    assert body(UserString("hello")) == "hello"
+    assert json.loads(body([UserString("hello"), Letters("hello")])) == ["hello", "hello"]
+
+
+def test_items_of_a_set_that_print_alike_have_an_order() -> None:
+    assert json.loads(body({1, "1", 1.5, "1.5"})) == [1, "1", 1.5, "1.5"]
 
 
 @pytest.mark.parametrize("value", [10**5000, -(10**5000)], ids=["positive", "negative"])

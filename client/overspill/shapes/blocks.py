@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 from functools import lru_cache
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from overspill.shapes import beside
 from overspill.shapes.fields import changed, get, word
 
 if TYPE_CHECKING:
@@ -85,6 +85,10 @@ class Place(NamedTuple):
     value: Any
 
 
+_Found: TypeAlias = Place | int
+"""A place, or how many characters there are besides."""
+
+
 def is_error(result: Any) -> bool:
     """Whether `result` says that its tool failed."""
     return any(get(result, name) is True for name in _ERROR_FIELDS)
@@ -92,11 +96,16 @@ def is_error(result: Any) -> bool:
 
 def is_other_message(value: Any) -> bool:
     """Whether `value` is a message of a person, the model or the system: those are never touched."""
-    return bool(_words(value) & _OTHER_MESSAGES) and get(value, "content") is not None
+    if not _words(value) & _OTHER_MESSAGES or get(value, "content") is None:
+        return False
+    return not isinstance(value, Mapping) or beside.of_result(value) <= beside.MOST
 
 
 def places(result: Any) -> list[Place] | None:
-    """Where the text of `result` is; None for what is none of the known shapes."""
+    """Where the text of `result` is; None for what is none of the known shapes.
+
+    Nor are blocks that have much besides: those are data.
+    """
     if isinstance(result, (list, tuple)):
         known = is_blocks(result) or (bool(result) and all(_is_carrier(item) for item in result))
         found = _in_items(result, ()) if known else None
@@ -104,8 +113,16 @@ def places(result: Any) -> list[Place] | None:
         found = _in_carrier(result, ()) if _is_carrier(result) else None
     if found is None:
         return None
-    listed = list(islice(found, _MOST_PLACES + 1))
-    return listed if len(listed) <= _MOST_PLACES else None
+    listed: list[Place] = []
+    more = 0
+    for each in found:
+        if isinstance(each, Place):
+            listed.append(each)
+        else:
+            more += each
+        if more > beside.MOST or len(listed) > _MOST_PLACES:
+            return None
+    return listed
 
 
 def sole_text(message: Any) -> str | None:
@@ -123,7 +140,8 @@ def sole_text(message: Any) -> str | None:
             return None
         text, words = fields.get("content"), {fields.get("type"), fields.get("role")}
         is_message = words <= _SIMPLE_MESSAGES and words != {None} and "kind" not in fields
-        has_more = more or any(fields.get(name) is not None for name in _STRUCTURED_FIELDS)
+        has_more = more or (own is dict and not fields.keys() <= beside.RESULT)
+        has_more = has_more or any(fields.get(name) is not None for name in _STRUCTURED_FIELDS)
     except Exception:  # noqa: BLE001  (a foreign metaclass or attribute: whatever it raises)
         return None
     return text if type(text) is str and is_message and not has_more else None
@@ -175,12 +193,12 @@ def _by_first_step(new: Mapping[Path, Any]) -> dict[str | int, dict[Path, Any]]:
     return steps
 
 
-def _in_items(items: Sequence[Any], path: Path) -> Iterator[Place]:
+def _in_items(items: Sequence[Any], path: Path) -> Iterator[_Found]:
     for at, item in enumerate(items):
         yield from _in_any(item, (*path, at))
 
 
-def _in_any(value: Any, path: Path) -> Iterator[Place]:
+def _in_any(value: Any, path: Path) -> Iterator[_Found]:
     """The texts in a text, in blocks, or in one block."""
     if isinstance(value, str):
         yield Place(path, value)
@@ -194,11 +212,13 @@ def _in_any(value: Any, path: Path) -> Iterator[Place]:
         yield from _in_block(value, path)
 
 
-def _in_block(block: Any, path: Path) -> Iterator[Place]:
+def _in_block(block: Any, path: Path) -> Iterator[_Found]:
     kind = _kind(block)
+    yield beside.of_block(block, kind)
     if kind in _HOLDERS:
         yield from _in_any(get(block, _HOLDERS[kind]), (*path, _HOLDERS[kind]))
     elif kind == RESOURCE:
+        yield beside.of_resource(get(block, RESOURCE))
         yield from _text_at(get(block, RESOURCE), "text", (*path, RESOURCE))
     elif kind == _DOCUMENT:
         source = get(block, "source")
@@ -209,9 +229,11 @@ def _in_block(block: Any, path: Path) -> Iterator[Place]:
         for at, output in enumerate(_listed(get(block, "output"))):
             for stream in ("stdout", "stderr"):
                 yield from _text_at(output, stream, (*path, "output", at))
+    else:
+        yield beside.NO_TEXT
 
 
-def _in_carrier(value: Any, path: Path) -> Iterator[Place]:
+def _in_carrier(value: Any, path: Path) -> Iterator[_Found]:
     if _is_tool_return(value):
         yield from _in_tool_return(value, path)
     elif _is_command(value):
@@ -222,20 +244,22 @@ def _in_carrier(value: Any, path: Path) -> Iterator[Place]:
     elif _kind(value) in _ITEMS or _kind(value) == _SHELL_OUTPUT:
         yield from _in_block(value, path)
     else:
+        if isinstance(value, Mapping):
+            yield beside.of_result(value)
         yield from _in_any(get(value, "content"), (*path, "content"))
         for name in _STRUCTURED_FIELDS:
             if (structured := get(value, name)) is not None:
                 yield Place((*path, name), structured)
 
 
-def _in_own_items(items: Any, path: Path) -> Iterator[Place]:
+def _in_own_items(items: Any, path: Path) -> Iterator[_Found]:
     """The texts of tools in a list that others' share."""
     for at, item in enumerate(_listed(items)):
         if _is_carrier(item):
             yield from _in_carrier(item, (*path, at))
 
 
-def _in_tool_return(value: Any, path: Path) -> Iterator[Place]:
+def _in_tool_return(value: Any, path: Path) -> Iterator[_Found]:
     """Of pydantic-ai: a value for the model, and user content that follows it."""
     returned = get(value, "return_value")
     if isinstance(returned, str) or (isinstance(returned, (list, tuple)) and is_blocks(returned)):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import codecs
 import json
-from collections import deque
+from collections import UserString, deque
 from collections.abc import ItemsView, KeysView, Mapping, Sequence, ValuesView
 from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass
@@ -26,7 +26,7 @@ JSON: Final = "application/json"
 BINARY: Final = "application/octet-stream"
 INDENT: Final = 2
 _COLLECTIONS: Final = (list, tuple, AbstractSet, deque, KeysView, ValuesView, ItemsView, Sequence)
-_TEXTS: Final = (str, bytes, bytearray, memoryview, range)
+_TEXTS: Final = (str, bytes, bytearray, memoryview, range, UserString)
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 _HOLDERS: Final = frozenset({dict, list, tuple})
 _LONGEST_NUMBER: Final = 24
@@ -133,10 +133,19 @@ def items_of(value: Any) -> Mapping[Any, Any] | Sequence[Any] | None:
     if isinstance(value, Mapping):
         return {key: value[key] for key in islice(value, _MOST_ITEMS)}
     if isinstance(value, AbstractSet):
-        return sorted(value, key=shown)
+        return sorted(value, key=lambda item: (shown(item), type(item).__qualname__))
     if isinstance(value, _COLLECTIONS):
-        return list(islice(value, _MOST_ITEMS))
+        items = list(islice(value, _MOST_ITEMS))
+        return None if _is_made_of_itself(value, items) else items
     return _record(value)
+
+
+def _is_made_of_itself(value: Any, items: list[Any]) -> bool:
+    """Whether each item of `value` is one of its own kind that has itself for an item, as with texts."""
+    if not items:
+        return False
+    first = items[0]
+    return type(first) is type(value) and len(first) == 1 and bool(next(iter(first)) == first)
 
 
 def _record(value: Any) -> Mapping[Any, Any] | Sequence[Any] | None:

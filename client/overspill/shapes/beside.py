@@ -1,0 +1,81 @@
+"""What blocks and messages have besides what their protocols say: that is how rows of data differ from them.
+
+Rows have a `type`, a `role` or a `content` as well. But a model is shown all of a row, and of a block no more
+than its text and its picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from overspill.shapes.rendering import outline
+
+
+def _names(listed: str) -> frozenset[str]:
+    return frozenset(listed.split())
+
+
+MOST: Final = 4_000
+"""Characters besides, in all blocks of a result together, up to which it is one."""
+NO_TEXT: Final = 4
+"""What a block without text counts as: nobody shows a model a thousand pictures."""
+RESULT: Final = _names(
+    "type kind role content id name status tool_call_id tool_use_id call_id tool_name is_error isError"
+    " structuredContent structured_content output result artifact details additional_kwargs response_metadata"
+    " usage_metadata tool_calls cache_control annotations _meta meta metadata max_output_length created_by"
+)
+"""Fields of messages, items and results of tools."""
+_OF_ALL: Final = _names("type kind id index annotations _meta meta metadata cache_control extras")
+_MEDIA: Final = "data source url base64 file_id mime_type mimeType media_type source_type"
+_OF_BLOCKS: Final[Mapping[str, frozenset[str]]] = {
+    kind: _names(fields)
+    for kinds, fields in (
+        ("text input_text output_text", "text citations logprobs"),
+        ("text-plain", f"text title context {_MEDIA}"),
+        (
+            "image input_image image_url audio input_audio video media",
+            f"{_MEDIA} image_url input_audio detail format",
+        ),
+        ("file input_file", f"{_MEDIA} file file_data file_url filename"),
+        ("document", "source title context citations"),
+        ("resource", "resource"),
+        ("resource_link", "uri mimeType size icons"),
+        ("search_result", "source title content citations"),
+        ("tool_reference", "tool_name"),
+        ("refusal", "refusal"),
+        ("data uri", "data uri media_type"),
+    )
+    for kind in kinds.split()
+}
+_OF_RESOURCES: Final = _names("uri mimeType text blob _meta annotations")
+
+
+def of_result(value: Mapping[str, Any]) -> int:
+    """Characters that a message, item or result has besides."""
+    return _weight(value, RESULT)
+
+
+def of_block(block: Any, kind: str) -> int:
+    """As `of_result`; an object without a dict of its fields has nothing besides."""
+    fields = block if isinstance(block, Mapping) else getattr(block, "__dict__", None)
+    known = _OF_BLOCKS.get(kind)
+    return _weight(fields, RESULT if known is None else _OF_ALL | known) if isinstance(fields, Mapping) else 0
+
+
+def of_resource(resource: Any) -> int:
+    return _weight(resource, _OF_RESOURCES) if isinstance(resource, Mapping) else 0
+
+
+def _weight(fields: Mapping[str, Any], known: frozenset[str]) -> int:
+    return sum(len(str(name)) + _length(fields[name]) for name in fields if name not in known)
+
+
+def _length(value: Any) -> int:
+    """Characters of the texts in `value`, about; more than `MOST` where there may be many."""
+    if isinstance(value, (str, bytes)):
+        return len(value)
+    if not isinstance(value, (dict, list, tuple)):
+        return NO_TEXT
+    found = outline(value, MOST)
+    return MOST + 1 if found is None else found.chars + found.values
