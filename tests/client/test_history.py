@@ -5,19 +5,20 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, message_to_dict
-from openai.types.responses import ResponseFunctionToolCallOutputItem
+from openai.types.responses import ResponseFunctionShellToolCallOutput, ResponseFunctionToolCallOutputItem
 from overspill import Client, SyncClient
 from overspill.guard import Guard
 from overspill.histories.history import clamp_messages, spill_messages, spill_messages_sync, tool_results
 from overspill.notice import is_notice
 from overspill.policy import Policy
-from overspill.wire import capture_id
+from overspill.wire import Outcome, capture_id
 
 if TYPE_CHECKING:
     from tests.servers.overspill import ServiceProcess
@@ -90,14 +91,63 @@ def langchain_of_anthropic(result: Any) -> list[Any]:
     ]
 
 
+def openai_custom(result: Any) -> list[Any]:
+    return [
+        {"type": "custom_tool_call", "call_id": "call_1", "name": "run_command", "input": LONG},
+        {"type": "custom_tool_call_output", "call_id": "call_1", "output": result},
+    ]
+
+
+def converse(result: Any) -> list[Any]:
+    block = {"text": result} if isinstance(result, str) else {"json": result}
+    use = {"toolUseId": "call_1", "name": "run_command", "input": {}}
+    return [
+        {"role": "user", "content": [{"text": LONG}]},
+        {"role": "assistant", "content": [{"text": LONG}, {"toolUse": use}]},
+        {
+            "role": "user",
+            "content": [
+                {"toolResult": {"toolUseId": "call_1", "content": [block], "status": "error"}},
+                {"text": LONG},
+            ],
+        },
+    ]
+
+
+def gemini(result: Any) -> list[Any]:
+    response = {"id": "call_1", "name": "run_command", "response": {"result": result}}
+    return [
+        {"role": "user", "parts": [{"text": LONG}]},
+        {"role": "model", "parts": [{"functionCall": {"id": "call_1", "name": "run_command", "args": {}}}]},
+        {"role": "user", "parts": [{"text": LONG}, {"functionResponse": response}]},
+    ]
+
+
+def gemini_objects(result: Any) -> list[Any]:
+    response = SimpleNamespace(id="call_1", name="run_command", response={"output": result})
+    return [SimpleNamespace(role="function", parts=[SimpleNamespace(text=None, function_response=response)])]
+
+
+def gemini_interactions(result: Any) -> list[Any]:
+    return [
+        {"type": "function_call", "id": "call_1", "name": "run_command", "arguments": {}},
+        {"role": "user", "content": [{"type": "function_result", "call_id": "call_1", "result": result}]},
+    ]
+
+
 SHAPES = [
     openai_chat,
     openai_function,
     openai_responses,
+    openai_custom,
     anthropic,
     langchain,
     langchain_dicts,
     langchain_of_anthropic,
+    converse,
+    gemini,
+    gemini_objects,
+    gemini_interactions,
 ]
 shapes = pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
 
@@ -276,6 +326,107 @@ def test_objects_of_openais_package_are_understood() -> None:
     assert item.output == LONG
 
 
+ITEMS: dict[str, dict[str, Any]] = {
+    "custom_tool": {"type": "custom_tool_call_output", "call_id": "c", "output": LONG},
+    "local_shell": {"type": "local_shell_call_output", "id": "c", "output": LONG, "status": "completed"},
+    "apply_patch": {"type": "apply_patch_call_output", "call_id": "c", "status": "failed", "output": LONG},
+    "program": {"type": "program_output", "id": "p", "call_id": "c", "result": LONG},
+    "search": {"type": "mcp_call", "id": "c", "name": "search", "arguments": LONG, "output": LONG},
+}
+
+
+@pytest.mark.parametrize(("tool", "item"), ITEMS.items(), ids=ITEMS)
+def test_every_item_that_is_a_result_is_cut_where_its_result_is(tool: str, item: dict[str, Any]) -> None:
+    (clamped,) = clamp_messages([item])
+    found = one([item])
+    field = found.path[-1]
+
+    assert (found.call_id, found.tool) == ("c", "" if tool == "custom_tool" else tool)
+    assert is_notice(clamped[field])
+    assert {**clamped, field: LONG} == item
+
+
+def shell_item(stdout: str, stderr: str = "", **more: Any) -> dict[str, Any]:
+    outputs = [{"stdout": stdout, "stderr": stderr, "outcome": {"type": "exit", "exit_code": 1}}]
+    return {"type": "shell_call_output", "id": "sh_1", "call_id": "c", "output": outputs, **more}
+
+
+def shell(result: str) -> list[Any]:
+    return [shell_item(result, result[:100])]
+
+
+def extent(value: Any) -> int:
+    return len(value if isinstance(value, str) else json.dumps(value))
+
+
+@pytest.mark.parametrize(("stdout", "stderr"), [(LONG, ""), ("", LONG), (LONG, LONG)])
+def test_a_shells_output_is_cut_and_stays_one(stdout: str, stderr: str) -> None:
+    item = shell_item(stdout, stderr, max_output_length=4_096, status="completed")
+    (clamped,) = clamp_messages([item])
+    (output,) = clamped["output"]
+
+    assert is_notice(output["stdout"])
+    assert len(output["stderr"]) < 200
+    assert output["outcome"] == {"type": "exit", "exit_code": 1}
+    assert {**clamped, "output": item["output"]} == item
+    assert ResponseFunctionShellToolCallOutput.model_validate(clamped, strict=True)
+    assert clamp_messages([clamped], Policy(max_bytes=10)) == [clamped]
+
+
+def test_a_shells_output_that_is_an_object_is_cut_too() -> None:
+    item = ResponseFunctionShellToolCallOutput.model_validate(shell_item(LONG, status="completed"))
+    (clamped,) = clamp_messages([item])
+
+    assert is_notice(clamped.output[0].stdout)
+    assert item.output[0].stdout == LONG
+
+
+def test_an_item_is_never_replaced_by_something_else() -> None:
+    class Fixed:
+        type = "shell_call_output"
+        output = ({"stdout": LONG, "stderr": ""},)
+
+        def __copy__(self) -> Fixed:
+            return self
+
+    messages = [Fixed()]
+
+    assert clamp_messages(messages) is messages
+
+
+def test_what_the_guard_cuts_is_cut_in_a_history() -> None:
+    items = [item for name, item in ITEMS.items() if name != "search"] + [shell_item(LONG)]
+
+    for item in items:
+        assert Guard().process_sync(item, tool="t").outcome is Outcome.TRUNCATED
+        assert clamp_messages([item]) != [item]
+
+
+def test_each_text_and_document_of_a_converse_result_is_cut_in_its_own_form() -> None:
+    image = {"image": {"format": "png", "source": {"bytes": b"\x89PNG"}}}
+    rows = {"rows": list(range(20_000))}
+    messages = converse(LONG)
+    holder = messages[-1]["content"][0]["toolResult"]
+    holder["content"] += [image, {"json": rows}, {"text": SHORT}]
+    text, kept, document, short = clamp_messages(messages)[-1]["content"][0]["toolResult"]["content"]
+
+    assert [result.status for result in tool_results(messages)] == ["error"] * 3
+    assert (text.keys(), is_notice(text["text"])) == ({"text"}, True)
+    assert (document.keys(), document["json"]["status"]) == ({"json"}, "truncated")
+    assert (kept, short) == (image, {"text": SHORT})
+
+
+def test_a_gemini_response_stays_an_object() -> None:
+    messages = gemini("")
+    messages[-1]["parts"][1]["functionResponse"]["response"] = {"log": LONG, "code": 1}
+    clamped = clamp_messages(messages)
+    response = clamped[-1]["parts"][1]["functionResponse"]["response"]
+
+    assert response["status"] == "truncated"
+    assert response["notice"].startswith("[overspill ")
+    assert clamp_messages(clamped) is clamped
+
+
 NUMBERED = "".join(f"line {number}\n" for number in range(9_000))
 
 
@@ -314,11 +465,11 @@ def test_what_the_model_reads_in_a_history_that_was_clamped() -> None:
     ],
     ids=["persisted", "clamped", "share", "tokens", "file based", "capped"],
 )
-@shapes
+@pytest.mark.parametrize("shape", [*SHAPES, shell], ids=lambda shape: shape.__name__)
 def test_every_profile_cuts_a_history_once(shape: Any, policy: Policy) -> None:
     clamped = clamp_messages(shape(NUMBERED), policy)
 
-    assert len(one(clamped).value) < len(NUMBERED)
+    assert extent(one(clamped).value) < len(NUMBERED)
     assert clamp_messages(clamped, policy) is clamped
 
 
@@ -350,6 +501,19 @@ def test_without_an_event_loop_histories_are_captured_too(service: ServiceProces
         "history sync",
         "error",
     )
+
+
+async def test_a_shells_output_is_captured_under_the_id_that_it_had_at_production(
+    service: ServiceProcess,
+) -> None:
+    async with Client(service.url) as client:
+        guard = Guard(client, session="history shell")
+        item = shell_item(LONG, "it failed\n")
+        produced = await guard.process(item, tool="shell", call_id="c")
+        (spilled,) = await spill_messages([item], guard)
+
+        assert spilled["output"][0]["stdout"].startswith(f"[overspill {produced.capture}]")
+        assert await client.content(str(produced.capture)) == f"{LONG}it failed\n".encode()
 
 
 async def test_what_is_not_too_long_is_not_counted_a_second_time() -> None:
@@ -384,6 +548,11 @@ messages_of_all_kinds = st.lists(
         },
         values,
     )
+    | st.builds(lambda value: {"type": "apply_patch_call_output", "call_id": "c", "output": value}, values)
+    | st.builds(shell_item, texts, texts)
+    | st.builds(lambda value: converse(value)[-1], values)
+    | st.builds(lambda value: gemini(value)[-1], values)
+    | st.builds(lambda value: {"role": "user", "parts": [{"function_response": value}]}, values)
     | st.builds(lambda value: {"role": "user", "content": value}, values)
     | st.builds(lambda value: {"role": "assistant", "content": value}, values)
     | values,
@@ -425,6 +594,10 @@ def test_whatever_a_history_holds_clamping_shortens_it_once_and_leaves_the_input
             }
         ],
         [{"type": "function_call_output", "output": 7}],
+        [{"type": "shell_call_output"}, {"type": "shell_call_output", "output": [None, 7, {"stdout": None}]}],
+        [{"type": "mcp_call", "id": "c", "name": "search", "arguments": "{}"}],
+        [{"role": "user", "content": [{"toolResult": None}, {"toolResult": {"content": [None, {}]}}]}],
+        [{"role": "user", "parts": [None, {"functionResponse": None}, {"function_response": {"name": "t"}}]}],
     ],
     ids=repr,
 )

@@ -101,6 +101,35 @@ async def test_compaction_comes_first_and_as_often_as_it_helps() -> None:
     assert recovered.spilled == ()
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        {
+            "type": "shell_call_output",
+            "call_id": "c",
+            "output": [{"stdout": "a line\n" * 9_000, "stderr": ""}],
+        },
+        {"type": "apply_patch_call_output", "call_id": "c", "output": "a line\n" * 9_000},
+        {"role": "user", "content": [{"toolResult": {"content": [{"text": "a line\n" * 9_000}]}}]},
+        {
+            "role": "user",
+            "parts": [{"functionResponse": {"name": "t", "response": {"rows": [*range(9_000)]}}}],
+        },
+    ],
+    ids=["shell", "patch", "Converse", "Gemini"],
+)
+async def test_results_of_every_protocol_are_spilled(message: dict[str, Any]) -> None:
+    async def call(messages: list[Any]) -> int:
+        size = len(json.dumps(messages))
+        if size > 20_000:
+            raise RuntimeError(NO_NUMBERS)
+        return size
+
+    recovered = await recover(call, [message], guard=Guard())
+
+    assert (len(recovered.spilled), recovered.messages[0].keys()) == (1, message.keys())
+
+
 async def test_compaction_may_be_async() -> None:
     async def compact(messages: list[Any]) -> list[Any]:
         await asyncio.sleep(0)

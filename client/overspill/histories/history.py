@@ -1,8 +1,9 @@
 """Histories of messages, with the results of tools in them that are too long cut or captured.
 
-Chat and Responses items of OpenAI, messages of Anthropic and of LangChain, as dicts or objects. Only results
-of tools are touched, never what a person, the model or the system said. What does not change stays the same
-object, and no input is ever changed. Notices from earlier passes stay as they are, byte for byte.
+Chat and Responses items of OpenAI, messages of Anthropic, LangChain, Bedrock's Converse and Gemini, as dicts
+or objects. Only results of tools are touched, never what a person, the model or the system said. What does
+not change stays the same object, and no input is ever changed. Notices from earlier passes stay as they are,
+byte for byte.
 """
 
 from __future__ import annotations
@@ -35,15 +36,38 @@ _CONTENT: Final = "content"
 _TOOL_RESULT: Final = "tool_result"
 _TOOL_MESSAGES: Final = frozenset({"tool", "function", "ToolMessageChunk"})
 _PEOPLE: Final = frozenset({"user", "human"})
-_OUTPUT_ITEMS: Final[Mapping[str, str]] = {
-    "function_call_output": "",
-    "custom_tool_call_output": "",
-    "local_shell_call_output": "local_shell",
-}
-"""Items of OpenAI's Responses that are results, and the names of their tools where no call names them."""
+_FUNCTION_RESULT: Final = "function_result"
 _CALL_ITEMS: Final = frozenset({"function_call", "custom_tool_call"})
 _CALL_BLOCKS: Final = frozenset({"tool_use", "server_tool_use", "tool_call"})
-_ID_FIELDS: Final = ("tool_call_id", "tool_use_id", "call_id")
+_ID_FIELDS: Final = ("tool_call_id", "tool_use_id", "call_id", "toolUseId")
+_OWN_ID: Final = (*_ID_FIELDS, "id")
+_RESPONSES: Final = ("functionResponse", "function_response")
+_WRAPPING_FIELDS: Final = frozenset({"result", "output", "error"})
+"""The only field of a Gemini function's response where what the tool returned is no object."""
+
+
+class _Item(NamedTuple):
+    """An item that is a result: where in it the value is, and the tool's name where no call says it.
+
+    An empty `place` is the item itself, whose parts are told by its type alone.
+    """
+
+    place: tuple[str, ...]
+    tool: str = ""
+    ids: tuple[str, ...] = _ID_FIELDS
+
+
+_ITEMS: Final[Mapping[str, _Item]] = {
+    "function_call_output": _Item(("output",)),
+    "custom_tool_call_output": _Item(("output",)),
+    "local_shell_call_output": _Item(("output",), "local_shell", _OWN_ID),
+    "shell_call_output": _Item((), "shell"),
+    "apply_patch_call_output": _Item(("output",), "apply_patch"),
+    "mcp_call": _Item(("output",), ids=_OWN_ID),
+    "program_output": _Item(("result",), "program"),
+    _FUNCTION_RESULT: _Item(("result",)),
+}
+"""Of OpenAI's Responses, and the last of Gemini's Interactions."""
 
 
 class ToolResult(NamedTuple):
@@ -57,8 +81,8 @@ class ToolResult(NamedTuple):
 
     @property
     def holder(self) -> Path:
-        """Where the message, item or block is that has the value."""
-        return self.path[:-1]
+        """Where the message, item or block is that has the value, or is it."""
+        return self.path[:-1] if isinstance(self.path[-1], str) else self.path
 
 
 def tool_results(messages: Sequence[Any]) -> list[ToolResult]:
@@ -181,7 +205,15 @@ def _shorter(result: ToolResult, value: Any, notice: Notice) -> dict[Path, Any]:
     old = result.value
     if isinstance(old, (list, tuple)) and not isinstance(value, (list, tuple)):
         value = [{"type": "text", "text": str(notice)}]
-    return {result.path: value} if _length(value) < _length(old) else {}
+    is_shorter = _length(value) < _length(old)
+    return {result.path: value} if is_shorter and _has_form(value, result) else {}
+
+
+def _has_form(value: Any, result: ToolResult) -> bool:
+    """Whether an item is still one of its type, and fields are still fields."""
+    if result.holder == result.path:
+        return word(value, "type") == word(result.value, "type")
+    return not (isinstance(result.value, Mapping) and isinstance(value, str))
 
 
 def _length(value: Any) -> int:
@@ -227,12 +259,14 @@ def _at(value: Any, path: Path) -> Any:
 
 def _results_in(message: Any, path: Path, names: Mapping[str, str]) -> Iterator[ToolResult]:
     kind = word(message, "type")
-    if kind in _OUTPUT_ITEMS:
-        yield _result(message, path, "output", names)
+    if kind in _ITEMS:
+        yield _result(message, path, _ITEMS[kind].place, names, _ITEMS[kind].ids)
+    elif responses := list(_responses(message, path, names)):
+        yield from responses
     elif kind == _TOOL_RESULT or {kind, word(message, "role")} & _TOOL_MESSAGES:
         packed = get(message, "data") if isinstance(message, Mapping) else None  # LangChain's message_to_dict
         if isinstance(packed, Mapping) and _CONTENT in packed:
-            yield _result(packed, (*path, "data"), _CONTENT, names)
+            yield _result(packed, (*path, "data"), (_CONTENT,), names)
         else:
             yield from _results_of_message(message, path, names)
     elif {kind, word(message, "role")} & _PEOPLE:
@@ -242,22 +276,52 @@ def _results_in(message: Any, path: Path, names: Mapping[str, str]) -> Iterator[
 def _results_of_message(message: Any, path: Path, names: Mapping[str, str]) -> Iterator[ToolResult]:
     """Of a tool's message: its result blocks if it has such, else all of its content."""
     blocks = list(_result_blocks(message, path, names))
-    yield from blocks or [_result(message, path, _CONTENT, names)]
+    yield from blocks or [_result(message, path, (_CONTENT,), names)]
 
 
 def _result_blocks(message: Any, path: Path, names: Mapping[str, str]) -> Iterator[ToolResult]:
-    blocks = get(message, _CONTENT)
-    for at, block in enumerate(blocks if isinstance(blocks, (list, tuple)) else ()):
+    for at, block in enumerate(_listed(get(message, _CONTENT))):
+        inside = (*path, _CONTENT, at)
         if word(block, "type") == _TOOL_RESULT:
-            yield _result(block, (*path, _CONTENT, at), _CONTENT, names)
+            yield _result(block, inside, (_CONTENT,), names)
+        elif word(block, "type") == _FUNCTION_RESULT:
+            yield _result(block, inside, _ITEMS[_FUNCTION_RESULT].place, names)
+        else:
+            yield from _converse_results(get(block, "toolResult"), (*inside, "toolResult"), names)
 
 
-def _result(holder: Any, path: Path, field: str, names: Mapping[str, str]) -> ToolResult:
-    call_id = next(filter(None, (word(holder, name) for name in _ID_FIELDS)), "")
-    tool = word(holder, "name") or names.get(call_id) or _OUTPUT_ITEMS.get(word(holder, "type"), "")
+def _converse_results(holder: Any, path: Path, names: Mapping[str, str]) -> Iterator[ToolResult]:
+    """Of Bedrock: each text and each document is a result by itself, for its blocks are no other's."""
+    for at, block in enumerate(_listed(get(holder, _CONTENT))):
+        for field in ("text", "json"):
+            if get(block, field) is not None:
+                yield _result(holder, path, (_CONTENT, at, field), names)
+
+
+def _responses(message: Any, path: Path, names: Mapping[str, str]) -> Iterator[ToolResult]:
+    """Of Gemini: what functions responded, which has to stay an object."""
+    for at, part in enumerate(_listed(get(message, "parts"))):
+        for name in _RESPONSES:
+            if (holder := get(part, name)) is not None:
+                place = _place_in_response(get(holder, "response"))
+                yield _result(holder, (*path, "parts", at, name), place, names, _OWN_ID)
+
+
+def _place_in_response(response: Any) -> Path:
+    is_wrapping = type(response) is dict and len(response) == 1 and response.keys() <= _WRAPPING_FIELDS
+    return ("response", *response) if is_wrapping else ("response",)
+
+
+def _result(
+    holder: Any, path: Path, place: Path, names: Mapping[str, str], ids: tuple[str, ...] = _ID_FIELDS
+) -> ToolResult:
+    """The result at `place` in `holder`, which says whose it is."""
+    call_id = next(filter(None, (word(holder, name) for name in ids)), "")
+    item = _ITEMS.get(word(holder, "type"))
+    tool = word(holder, "name") or names.get(call_id) or (item.tool if item else "")
     failed = get(holder, "is_error") is True
     return ToolResult(
-        (*path, field), get(holder, field), tool, call_id, "error" if failed else word(holder, "status")
+        (*path, *place), _at(holder, place), tool, call_id, "error" if failed else word(holder, "status")
     )
 
 
@@ -266,13 +330,15 @@ def _calls_in(message: Any) -> Iterator[tuple[str, str]]:
     packed = get(message, "data") if isinstance(message, Mapping) else None
     message = packed if isinstance(packed, Mapping) else message
     if word(message, "type") in _CALL_ITEMS:
-        yield word(message, "call_id"), word(message, "name")
+        yield word(message, "call_id") or word(message, "id"), word(message, "name")
     for call in _listed(get(message, "tool_calls")):
         named = next(filter(None, (word(get(call, kind), "name") for kind in ("function", "custom"))), "")
         yield word(call, "id"), word(call, "name") or named
     for block in _listed(get(message, _CONTENT)):
         if word(block, "type") in _CALL_BLOCKS:
             yield word(block, "id"), word(block, "name")
+        elif (use := get(block, "toolUse")) is not None:
+            yield word(use, "toolUseId"), word(use, "name")
 
 
 def _listed(value: Any) -> Sequence[Any]:
