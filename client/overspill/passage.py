@@ -17,7 +17,7 @@ from overspill.measure import Extent
 from overspill.repeats import Repeats
 from overspill.shapes.blocks import sole_text
 from overspill.shapes.content import examine, is_light, size_of
-from overspill.shapes.rendering import shown
+from overspill.shapes.rendering import JSON, shown
 from overspill.spill import Origin, Spill
 from overspill.storage import reason
 from overspill.turn import NOTICE_BYTES, Offer
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from overspill.ways import Way
 
 TOO_MUCH_TOGETHER: Final = "is too long to show beside the other results of this turn"
+_IN_DICT: Final = 512
+"""Bytes that a notice as a dict has besides: names, quotes, and how to read more once again."""
 _MOST_TOOLS: Final = 1000
 _SHORT: Final = 128 * 1024
 """Characters up to which a text is measured on an event loop."""
@@ -167,8 +169,10 @@ class Passage:
         if output.call is None:
             return _Verdict(notice.TOO_LONG if is_long else "")
         offer = await way.run(_offer, output, content, is_long, is_exempt)
-        if await way.decide(output.call, offer):
-            return _Verdict(notice.TOO_LONG if offer.exceeds else TOO_MUCH_TOGETHER, offer.spilled or 0)
+        room = await way.decide(output.call, offer)
+        if room is not None:
+            most = room if output.policy.style.fills else _preview_within(room, content)
+            return _Verdict(notice.TOO_LONG if offer.exceeds else TOO_MUCH_TOGETHER, most)
         return _Verdict(notice.TOO_LONG if is_long else "", offer.size)
 
     async def _spilled(self, way: Way, output: Output, content: Content, verdict: _Verdict) -> Guarded:
@@ -216,12 +220,29 @@ class Passage:
 
 def _offer(output: Output, content: Content, is_long: bool, is_exempt: bool) -> Offer:  # noqa: FBT001
     """A long result in a form that fills its limits counts as what they allow, and can still do with less."""
-    policy, call_id = output.policy, word(output.call_id)
-    spilled = None if is_exempt or content.is_guarded() else policy.preview_bytes + NOTICE_BYTES
-    if not (is_long and policy.style.fills):
-        return Offer(size_of(content), spilled, is_long, call_id)
-    most = measure.most_bytes(policy.limits(output.tool), content.body)
-    return Offer(min(size_of(content), most), spilled, call_id=call_id)
+    policy, call_id, size = output.policy, word(output.call_id), size_of(content)
+    fills = is_long and policy.style.fills
+    if fills:
+        size = min(size, measure.most_bytes(policy.limits(output.tool), content.body))
+    if is_exempt or content.is_guarded():
+        return Offer(size, None, is_long and not fills, call_id)
+    least = _notice_around(content)
+    spilled = least + policy.preview_bytes * _escaped(content)
+    return Offer(size, spilled, is_long and not fills, call_id, least)
+
+
+def _notice_around(content: Content) -> int:
+    """Bytes of a notice around its preview, at most."""
+    return NOTICE_BYTES + (_IN_DICT if content.content_type == JSON else 0)
+
+
+def _escaped(content: Content) -> int:
+    """How many bytes one of a preview becomes, at most: in a dict quotes and newlines are escaped."""
+    return 2 if content.content_type == JSON else 1
+
+
+def _preview_within(room: int, content: Content) -> int:
+    return max(0, room - _notice_around(content)) // _escaped(content)
 
 
 async def _measured(way: Way, content: Content | None) -> int:

@@ -33,15 +33,16 @@ _PAUSE: Final = 0.002
 class Offer(NamedTuple):
     """A result on its way into the conversation.
 
-    `size` and `spilled` are its bytes as it is and, at most, as a notice; `spilled` is None for what is never
-    spilled. `exceeds`: it is above its own limits and spills anyway. `call_id` decides between equal
-    sizes, so an id that was made up at random does not belong here.
+    `size` and `spilled` are its bytes as it is and, at most, as a notice, `least` as the shortest one;
+    `spilled` is None for what is never spilled. `exceeds`: it is above its own limits and spills anyway.
+    `call_id` decides between equal sizes, so an id that was made up at random does not belong here.
     """
 
     size: int
     spilled: int | None = None
     exceeds: bool = False
     call_id: str = ""
+    least: int | None = None
 
     @property
     def saved(self) -> int:
@@ -51,6 +52,10 @@ class Offer(NamedTuple):
     def cost(self, *, spills: bool) -> int:
         return self.size - self.saved if spills else self.size
 
+    def shortened(self) -> Offer:
+        """The same with the shortest notice at most."""
+        return self if self.spilled is None or self.least is None else self._replace(spilled=self.least)
+
 
 def choose(offers: Sequence[Offer], room: int) -> list[bool]:
     """Which of `offers` spill, so that together they take `room` bytes at most, or as few as they can.
@@ -58,7 +63,7 @@ def choose(offers: Sequence[Offer], room: int) -> list[bool]:
     Among equal sizes and call ids, the earlier offer spills first.
     """
     spills = [offer.exceeds for offer in offers]
-    total = sum(offer.cost(spills=spill) for offer, spill in zip(offers, spills, strict=True))
+    total = _total(offers, spills)
     for number in sorted(
         range(len(offers)), key=lambda number: (-offers[number].size, offers[number].call_id)
     ):
@@ -68,6 +73,27 @@ def choose(offers: Sequence[Offer], room: int) -> list[bool]:
             spills[number] = True
             total -= offers[number].saved
     return spills
+
+
+def rooms(offers: Sequence[Offer], room: int) -> list[int | None]:
+    """The bytes that a notice in the place of each offer may take; None for those that stay.
+
+    Notices share what is left where there is not room enough for all of them at their full length.
+    """
+    spills = choose(offers, room)
+    if _total(offers, spills) <= room:
+        return [offer.spilled if spill else None for offer, spill in zip(offers, spills, strict=True)]
+    short = [offer.shortened() for offer in offers]
+    spills = choose(short, room)
+    share = max(0, room - _total(short, spills)) // max(1, sum(spills))
+    return [
+        min(full.spilled or 0, (least.spilled or 0) + share) if spill else None
+        for full, least, spill in zip(offers, short, spills, strict=True)
+    ]
+
+
+def _total(offers: Sequence[Offer], spills: Sequence[bool]) -> int:
+    return sum(offer.cost(spills=spill) for offer, spill in zip(offers, spills, strict=True))
 
 
 class Turn:
@@ -138,8 +164,11 @@ class RunningCall:
         if self._token is not None:
             _reset(self._token)
 
-    async def decide(self, offer: Offer) -> bool:
-        """Whether the result must spill, once all other calls of the turn have their results too."""
+    async def decide(self, offer: Offer) -> int | None:
+        """The bytes that a notice may take in the result's place, or None where it stays.
+
+        Comes once all other calls of the turn have their results too.
+        """
         verdict = self._ledger.offer(self, offer)
         for _ in range(_ROUNDS):
             await asyncio.sleep(0)
@@ -148,7 +177,7 @@ class RunningCall:
             await asyncio.wait([asyncio.wrap_future(verdict)], timeout=self._ledger.patience)
         return self._ledger.settled(verdict)
 
-    def decide_sync(self, offer: Offer) -> bool:
+    def decide_sync(self, offer: Offer) -> int | None:
         """As `decide`, for threads. In an event loop's own thread it decides at once, for this call alone."""
         verdict = self._ledger.offer(self, offer)
         if _in_event_loop():
@@ -162,7 +191,7 @@ class RunningCall:
 
 class _Waiting(NamedTuple):
     offer: Offer
-    verdict: futures.Future[bool]
+    verdict: futures.Future[int | None]
 
 
 class _Ledger:
@@ -190,9 +219,9 @@ class _Ledger:
             self._running.add(call)
             return next(self._numbers)
 
-    def offer(self, call: RunningCall, offer: Offer) -> futures.Future[bool]:
+    def offer(self, call: RunningCall, offer: Offer) -> futures.Future[int | None]:
         """The decision to come on the result of a call."""
-        verdict: futures.Future[bool] = futures.Future()
+        verdict: futures.Future[int | None] = futures.Future()
         with self._lock:
             self._waiting[call] = _Waiting(offer, verdict)
         return verdict
@@ -209,7 +238,7 @@ class _Ledger:
         with self._lock:
             self._waiting.pop(call, None)
 
-    def settled(self, verdict: futures.Future[bool]) -> bool:
+    def settled(self, verdict: futures.Future[int | None]) -> int | None:
         """The decision; where it did not come in time, it is taken now, and who still runs not waited for."""
         if not verdict.done():
             with self._lock:
@@ -227,10 +256,10 @@ class _Ledger:
         with self._lock:
             ordered = sorted(calls, key=lambda call: call.number)
             taken = [self._waiting.pop(call) for call in ordered if call in self._waiting]
-            spills = choose([each.offer for each in taken], self._budget - self.used)
-            for each, spill in zip(taken, spills, strict=True):
-                self.used += each.offer.cost(spills=spill)
-                each.verdict.set_result(spill)
+            allowed = rooms([each.offer for each in taken], self._budget - self.used)
+            for each, room in zip(taken, allowed, strict=True):
+                self.used += each.offer.size if room is None else room
+                each.verdict.set_result(room)
 
 
 _Turns: TypeAlias = "Mapping[object, Turn | None]"

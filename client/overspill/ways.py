@@ -31,7 +31,8 @@ class Way(Protocol):
     async def is_too_long(self, content: Content, limits: Limits) -> bool:
         """Whether `content` exceeds `limits`, and no notice stands in it already."""
 
-    async def decide(self, call: RunningCall, offer: Offer) -> bool: ...
+    async def decide(self, call: RunningCall, offer: Offer) -> int | None:
+        """As `RunningCall.decide`."""
 
     async def put(self, storage: Storage, spill: Spill) -> Kept: ...
 
@@ -58,7 +59,7 @@ class Looping:
         """As `run`, for what may wait for a tool; in this context."""
         return await self._threads.run_alone(copy_context().run, work)
 
-    async def decide(self, call: RunningCall, offer: Offer) -> bool:
+    async def decide(self, call: RunningCall, offer: Offer) -> int | None:
         return await call.decide(offer)
 
     async def put(self, storage: Storage, spill: Spill) -> Kept:
@@ -74,7 +75,7 @@ class Blocking:
     async def is_too_long(self, content: Content, limits: Limits) -> bool:
         return _is_too_long(content, limits)
 
-    async def decide(self, call: RunningCall, offer: Offer) -> bool:
+    async def decide(self, call: RunningCall, offer: Offer) -> int | None:
         return call.decide_sync(offer)
 
     async def put(self, storage: Storage, spill: Spill) -> Kept:

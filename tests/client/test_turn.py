@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from overspill.guard import Guard
 from overspill.policy import Policy
 from overspill.shapes.content import examine
 from overspill.spill import Kept, Origin, Spill
-from overspill.turn import NOTICE_BYTES, Offer, Turn, choose, current
+from overspill.turn import NOTICE_BYTES, Offer, Turn, choose, current, rooms
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ offers_of = st.lists(
         spilled=st.none() | st.integers(1, 600),
         exceeds=st.booleans(),
         call_id=st.sampled_from(["", "call_0", "call_1"]),
-    ),
+        least=st.none(),
+    ).filter(lambda each: each.spilled is not None or not each.exceeds),
     max_size=8,
 )
 
@@ -58,7 +60,7 @@ async def played(budget: int, offers: Sequence[Offer], order: Sequence[int]) -> 
     async def call(number: int) -> bool:
         with turn.calling() as running:
             await gates[number].wait()
-            return await running.decide(offers[number])
+            return await running.decide(offers[number]) is not None
 
     async with asyncio.timeout(30), Turn(budget, OWNER) as turn:
         calls = [asyncio.create_task(call(number)) for number in range(len(offers))]
@@ -115,6 +117,31 @@ def test_nothing_spills_for_the_budget_without_need(offers: list[Offer], room: i
         assert all(spills[i] for i, each in enumerate(offers) if each.size > smallest and each.saved > 0)
 
 
+@given(offers_of, st.integers(0, 8_000), st.integers(0, 300))
+def test_notices_share_what_there_is_room_for(offers: list[Offer], room: int, least: int) -> None:
+    offers = [
+        each if each.spilled is None else each._replace(least=min(least, each.spilled)) for each in offers
+    ]
+    allowed = rooms(offers, room)
+
+    taken = [each.size if most is None else most for each, most in zip(offers, allowed, strict=True)]
+    short = [each.shortened() for each in offers]
+    fewest = total(short, [each.exceeds or each.saved > 0 for each in short])
+    assert sum(taken) <= max(room, fewest)
+    for each, most in zip(offers, allowed, strict=True):
+        assert most is None or (each.least or 0) <= most <= (each.spilled or 0)
+
+
+def test_notices_are_as_long_as_ever_where_that_is_enough() -> None:
+    offers = [Offer(10_000, 3_000, least=1_000)] * 3
+
+    assert rooms(offers, 23_000) == [3_000, None, None]
+    assert rooms(offers, 9_000) == [3_000, 3_000, 3_000]
+    assert rooms(offers, 8_000) == [2_666, 2_666, 2_666]
+    assert rooms([Offer(2_000, 3_000, least=1_000)] * 3, 5_000) == [1_000, None, None]
+    assert rooms(offers, 1_000) == [1_000, 1_000, 1_000]
+
+
 @settings(max_examples=60, deadline=None)
 @given(offers_of, st.integers(0, 8_000), st.randoms(use_true_random=False))
 def test_which_spill_does_not_depend_on_who_is_ready_first(
@@ -144,7 +171,7 @@ def in_threads(budget: int, offers: Sequence[Offer], order: Sequence[int]) -> li
             turns[place].wait(30)
             if place + 1 < len(turns):
                 turns[place + 1].set()
-            return running.decide_sync(offers[number])
+            return running.decide_sync(offers[number]) is not None
 
     turns[0].set()
     with Turn(budget, OWNER) as turn, ThreadPoolExecutor(len(offers)) as pool:
@@ -162,7 +189,7 @@ def test_threads_share_a_budget_in_the_same_way(order: list[int]) -> None:
 async def test_a_tool_that_never_awaits_is_counted_with_its_siblings() -> None:
     async def call(size: int) -> bool:
         with turn.calling() as running:
-            return await running.decide(offer(size))
+            return await running.decide(offer(size)) is not None
 
     async with Turn(15_000, OWNER) as turn:
         spills = await asyncio.gather(*map(call, (9_000, 8_000, 10_000)))
@@ -173,7 +200,7 @@ async def test_a_tool_that_never_awaits_is_counted_with_its_siblings() -> None:
 async def test_calls_one_after_another_are_decided_at_once() -> None:
     async def call(size: int) -> bool:
         with turn.calling() as running:
-            return await running.decide(offer(size))
+            return await running.decide(offer(size)) is not None
 
     async with Turn(15_000, OWNER) as turn:
         spills = [await call(size) for size in (10_000, 6_000, 4_000, 5_000)]
@@ -187,7 +214,7 @@ def test_calls_one_after_another_need_no_event_loop() -> None:
     with Turn(15_000, OWNER) as turn:
         for size in (10_000, 6_000, 4_000):
             with turn.calling() as running:
-                spills.append(running.decide_sync(offer(size)))
+                spills.append(running.decide_sync(offer(size)) is not None)
 
     assert spills == [False, True, False]
 
@@ -209,7 +236,7 @@ async def stuck_with_a_result(turn: Turn) -> None:
 
 async def deciding(turn: Turn, size: int) -> bool:
     with turn.calling() as running:
-        return await running.decide(offer(size))
+        return await running.decide(offer(size)) is not None
 
 
 async def test_a_failing_tool_keeps_nobody_waiting() -> None:
@@ -261,7 +288,7 @@ def test_nothing_ever_waits_for_calls_that_have_ended_in_any_way(
                 await gates[number].wait()
                 if ends[number][0] == "raises":
                     raise LookupError
-                return await running.decide(offer(ends[number][1]))
+                return await running.decide(offer(ends[number][1])) is not None
 
         async with asyncio.timeout(30), Turn(15_000, OWNER) as turn:
             calls = [asyncio.create_task(call(number)) for number in range(len(ends))]
@@ -331,7 +358,7 @@ async def test_a_call_that_outlives_its_turn_is_decided_at_once() -> None:
         for call in calls:
             call.__enter__()
     async with asyncio.timeout(30):
-        spills = await calls[0].decide(offer(16_000))
+        spills = await calls[0].decide(offer(16_000)) is not None
     for call in calls:
         call.__exit__()
 
@@ -353,7 +380,7 @@ async def test_a_call_that_takes_too_long_is_waited_for_once() -> None:
 
 def test_a_thread_waits_no_longer_than_its_patience() -> None:
     with Turn(15_000, OWNER, patience=0) as turn, turn.calling(), turn.calling() as running:
-        assert running.decide_sync(offer(9_000)) is False
+        assert running.decide_sync(offer(9_000)) is None
 
 
 async def test_a_synchronous_tool_in_the_event_loop_holds_up_nobody() -> None:
@@ -362,7 +389,7 @@ async def test_a_synchronous_tool_in_the_event_loop_holds_up_nobody() -> None:
         slow = asyncio.create_task(stuck(turn))
         await settle()
         with turn.calling() as running:
-            spills = running.decide_sync(offer(14_000))
+            spills = running.decide_sync(offer(14_000)) is not None
         slow.cancel()
 
         assert (spills, await other) == (False, True)
@@ -377,12 +404,12 @@ async def test_tasks_and_threads_share_one_budget() -> None:
         assert turn is not None
         with turn.calling() as running:
             loop.call_soon_threadsafe(has_result.set)
-            return running.decide_sync(offer(9_000))
+            return running.decide_sync(offer(9_000)) is not None
 
     async def in_task() -> bool:
         with turn.calling() as running:
             await has_result.wait()
-            return await running.decide(offer(8_000))
+            return await running.decide(offer(8_000)) is not None
 
     async with asyncio.timeout(30), Turn(15_000, OWNER) as turn:
         spills = await asyncio.gather(in_task(), asyncio.to_thread(in_thread))
@@ -419,6 +446,20 @@ def test_no_notice_takes_more_than_it_is_counted_as(outcome: Outcome) -> None:
     )
 
     assert len(str(notice).encode()) - len(notice.preview.encode()) <= NOTICE_BYTES
+
+
+@pytest.mark.parametrize(
+    ("result", "times"),
+    [("x" * 3_500, 19), ({"k": '"' * 30_000}, 12), ("line é\n" * 700, 19), ([{"text": "\\" * 9_000}], 12)],
+    ids=["short texts", "dicts of quotes", "lines", "lists"],
+)
+async def test_what_goes_into_the_conversation_keeps_to_the_budget(result: object, times: int) -> None:
+    guard = Guard()
+    async with guard.turn(30_000) as turn:
+        calls = (guard.process(result, tool="t", call_id=str(number)) for number in range(times))
+        guarded = await asyncio.gather(*calls)
+
+    assert sum(each.bytes_after for each in guarded) <= turn.used <= 30_000
 
 
 def test_a_turn_is_entered_once() -> None:
