@@ -43,6 +43,11 @@ ENDS = Strategy("ends", 0.5)
 PREVIEW = Strategy("preview", None)
 
 
+def one_end(strategy: Strategy) -> Strategy:
+    """For where nothing would stand between head and tail: the head alone, unless it is only the tail."""
+    return strategy if strategy.head == 0 else strategy._replace(head=1.0)
+
+
 class Cut(NamedTuple):
     """What is kept, and the extent of what is not: lines wholly or in part, bytes."""
 

@@ -80,7 +80,8 @@ class Notice:
     """`head` is the marker and what to do, `preview` the untrusted part; `str()` is the whole.
 
     `read_more` is the call in `head` that reads the capture, and empty where nothing is stored. `text` is
-    the whole where it is anything else than head and preview between marks.
+    the whole where it is anything else than head and preview between marks. One that `is_alone` leaves no
+    room beside it: other texts of the output go without a placeholder.
     """
 
     id: str
@@ -91,6 +92,7 @@ class Notice:
     read_more: str
     preview: str
     text: str | None = None
+    is_alone: bool = False
 
     @property
     def stored(self) -> bool:

@@ -16,6 +16,7 @@ from overspill.measure import UNLIMITED, Extent, Limits
 from overspill.notice import Facts, Kept
 from overspill.shapes import content
 from overspill.shapes.gathering import Full, Gathering
+from overspill.shapes.writer import text_of
 from overspill.styles import Case
 from overspill.wire import Outcome
 
@@ -149,6 +150,7 @@ class Spill:
                 limits=limits,
                 shown=self._shown(limits, is_lost=is_lost),
                 strategy=self.policy.strategy,
+                read=self._read,
             )
         )
 
@@ -164,6 +166,11 @@ class Spill:
         """What a part is shown of: of an exception its traceback only where what matters is looked for."""
         is_searched = self.policy.strategy.head is None
         return self.content.body if is_searched else content.told(self.content)
+
+    def _read(self, made: Notice) -> str:
+        """What a model gets with that notice in the output's place."""
+        found = content.examine(self.content.replaced(made))
+        return "" if found is None else text_of(content.told(found))
 
     def _limits(self) -> Limits:
         """What the stand-in may have: less than the output, even where that did not exceed its own limits."""

@@ -1,14 +1,15 @@
 """The forms that a stand-in takes: our own notice, or the exact texts of other designs over the same facts.
 
-A form that fills the limits keeps as much of the output as they allow, its own words included, so that
-what it made is never cut again. Where the whole is stored, a last line with the handle says so.
+A form that fills the limits keeps as much of the output as they allow, its own words and what else stays of
+the output included, so that what it made is never cut again. Where the whole is stored, a last line with the
+handle says so.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from overspill import cut, measure, notice
 from overspill.cut import HEAD, clip_marker
@@ -16,8 +17,6 @@ from overspill.measure import UNLIMITED, Extent, Limits
 from overspill.notice import Facts, Kept, Notice, defused
 from overspill.plain import clean
 from overspill.previews import excerpt, preview
-from overspill.shapes.rendering import JSON
-from overspill.shapes.writer import as_text
 from overspill.tokens import estimated
 from overspill.wire import Outcome
 
@@ -33,6 +32,10 @@ _LONG_CHARACTER: Final = 64
 """Bytes that a cut within limits in bytes may leave free."""
 _SHARES: Final = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.3, 0.1)
 """Of the limits, what is tried in turn until all is within them: escapes make a text longer in a dict."""
+_BESIDE: Final = 0.25
+"""Of the limits, what placeholders and the like may take up beside the output's text."""
+_ANY: Final = "x"
+"""In place of a text that is not yet known."""
 _LINE_SPARE: Final = 0.5
 """A preview shows whole lines where that costs no more than this part of it."""
 
@@ -41,7 +44,8 @@ _LINE_SPARE: Final = 0.5
 class Case:
     """One output that is replaced: what is known of it, where it went, and how much of it may be shown.
 
-    `extent` is that of `body`; `limits` are those it exceeded, `shown` those of a preview.
+    `extent` is that of `body`; `limits` are those it exceeded, `shown` those of a preview. `read` gives the
+    text that a model gets with a notice in the output's place.
     """
 
     facts: Facts
@@ -52,6 +56,7 @@ class Case:
     limits: Limits
     shown: Limits
     strategy: Strategy
+    read: Callable[[Notice], str]
 
     def excerpt(self, limits: Limits) -> Excerpt | None:
         """The output as far as something within `limits` can be kept of it; None where it is no text."""
@@ -154,28 +159,29 @@ class Filling:
 
     def notice(self, case: Case) -> Notice:
         found, closing = case.excerpt(case.limits), notice.closing(case.facts, case.kept)
-        text = self._filled(case, found, closing, str)
-        form = _in_dict(case) if case.content_type == JSON else str
-        preview = self._filled(case, found, "", form)
-        return replace(_with_preview(case, preview), text=text or closing)
+        frame = _frame(case)
+        text = self._filled(case, found, closing, frame)
+        preview = self._filled(case, found, "", frame) if closing else text
+        is_alone = frame.notice.is_alone
+        return replace(_with_preview(case, preview), text=text or closing, is_alone=is_alone)
 
-    def _filled(self, case: Case, found: Excerpt | None, closing: str, form: Callable[[str], str]) -> str:
-        """As much of the output as fits in that form; empty where nothing does."""
+    def _filled(self, case: Case, found: Excerpt | None, closing: str, frame: _Frame) -> str:
+        """As much of the output as fits into the frame; empty where nothing does."""
         for share in _SHARES:
-            made = self._made(case, found, cut.scaled(case.limits, share), closing)
-            if not measure.exceeds(form(made), case.limits):
+            made = self._made(case, found, cut.scaled(frame.room, share), closing)
+            if not measure.exceeds(case.read(frame.around(made)), case.limits):
                 return made
         return ""
 
     def _made(self, case: Case, found: Excerpt | None, limits: Limits, closing: str) -> str:
-        """The parts that are kept and the mark; where there is no room for the mark, there is none."""
-        share = cut.scaled(limits, case.strategy.share)
+        """The parts that are kept around the mark; where there is no room for the mark, one part alone."""
+        share, strategy = cut.scaled(limits, case.strategy.share), case.strategy
         mark = self.mark(case, case.extent, share)
         room = _beside(limits, mark, closing)
-        if min(room.max_bytes, room.max_lines) <= 0:
-            mark, room = "", _beside(limits, "", closing)
+        if 0 in room[:4]:
+            mark, room, strategy = "", _beside(limits, "", closing), cut.one_end(strategy)
         room = cut.least(room, share)
-        kept = self._cut(case, found, room)
+        kept = self._cut(case, found, room, strategy)
         head, tail = self._defused(kept.head), self._defused(kept.tail)
         if mark:
             is_full = measure.size(kept.head) > room.max_bytes - _LONG_CHARACTER
@@ -186,9 +192,9 @@ class Filling:
         newline = "" if not text or text.endswith("\n") or not closing else "\n"
         return f"{text}{newline}{closing}"
 
-    def _cut(self, case: Case, found: Excerpt | None, room: Limits) -> Cut:
+    def _cut(self, case: Case, found: Excerpt | None, room: Limits, strategy: Strategy) -> Cut:
         if found is not None:
-            return cut.cut(found, room, case.strategy)
+            return cut.cut(found, room, strategy)
         description = case.description()
         return cut.Cut("" if measure.exceeds(description, room) else description, "", case.extent)
 
@@ -202,9 +208,29 @@ def _beside(limits: Limits, mark: str, closing: str) -> Limits:
     return cut.less(limits, f"{mark}{ending}", lines=measure.newlines(mark) + bool(closing))
 
 
-def _in_dict(case: Case) -> Callable[[str], str]:
-    """What a preview is when it stands in a dict."""
-    return lambda preview: as_text(notice.as_dict(_with_preview(case, preview)))
+class _Frame(NamedTuple):
+    """A notice that any text may be put into, and the room for that text."""
+
+    notice: Notice
+    room: Limits
+
+    def around(self, text: str) -> Notice:
+        return replace(self.notice, preview=text, text=text)
+
+
+def _frame(case: Case) -> _Frame:
+    """Without placeholders where they, and what else stays beside the text, would take up too much."""
+    made = replace(_with_preview(case, _ANY), text=_ANY)
+    beside = _beside_any(case, made)
+    if measure.exceeds(beside, cut.scaled(case.limits, _BESIDE)):
+        made = replace(made, is_alone=True)
+        beside = _beside_any(case, made)
+    return _Frame(made, cut.less(case.limits, beside, lines=measure.newlines(beside)))
+
+
+def _beside_any(case: Case, made: Notice) -> str:
+    """What a model gets beside the text: all but as many characters as that has, whichever they are."""
+    return case.read(made)[len(_ANY) :]
 
 
 def _with_preview(case: Case, preview: str) -> Notice:

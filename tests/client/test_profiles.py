@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -10,15 +11,16 @@ from typing import Any, Final
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from overspill import Guard, measure
-from overspill.cut import ENDS, HEAD, TAIL, Strategy
+from overspill import Guard, clamp_messages, measure
+from overspill.cut import ENDS, HEAD, TAIL, Strategy, clip
 from overspill.measure import UNLIMITED, Limits
 from overspill.notice import is_notice
 from overspill.policy import Policy
-from overspill.shapes.content import examine
-from overspill.shapes.writer import as_text
+from overspill.shapes.content import examine, told
+from overspill.shapes.writer import as_text, text_of
 from overspill.spill import Kept, Origin, Spill
 from overspill.wire import Outcome
+from pydantic import TypeAdapter, ValidationError
 
 from tests.client.test_cut import TEXT, boundaries
 
@@ -50,11 +52,21 @@ KEPT = [CAPTURED, SPOOLED, IN_WORKSPACE, LOST]
 
 def stand_in(text: Any, policy: Policy, kept: Kept, **more: Any) -> str:
     """What stands in for `text` in the conversation."""
-    content = examine(text)
+    return str(replaced(text, policy, kept, **more))
+
+
+def replaced(result: Any, policy: Policy, kept: Kept, **more: Any) -> Any:
+    content = examine(result)
     assert content is not None
     identify = kept.outcome is not Outcome.TRUNCATED
     spill = Spill.of(content, policy, Origin("run_command", "c1", "s"), identify=identify, **more)
-    return str(content.replaced(spill.notice(kept)))
+    return content.replaced(spill.notice(kept))
+
+
+def read(value: Any) -> str:
+    """What a model gets of `value`."""
+    content = examine(value)
+    return "" if content is None else text_of(told(content))
 
 
 # --- the exact texts ------------------------------------------------------------------------------
@@ -357,6 +369,145 @@ def test_the_preview_in_a_dict_is_what_the_profile_makes_of_its_json(name: str, 
         after = tail.partition(mark)[2]
         assert json.dumps(value, indent=2).endswith(after)
         assert len(head) + omitted + len(after) == 488_908
+
+
+def blocks(*sizes: int) -> list[dict[str, str]]:
+    text = LINES * (max(sizes) // len(LINES) + 1)
+    return [{"type": "text", "text": text[:size]} for size in sizes]
+
+
+def noted(error: Exception) -> Exception:
+    error.add_note("try a smaller range " * 20)
+    return error
+
+
+def invalid(value: Any) -> Exception:
+    with pytest.raises(ValidationError) as raised:
+        TypeAdapter(list[int]).validate_python(value)
+    return raised.value
+
+
+SHAPES: dict[str, Callable[[], Any]] = {
+    "two blocks": lambda: blocks(400_000, 400_000),
+    "seventeen blocks": lambda: blocks(*[60_000] * 17),
+    "many small blocks": lambda: blocks(*[30] * 20_000),
+    "a text and what is shorter than its placeholder": lambda: blocks(500_000, *[40] * 12),
+    "two results": lambda: [{"role": "tool", "tool_call_id": f"{n}", "content": LINES * 6} for n in (1, 2)],
+    "a result with data": lambda: {"content": blocks(400_000, 9), "structuredContent": {"rows": [LINES] * 6}},
+    "two streams": lambda: {"type": "shell_call_output", "output": [{"stdout": LINES * 6, "stderr": LINES}]},
+    "a dict with text and others": lambda: {"text": LINES * 6, "rows": [1.5] * 20_000, "is_done": True},
+    "an exception": lambda: noted(ValueError(LINES * 6)),
+    "a validation error": lambda: invalid(["not a number"] * 3_000),
+    "an exception group": lambda: ExceptionGroup(
+        "g",
+        [ValueError(LINES * 6), ExceptionGroup("inner", [noted(KeyError("k" * 9_000)), OSError("short")])],
+    ),
+}
+NARROW = {
+    "clamped to 3,000 bytes": Policy.clamped(max_bytes=3_000),
+    "clamped to 30 lines": Policy.clamped(max_lines=30),
+    "clamped to the least share": Policy.clamped_to_share(1),
+    "limited to words": Policy.token_limited(4_000, tokenizer=str.split),
+    "capped at 800 bytes": Policy.capped(800),
+    "persisted above 1,000 bytes": Policy.persisted(tools={"run_command": 1_000}),
+    "file-based above 500 characters": Policy.file_based(inline_chars=500),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", [*PROFILES, *NARROW])
+def test_what_a_guard_makes_of_any_shape_keeps_to_the_limits_it_fills_and_is_never_cut_again(
+    name: str, shape: str
+) -> None:
+    policy = {**PROFILES, **NARROW}[name]
+    guard = Guard(policy=policy)
+    made = guard.process_sync(SHAPES[shape](), tool="run_command")
+
+    assert made.outcome is Outcome.TRUNCATED
+    assert not policy.style.fills or not measure.exceeds(read(made.value), policy.limits("run_command"))
+    assert guard.process_sync(made.value, tool="run_command").value is made.value
+
+
+@pytest.mark.parametrize("kept", KEPT, ids=lambda kept: f"{kept.outcome}{kept.path}")
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", ["clamped", "clamped to a share", "token-limited", "capped"])
+def test_there_is_room_for_the_handle_and_the_placeholders_too(name: str, shape: str, kept: Kept) -> None:
+    policy = PROFILES[name]
+    value = replaced(SHAPES[shape](), policy, kept)
+
+    assert not measure.exceeds(read(value), policy.limits("run_command"))
+    assert Guard(policy=policy).process_sync(value, tool="run_command").value is value
+
+
+def test_of_several_blocks_the_first_has_all_the_room_that_the_placeholders_leave() -> None:
+    made = Guard(policy=Policy.capped()).process_sync(blocks(84_000, 84_000), tool="t")
+    first, second = (block["text"] for block in made.value)
+    head, omitted, tail = re.split(r"\n\.\.\. \[(\d+) bytes truncated; head \+ tail kept\] \.\.\.\n", first)
+
+    assert second == "[overspill: 84,000 bytes of text, not stored]"
+    assert len(head) + int(omitted) + len(tail) == 2 * 84_000 + len("\n")
+    assert len(first) + len("\n") + len(second) == made.bytes_after == 131_071
+
+
+def test_a_saved_history_is_cut_once() -> None:
+    messages = [{"role": "tool", "tool_call_id": "1", "content": blocks(84_000, 84_000)}]
+    once = clamp_messages(messages, Policy.capped())
+
+    assert clamp_messages(once, Policy.capped()) == once
+
+
+@pytest.mark.parametrize("ceiling", [0, 60, 500])
+def test_where_placeholders_would_take_most_of_the_room_later_texts_go_without(ceiling: int) -> None:
+    policy = Policy.capped(ceiling)
+    results = [{"role": "tool", "tool_call_id": f"{n}", "content": "said\n" * 200} for n in range(20)]
+
+    assert len(Guard(policy=policy).process_sync(blocks(*[900] * 20), tool="t").value) == 1
+    made = Guard(policy=policy).process_sync(results, tool="t").value
+    assert [message["tool_call_id"] for message in made] == [f"{n}" for n in range(20)]
+    assert {message["content"] for message in made[1:]} == {""}
+
+
+@given(
+    st.lists(st.integers(0, 3_000), min_size=1, max_size=40),
+    st.lists(st.integers(0, 3_000), max_size=5),
+    st.sampled_from(["clamped", "token-limited", "capped", "clamped to a share"]),
+    st.builds(
+        Limits,
+        st.integers(0, 9_000),
+        st.integers(0, 300) | st.just(UNLIMITED),
+        st.none() | st.integers(0, 9_000),
+        st.none() | st.integers(0, 3_000),
+        st.none(),
+    ),
+)
+def test_no_number_of_texts_exceeds_any_limits(
+    sizes: list[int], others: list[int], name: str, limits: Limits
+) -> None:
+    policy = PROFILES[name].uniform(limits)
+    guard = Guard(policy=policy)
+    messages = [{"role": "tool", "tool_call_id": "1", "content": LINES[:size]} for size in others]
+    made = guard.process_sync(messages or blocks(*sizes), tool="t")
+
+    assert not measure.exceeds(read(made.value), policy.limits("t"))
+    assert guard.process_sync(made.value, tool="t").value is made.value
+
+
+@given(st.text(st.sampled_from("ab \n漢"), max_size=200), st.integers(0, 60), st.sampled_from([ENDS, HEAD]))
+def test_head_and_tail_never_meet_without_the_mark(text: str, ceiling: int, strategy: Strategy) -> None:
+    policy = replace(Policy.capped(ceiling), strategy=strategy)
+    shown = Guard(policy=policy).process_sync(text, tool="t").value
+    head, *rest = re.split(r"\n\.\.\. \[\d+ bytes truncated; head \+ tail kept\] \.\.\.\n", shown)
+
+    assert text.startswith(head)
+    assert all(text.endswith(tail) for tail in rest)
+    assert measure.size(shown) <= ceiling
+
+
+def test_a_ceiling_too_low_for_the_mark_keeps_the_head() -> None:
+    text = "delete nothing; keep the file prod.db"
+
+    assert stand_in(text, Policy.capped(17), LOST) == clip(text, 17).text == "delete nothing; k"
+    assert stand_in(text, replace(Policy.capped(17), strategy=TAIL), LOST) == " the file prod.db"
 
 
 def test_data_within_a_result_is_shown_as_data() -> None:

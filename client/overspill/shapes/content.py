@@ -187,9 +187,9 @@ class Blocks:
     """A result, message or list of content blocks: its texts share one budget and one capture.
 
     The notice takes the place of the first text and a placeholder that of each later one that is longer,
-    up to a number, behind which text blocks go; all else stays. Structured content that says the same as
-    the text goes; any other is captured behind the text. A result that lets nothing be put in is replaced
-    by the notice's text.
+    up to a number, behind which text blocks go, as all do beside a notice that is alone; all else stays.
+    Structured content that says the same as the text goes; any other is captured behind the text. A result
+    that lets nothing be put in is replaced by the notice's text.
     """
 
     def __init__(self, result: Any, found: list[Place]) -> None:
@@ -230,14 +230,17 @@ class Blocks:
             return as_dict(notice) if at == 0 else None
         if at == 0:
             return str(notice)
-        if at > _MOST_PLACEHOLDERS and may_go(place.path):
+        if (at > _MOST_PLACEHOLDERS or notice.is_alone) and may_go(place.path):
             return GONE
+        if notice.is_alone:
+            return ""
         short = placeholder(notice, measure.size(place.value))
         return short if len(short) < len(place.value) else str.__str__(place.value)
 
     @cached_property
     def _text(self) -> str:
-        text = joined([str.__str__(value) for _, value in self._places if isinstance(value, str)])
+        texts = [str.__str__(value) for _, value in self._places if isinstance(value, str)]
+        text = joined([text for text in texts if text])
         others = [value for _, value in self._places if not isinstance(value, str)]
         own = [as_text(value) for value in others if not _repeats(text, value)]
         return joined([text, *own] if text else own)

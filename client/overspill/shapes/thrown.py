@@ -6,6 +6,7 @@ traceback is in the capture only. The exception that goes on is a twin of the sa
 
 from __future__ import annotations
 
+import re
 import traceback
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from overspill.measure import Limits
     from overspill.notice import Notice
 
+_VALIDATION: Final = re.compile(
+    r"1 validation error for [^\n]*\n  (.*) \[type=overspill, input_value=None, input_type=NoneType\]",
+    re.DOTALL,
+)
 _SHORT_NOTES: Final = 500
 _DEEPEST: Final = 8
 _WIDEST: Final = 1_000
@@ -36,7 +41,9 @@ class Thrown:
     def __init__(self, error: Exception) -> None:
         self._error = error
         self.message = message_of(error)
-        self.told = "\n".join([self.message, *notes_of(error), *_members_texts(error, _DEEPEST)])
+        self.told = "\n".join(
+            text for text in (self.message, *notes_of(error), *_members_texts(error, _DEEPEST)) if text
+        )
         self._body: str | None = None
 
     @property
@@ -55,26 +62,33 @@ class Thrown:
         return measure.exceeds(self.told, limits)
 
     def is_guarded(self) -> bool:
-        return len(self.told) <= MAX_NOTICE and is_notice(self.message)
+        return len(self.told) <= MAX_NOTICE and is_notice(_given(self._error, self.message))
 
     def replaced(self, notice: Notice) -> Exception:
         """An exception of the same type; the very same where its class lets none be made."""
+        if notice.is_alone:
+            return self.with_message(str(notice), lambda _: "", most_notes=0)
         return self.with_message(str(notice), lambda text: placeholder(notice, measure.size(text)))
 
-    def with_message(self, text: str, shorter: Callable[[str], str]) -> Exception:
-        """The same with another message, and what `shorter` makes of the messages of a group's members."""
-        return _clamped(self._error, text, shorter)
+    def with_message(
+        self, text: str, shorter: Callable[[str], str], *, most_notes: int = _SHORT_NOTES
+    ) -> Exception:
+        """The same with another message, and what `shorter` makes of the messages of a group's members.
+
+        Notes stay where they have no more characters than `most_notes`.
+        """
+        return _clamped(self._error, text, shorter, most_notes)
 
 
-def _clamped(error: Exception, text: str, shorter: Callable[[str], str]) -> Exception:
+def _clamped(error: Exception, text: str, shorter: Callable[[str], str], most_notes: int) -> Exception:
     members = _members(error)
     if members is None:
         made = twin(error, text)
     else:
-        made = twin(error, text, [_shortened(member, shorter) for member in members])
+        made = twin(error, text, [_shortened(member, shorter, most_notes) for member in members])
     if made is not error:
         _replace_copies(made, message_of(error), text)
-        _keep_short_notes(made, notes_of(error))
+        _keep_short_notes(made, notes_of(error), most_notes)
     return made
 
 
@@ -84,6 +98,14 @@ def message_of(error: BaseException) -> str:
         return str.__str__(str(error))
     except Exception as failure:  # noqa: BLE001  (a foreign method: whatever it raises)
         return described(error, failure)
+
+
+def _given(error: Exception, message: str) -> str:
+    """The message that a twin was given, of which `message`, as it prints, may say more."""
+    if isinstance(error, ExceptionGroup):
+        return str.__str__(error.message)
+    found = _VALIDATION.fullmatch(message)
+    return message if found is None else found[1]
 
 
 def notes_of(error: BaseException) -> list[str]:
@@ -132,10 +154,10 @@ def _members_texts(error: BaseException, depth: int) -> list[str]:
     return texts
 
 
-def _shortened(member: Exception, shorter: Callable[[str], str]) -> Exception:
+def _shortened(member: Exception, shorter: Callable[[str], str], most_notes: int) -> Exception:
     seen = "\n".join([message_of(member), *notes_of(member), *_members_texts(member, _DEEPEST)])
     short = shorter(seen)
-    return member if len(seen) <= len(short) else _clamped(member, short, shorter)
+    return member if len(seen) <= len(short) else _clamped(member, short, shorter, most_notes)
 
 
 def _replace_copies(made: Exception, message: str, text: str) -> None:
@@ -145,8 +167,8 @@ def _replace_copies(made: Exception, message: str, text: str) -> None:
             made.__dict__[name] = text
 
 
-def _keep_short_notes(made: Exception, notes: list[str]) -> None:
+def _keep_short_notes(made: Exception, notes: list[str], most: int) -> None:
     made.__dict__.pop("__notes__", None)
-    if sum(map(len, notes)) <= _SHORT_NOTES:
+    if sum(map(len, notes)) <= most:
         for note in notes:
             made.add_note(note)
