@@ -196,7 +196,8 @@ class Guard:
     def wrap(self, tool: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
         """`tool` with its outputs guarded, async if it is. The call id is that of `calling`, or minted.
 
-        What it raises is guarded too: an exception with too long a message keeps its type.
+        What it raises is guarded too: an exception with too long a message keeps its type. What is sent or
+        thrown into a stream does not reach the tool, whose chunks are held back.
         """
         return self._wrapper.wrap(tool, name or str(getattr(tool, "__name__", type(tool).__name__)))
 

@@ -41,17 +41,18 @@ class Stream:
         source = guarded_chunks(
             self._output.result, self._flow, lambda flowed: finished(self._settle(flowed))
         )
-        returned = None
+        returned, failure = None, None
         try:
             while True:
                 yield self._noted(next(source))
         except StopIteration as ended:
             returned = ended.value
-        except Exception:
-            self._count()
-            raise
+        except Exception as error:  # noqa: BLE001  (a tool's own, raised below)
+            failure = error
         finally:
             source.close()
+        if failure is not None:
+            raise finished(self._failure(failure))
         self._count()
         return returned
 
@@ -62,16 +63,17 @@ class Stream:
                 yield chunk
             return
         source = guarded_chunks_async(self._output.result, self._flow, self._settle, self._way.run)
+        failure = None
         try:
             async for chunk in source:
                 yield self._noted(chunk)
-        except Exception:
-            self._count()
-            raise
-        else:
-            self._count()
+        except Exception as error:  # noqa: BLE001  (as above)
+            failure = error
         finally:
             await source.aclose()
+        if failure is not None:
+            raise await self._failure(failure)
+        self._count()
 
     def begun(self) -> Guarded:
         """An asynchronous stream that is guarded as somebody reads it."""
@@ -119,6 +121,11 @@ class Stream:
         """The notice at the end of a stream that was too long."""
         self.guarded = await self._passage.replaced(self._way, self._output, flowed)
         return self.guarded.value
+
+    async def _failure(self, error: Exception) -> Exception:
+        """What a tool raised, or one of its kind with a notice for its message; counted for the stream."""
+        raised = (await self._passage.through(self._way, self._output._replace(result=error))).value
+        return raised if isinstance(raised, Exception) else error
 
     def _noted(self, chunk: Any) -> Any:
         if isinstance(chunk, str):

@@ -76,7 +76,7 @@ class Wrapper:
             else:
                 if call is None and took(result) is not None:
                     return result
-                if inspect.iscoroutine(result):  # the tool is a coroutine function behind a plain one
+                if inspect.isawaitable(result):  # the tool is asynchronous behind a plain function
                     return self._coroutine_function(lambda: result, name)()
                 return self._value_sync(result, name, call)
             raise self._value_sync(failure, name, call)

@@ -156,6 +156,49 @@ async def test_a_stream_that_fails_does_so_behind_what_came(guard: Guard) -> Non
         next(replayed)
 
 
+def failing(error: Exception) -> Iterator[str]:
+    yield "came"
+    raise error
+
+
+async def failing_async(error: Exception) -> AsyncIterator[str]:
+    yield "came"
+    raise error
+
+
+def test_what_a_stream_raises_is_as_it_was_where_it_is_short(guard: Guard) -> None:
+    error, cause = KeyError("k"), ValueError("why")
+    error.__cause__ = cause
+
+    with pytest.raises(KeyError) as caught:
+        list(guard.wrap(failing)(error))
+    assert caught.value is error
+    assert (error.__cause__, error.__context__) == (cause, None)
+    assert guard.stats["failing", Outcome.INLINE].count == 1
+
+
+async def test_a_long_error_at_the_end_of_a_stream_says_the_notice(guard: Guard) -> None:
+    with pytest.raises(ZeroDivisionError) as synchronous:
+        list(guard.wrap(failing)(ZeroDivisionError(LONG)))
+    with pytest.raises(ZeroDivisionError) as asynchronous:
+        [chunk async for chunk in guard.wrap(failing_async)(ZeroDivisionError(LONG))]
+    replayed = (await guard.process(failing(ZeroDivisionError(LONG)), tool="t")).value
+    with pytest.raises(ZeroDivisionError) as later:
+        list(replayed)
+
+    for caught in (synchronous, asynchronous, later):
+        assert str(caught.value).startswith("[overspill NOT STORED] The output of ")
+        assert caught.value.__context__ is None
+
+
+async def test_an_awaitable_of_any_kind_is_guarded_once_it_is_awaited(guard: Guard) -> None:
+    @guard.wrap
+    def tool() -> asyncio.Future[str]:
+        return asyncio.get_running_loop().run_in_executor(None, lambda: LONG)
+
+    assert is_notice(await tool())
+
+
 def test_a_long_stream_whose_file_was_taken_away_is_said_to_be_lost(
     guard: Guard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
