@@ -242,7 +242,7 @@ class Blocks:
         texts = [str.__str__(value) for _, value in self._places if isinstance(value, str)]
         text = joined([text for text in texts if text])
         others = [value for _, value in self._places if not isinstance(value, str)]
-        own = [as_text(value) for value in others if not _repeats(text, value)]
+        own = [as_text(value) for value in others if not _repeats(texts, value)]
         return joined([text, *own] if text else own)
 
 
@@ -317,11 +317,24 @@ def joined(texts: list[str]) -> str:
     return "".join([*(text if text.endswith("\n") else f"{text}\n" for text in most), last])
 
 
-def _repeats(text: str, value: Any) -> bool:
-    """Whether `text` is the JSON of `value`, as MCP servers send it for clients that read text only."""
+def _repeats(texts: list[str], value: Any) -> bool:
+    """Whether `texts` say what `value` does, as MCP servers send it for clients that read text only.
+
+    What a function returned that is no object is the only field, `result`; a list has a text for each item.
+    """
+    wrapped = value["result"] if type(value) is dict and value.keys() == {"result"} else value
+    if len(texts) == 1 and (_says(texts[0], wrapped) or _says(texts[0], value)):
+        return True
+    is_list = type(wrapped) is list and len(wrapped) == len(texts)
+    return is_list and all(map(_says, texts, wrapped))
+
+
+def _says(text: str, value: Any) -> bool:
+    """Whether `text` is `value`, or its JSON."""
+    if isinstance(value, str) and value == text:
+        return True
     try:
-        parsed = msgspec.json.decode(text)
-        return bool(value in (parsed, {"result": parsed}))
+        return bool(msgspec.json.decode(text) == value)
     except Exception:  # noqa: BLE001  (no JSON, or a foreign comparison: whatever it raises)
         return False
 
