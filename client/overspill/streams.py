@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from overspill import calls, measure
 from overspill.guarded import Guarded
-from overspill.shapes.flow import Flow, guarded_chunks, guarded_chunks_async
+from overspill.shapes.flow import Flow, aclose_source, close_source, guarded_chunks, guarded_chunks_async
 from overspill.ways import finished
 from overspill.wire import Outcome
 
@@ -31,16 +31,15 @@ class Stream:
         self._output = output._replace(call_id=origin.call_id, session=origin.session)
         self._flow = Flow(output.policy.limits(output.tool))
         self._is_bypassed = calls.is_bypassed()
+        self._is_dropped = False
         self._size = 0
         self.guarded: Guarded | None = None
 
     def chunks(self) -> Generator[Any, None, Any]:
         """The chunks that go into the conversation, of a synchronous source."""
-        if self._is_bypassed:
-            return (yield from self._output.result)
-        source = guarded_chunks(
-            self._output.result, self._flow, lambda flowed: finished(self._settle(flowed))
-        )
+        source = self._output.result
+        if not self._is_bypassed:
+            source = guarded_chunks(source, self._flow, lambda flowed: finished(self._settle(flowed)))
         returned, failure = None, None
         try:
             while True:
@@ -50,7 +49,7 @@ class Stream:
         except Exception as error:  # noqa: BLE001  (a tool's own, raised below)
             failure = error
         finally:
-            source.close()
+            close_source(source)
         if failure is not None:
             raise finished(self._failure(failure))
         self._count()
@@ -58,11 +57,9 @@ class Stream:
 
     async def chunks_async(self) -> AsyncGenerator[Any, None]:
         """As `chunks`, of an asynchronous source."""
-        if self._is_bypassed:
-            async for chunk in self._output.result:
-                yield chunk
-            return
-        source = guarded_chunks_async(self._output.result, self._flow, self._settle, self._way.run)
+        source = self._output.result
+        if not self._is_bypassed:
+            source = guarded_chunks_async(source, self._flow, self._settle, self._way.run)
         failure = None
         try:
             async for chunk in source:
@@ -70,7 +67,7 @@ class Stream:
         except Exception as error:  # noqa: BLE001  (as above)
             failure = error
         finally:
-            await source.aclose()
+            await aclose_source(source)
         if failure is not None:
             raise await self._failure(failure)
         self._count()
@@ -99,7 +96,7 @@ class Stream:
         try:
             return await looping.run_alone(self.ended)
         except CancelledError:
-            self._flow.is_over = True
+            self._is_dropped = self._flow.is_over = True
             raise
 
     async def ended_async(self) -> Guarded:
@@ -124,6 +121,9 @@ class Stream:
 
     async def _failure(self, error: Exception) -> Exception:
         """What a tool raised, or one of its kind with a notice for its message; counted for the stream."""
+        if self._is_bypassed:
+            self._count()
+            return error
         raised = (await self._passage.through(self._way, self._output._replace(result=error))).value
         return raised if isinstance(raised, Exception) else error
 
@@ -136,7 +136,7 @@ class Stream:
 
     def _count(self) -> None:
         """Count a stream that has passed whole."""
-        if self.guarded is None:
+        if self.guarded is None and not self._is_dropped:
             self._passage.count(self._output, Outcome.INLINE, self._size, self._size)
 
     def _inline(self, value: Any) -> Guarded:

@@ -29,6 +29,7 @@ def spilled(
     session: str = "s",
     tool: str = "build",
     ttl: int | None = None,
+    wait: float = 1.0,
 ) -> Spill:
     content = Text(text) if isinstance(text, str) else Binary(text)
-    return Spill.of(content, Policy(ttl=ttl), Origin(tool, call_id, session, "exit 1"))
+    return Spill.of(content, Policy(ttl=ttl, wait=wait), Origin(tool, call_id, session, "exit 1"))

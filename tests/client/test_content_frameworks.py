@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import mcp.types as mcp
+import pydantic
 import pytest
 from anthropic.types import ToolResultBlockParam
 from langchain_core.messages import HumanMessage, ToolMessage
@@ -15,7 +16,7 @@ from overspill import notice
 from overspill.notice import Facts
 from overspill.shapes import content
 from overspill.shapes.content import Content
-from pydantic_ai import BinaryContent, ToolReturn
+from pydantic_ai import BinaryContent, ImageUrl, ToolReturn
 
 ID = "cap_abcdefghij234567abcd"
 NOTICE = notice.captured(
@@ -42,6 +43,27 @@ def replaced(result: Any) -> Any:
 
 
 # --- MCP ------------------------------------------------------------------------------------------
+
+
+def test_many_links_and_pictures_make_no_data_of_an_mcp_result() -> None:
+    links = [
+        mcp.ResourceLink(type="resource_link", name=f"f{n}.py", uri=f"file:///f{n}.py", description="d" * 40)
+        for n in range(300)
+    ]
+    image = mcp.ImageContent(type="image", data="A" * 100_000, mime_type="image/png")
+    result = mcp.CallToolResult(
+        content=[mcp.TextContent(type="text", text="ok"), image, *links], is_error=True
+    )
+
+    assert examine(result).body == "ok"
+    for wire_form in (result.model_dump(), result.model_dump(by_alias=True, exclude_none=True)):
+        assert examine(wire_form).body == "ok"
+
+
+def test_data_that_says_that_its_tool_failed_still_does() -> None:
+    value = {"content": [{"type": "text", "text": "no"}], "isError": True, "log": LONG * 10}
+
+    assert replaced(value) == {**notice.as_dict(NOTICE), "isError": True}
 
 
 def test_an_mcp_result_keeps_all_but_its_text() -> None:
@@ -329,3 +351,47 @@ def test_messages_may_be_any_mapping() -> None:
 )
 def test_rows_of_data_that_have_a_type_are_data(rows: Any) -> None:
     assert isinstance(examine(rows), content.Structured)
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        BinaryContent(data=bytes(100_000), media_type="image/png"),
+        ImageUrl("data:image/png;base64," + "A" * 100_000),
+        ImageUrl("https://files.example/" + "a" * 900, force_download=True),
+    ],
+    ids=["bytes", "data", "signed"],
+)
+def test_pictures_of_pydantic_ai_stay_beside_a_text_that_goes(picture: Any) -> None:
+    result = [LONG, *[picture] * 5]
+
+    assert examine(result).body == LONG
+    assert replaced(result) == [TEXT, *[picture] * 5]
+
+
+class Hit(pydantic.BaseModel):
+    type: str = "file"
+    text: str
+
+
+def test_records_that_have_a_type_by_chance_are_data() -> None:
+    assert "the text of a hit" in str(examine([Hit(text="the text of a hit")]).body)
+
+
+class ToolOutputImage(pydantic.BaseModel):
+    """As OpenAI's Agents SDK has it."""
+
+    type: str = "image"
+    image_url: str | None = None
+    file_id: str | None = None
+    detail: str | None = None
+
+
+def test_a_block_that_is_alone_stays_one() -> None:
+    text = mcp.TextContent(type="text", text=LONG)
+
+    assert content.examine(ToolOutputImage(image_url="data:image/png;base64," + "A" * 100_000)) is None
+    assert content.examine(mcp.ImageContent(type="image", data="A" * 9_000, mime_type="image/png")) is None
+    assert content.examine({"type": "image", "source": {"type": "base64", "data": "A" * 9_000}}) is None
+    assert replaced(text) == mcp.TextContent(type="text", text=TEXT)
+    assert replaced({"type": "text", "text": LONG}) == {"type": "text", "text": TEXT}

@@ -480,8 +480,22 @@ def test_a_spool_that_others_keep_locked_is_given_up_soon(shelf: Shelf, spool: S
     with spool.locked(), ThreadPoolExecutor(1) as threads:
         kept = threads.submit(shelf.keep, spilled("text"), WHY)
 
-        with pytest.raises(NotSpooled, match="other processes keep the local spool busy"):
+        with pytest.raises(NotSpooled, match="others keep the local spool busy"):
             kept.result()
+
+
+def test_threads_wait_for_each_other_as_long_as_they_may(spool: Spool) -> None:
+    """A lock that is held for longer than any one of them would ask for it by default."""
+    shelf = spool.shelf("http://x", "")
+    spool.make()
+    patient = spilled("patient", wait=60)
+    with ThreadPoolExecutor(16) as threads:
+        with spool.locked():
+            kept = [threads.submit(shelf.keep, patient, WHY)]
+            time.sleep(own_directory.PATIENCE + 0.5)
+        kept += [threads.submit(shelf.keep, spilled(f"{number}", f"c{number}"), WHY) for number in range(100)]
+
+    assert {each.result().id for each in kept} == {entry.id for entry in shelf.entries()}
 
 
 def test_a_process_that_dies_with_the_lock_does_not_keep_it(shelf: Shelf, spool: Spool) -> None:

@@ -253,6 +253,46 @@ async def test_a_stream_passes_whole_where_all_does() -> None:
     assert list(chunks) == [LONG, LONG]
 
 
+async def test_a_stream_that_passes_whole_is_counted_as_a_text_is() -> None:
+    async def chunks() -> AsyncIterator[str]:
+        yield LONG
+
+    guard = Guard()
+    with guard.bypass():
+        streams = [
+            guard.process_sync(iter([LONG]), tool="t").value,
+            (await guard.process(chunks(), tool="a")).value,
+        ]
+    list(streams[0])
+    [chunk async for chunk in streams[1]]
+
+    counts = [guard.stats[tool, Outcome.INLINE] for tool in ("t", "a")]
+    assert [(each.count, each.bytes_before) for each in counts] == [(1, len(LONG))] * 2
+
+
+async def test_a_stream_that_nobody_waits_for_any_more_counts_for_nothing(guard: Guard) -> None:
+    entered, release, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def slow() -> Iterator[str]:
+        try:
+            yield "early"
+            entered.set()
+            release.wait(60)
+            yield "late"
+        finally:
+            ended.set()
+
+    waiting = asyncio.create_task(guard.process(slow(), tool="t"))
+    await asyncio.to_thread(entered.wait, 60)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    release.set()
+    assert await asyncio.to_thread(ended.wait, 60)
+    await asyncio.sleep(0.05)
+    assert guard.stats == {}
+
+
 async def test_a_slow_stream_leaves_the_guard_free_for_others() -> None:
     guard, release = Guard(), threading.Event()
 

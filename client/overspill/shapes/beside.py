@@ -18,8 +18,8 @@ def _names(listed: str) -> frozenset[str]:
 
 MOST: Final = 4_000
 """Characters besides, in all blocks of a result together, up to which it is one."""
-NO_TEXT: Final = 4
-"""What a block without text counts as: nobody shows a model a thousand pictures."""
+NO_TEXT: Final = 1
+"""What a block without text counts as: nobody shows a model thousands of pictures."""
 RESULT: Final = _names(
     "type kind role content id name status tool_call_id tool_use_id call_id tool_name is_error isError"
     " structuredContent structured_content output result artifact details additional_kwargs response_metadata"
@@ -40,7 +40,7 @@ _OF_BLOCKS: Final[Mapping[str, frozenset[str]]] = {
         ("file input_file", f"{_MEDIA} file file_data file_url filename"),
         ("document", "source title context citations"),
         ("resource", "resource"),
-        ("resource_link", "uri mimeType size icons"),
+        ("resource_link", "uri mimeType mime_type size icons name title description"),
         ("search_result", "source title content citations"),
         ("tool_reference", "tool_name"),
         ("refusal", "refusal"),
@@ -48,27 +48,29 @@ _OF_BLOCKS: Final[Mapping[str, frozenset[str]]] = {
     )
     for kind in kinds.split()
 }
-_OF_RESOURCES: Final = _names("uri mimeType text blob _meta annotations")
+_OF_RESOURCES: Final = _names("uri mimeType mime_type text blob _meta meta annotations")
 
 
-def of_result(value: Mapping[str, Any]) -> int:
+def of_result(value: Any) -> int:
     """Characters that a message, item or result has besides."""
     return _weight(value, RESULT)
 
 
 def of_block(block: Any, kind: str) -> int:
-    """As `of_result`; an object without a dict of its fields has nothing besides."""
-    fields = block if isinstance(block, Mapping) else getattr(block, "__dict__", None)
+    """As `of_result`."""
     known = _OF_BLOCKS.get(kind)
-    return _weight(fields, RESULT if known is None else _OF_ALL | known) if isinstance(fields, Mapping) else 0
+    return _weight(block, RESULT if known is None else _OF_ALL | known)
 
 
 def of_resource(resource: Any) -> int:
-    return _weight(resource, _OF_RESOURCES) if isinstance(resource, Mapping) else 0
+    return _weight(resource, _OF_RESOURCES)
 
 
-def _weight(fields: Mapping[str, Any], known: frozenset[str]) -> int:
-    return sum(len(str(name)) + _length(fields[name]) for name in fields if name not in known)
+def _weight(value: Any, known: frozenset[str]) -> int:
+    """Objects have nothing besides: their classes are those of a protocol."""
+    if not isinstance(value, Mapping):
+        return 0
+    return sum(len(str(name)) + _length(value[name]) for name in value if name not in known)
 
 
 def _length(value: Any) -> int:
@@ -76,6 +78,6 @@ def _length(value: Any) -> int:
     if isinstance(value, (str, bytes)):
         return len(value)
     if not isinstance(value, (dict, list, tuple)):
-        return NO_TEXT
+        return 0
     found = outline(value, MOST)
     return MOST + 1 if found is None else found.chars + found.values

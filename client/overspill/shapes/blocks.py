@@ -98,7 +98,7 @@ def is_other_message(value: Any) -> bool:
     """Whether `value` is a message of a person, the model or the system: those are never touched."""
     if not _words(value) & _OTHER_MESSAGES or get(value, "content") is None:
         return False
-    return not isinstance(value, Mapping) or beside.of_result(value) <= beside.MOST
+    return beside.of_result(value) <= beside.MOST
 
 
 def places(result: Any) -> list[Place] | None:
@@ -110,7 +110,7 @@ def places(result: Any) -> list[Place] | None:
         known = is_blocks(result) or (bool(result) and all(_is_carrier(item) for item in result))
         found = _in_items(result, ()) if known else None
     else:
-        found = _in_carrier(result, ()) if _is_carrier(result) else None
+        found = _in_one(result)
     if found is None:
         return None
     listed: list[Place] = []
@@ -193,6 +193,13 @@ def _by_first_step(new: Mapping[Path, Any]) -> dict[str | int, dict[Path, Any]]:
     return steps
 
 
+def _in_one(value: Any) -> Iterator[_Found] | None:
+    if _is_carrier(value):
+        return _in_carrier(value, ())
+    is_alone = not isinstance(value, (str, set, frozenset)) and _is_block(value)
+    return _in_block(value, ()) if is_alone else None
+
+
 def _in_items(items: Sequence[Any], path: Path) -> Iterator[_Found]:
     for at, item in enumerate(items):
         yield from _in_any(item, (*path, at))
@@ -244,8 +251,7 @@ def _in_carrier(value: Any, path: Path) -> Iterator[_Found]:
     elif _kind(value) in _ITEMS or _kind(value) == _SHELL_OUTPUT:
         yield from _in_block(value, path)
     else:
-        if isinstance(value, Mapping):
-            yield beside.of_result(value)
+        yield beside.of_result(value)
         yield from _in_any(get(value, "content"), (*path, "content"))
         for name in _STRUCTURED_FIELDS:
             if (structured := get(value, name)) is not None:
@@ -323,9 +329,9 @@ def _is_block(item: Any) -> bool:
         return isinstance(get(item, "text"), str)
     if kind in _HOLDERS and isinstance(get(item, _HOLDERS[kind]), (str, list, tuple)):
         return True
-    if not isinstance(item, Mapping):
-        return kind in _OTHER_BLOCKS or kind in _OTHER_KINDS
-    return any(name in item for name in _OTHER_BLOCKS.get(kind, ()))
+    if not isinstance(item, Mapping) and kind in _OTHER_KINDS:
+        return True
+    return any(get(item, name) is not None for name in _OTHER_BLOCKS.get(kind, ()))
 
 
 def _are_blocks(value: Any) -> bool:

@@ -14,7 +14,7 @@ import msgspec
 from overspill import measure
 from overspill.measure import Extent
 from overspill.notice import MAX_NOTICE, as_dict, is_notice, placeholder
-from overspill.shapes.blocks import GONE, is_other_message, may_go, places, with_values
+from overspill.shapes.blocks import GONE, is_error, is_other_message, may_go, places, with_values
 from overspill.shapes.fields import Unchangeable
 from overspill.shapes.rendering import (
     JSON,
@@ -289,7 +289,7 @@ class Structured:
         return len(self.body) <= MAX_NOTICE and is_notice_dict(self._value)
 
     def replaced(self, notice: Notice) -> dict[str, Any]:
-        return as_dict(notice)
+        return {**as_dict(notice), "isError": True} if is_error(self._value) else as_dict(notice)
 
 
 def _is_small(value: Any) -> bool:

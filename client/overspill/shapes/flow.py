@@ -263,7 +263,7 @@ def guarded_chunks(
             raise failure
         return returned
     finally:
-        _close(source)
+        close_source(source)
         flow.close()
 
 
@@ -294,7 +294,7 @@ async def guarded_chunks_async(
             raise incoming.failure
     finally:
         flow.close()
-        await _aclose(source)
+        await aclose_source(source)
 
 
 class _Incoming:
@@ -369,13 +369,13 @@ def _too_late(seconds: float) -> str:
     return f"the stream was ended here: it took longer than {seconds:g} s"
 
 
-def _close(source: Any) -> None:
+def close_source(source: Any) -> None:
     close = getattr(source, "close", None)
     if callable(close):
         close()
 
 
-async def _aclose(source: Any) -> None:
+async def aclose_source(source: Any) -> None:
     close = getattr(source, "aclose", None)
     if callable(close):
         await close()

@@ -5,18 +5,39 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import threading
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
+
+from overspill import forks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 LOCK: Final = ".lock"
-_PATIENCE: Final = 2.0
-"""Seconds that a change waits for those of other processes."""
+PATIENCE: Final = 2.0
+"""Seconds that a change waits for others, unless it is told to wait longer."""
+_BUSY: Final = "others keep the local spool busy"
 _AGAIN: Final = 0.005
+
+
+class _Own:
+    """A lock for each directory, in which the threads of this process queue: processes can only ask again."""
+
+    def __init__(self) -> None:
+        self.start_afresh()
+        forks.renew_in_child(self)
+
+    def start_afresh(self) -> None:
+        self._locks: dict[Path, threading.Lock] = {}
+
+    def lock(self, path: Path) -> threading.Lock:
+        return self._locks.setdefault(path, threading.Lock())
+
+
+_own: Final = _Own()
 
 
 class NotSpooled(Exception):
@@ -54,15 +75,28 @@ def _check(path: Path, found: os.stat_result) -> None:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path, patience: float = PATIENCE) -> Iterator[None]:
     """Alone among all threads and processes that lock this directory.
 
-    Raises `NotSpooled` where others take too long, and `OSError`.
+    Raises `NotSpooled` where others take more than `patience` seconds, and `OSError`.
     """
+    until = time.monotonic() + patience
+    own = _own.lock(path)
+    if not own.acquire(timeout=patience):
+        raise NotSpooled(_BUSY)
+    try:
+        with _locked_file(path, until):
+            yield
+    finally:
+        own.release()
+
+
+@contextmanager
+def _locked_file(path: Path, until: float) -> Iterator[None]:
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     descriptor = os.open(path / LOCK, flags, 0o600)
     try:
-        _wait_for(descriptor, time.monotonic() + _PATIENCE)
+        _wait_for(descriptor, until)
         try:
             yield
         finally:
@@ -74,7 +108,7 @@ def locked(path: Path) -> Iterator[None]:
 def _wait_for(descriptor: int, until: float) -> None:
     while not lock(descriptor):
         if time.monotonic() > until:
-            raise NotSpooled("other processes keep the local spool busy")
+            raise NotSpooled(_BUSY)
         time.sleep(_AGAIN)
 
 

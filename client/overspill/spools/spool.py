@@ -26,7 +26,7 @@ from overspill import measure, wire
 from overspill.body import Filed
 from overspill.spools import own_directory
 from overspill.spools.folder import Dropped, Folder, Spooled
-from overspill.spools.own_directory import NotSpooled, is_directory, told
+from overspill.spools.own_directory import PATIENCE, NotSpooled, is_directory, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,9 +109,9 @@ class Spool:
                 self.path.mkdir(mode=0o700)
             self.exists()
 
-    def locked(self) -> AbstractContextManager[None]:
+    def locked(self, patience: float = PATIENCE) -> AbstractContextManager[None]:
         """Alone among all threads and processes. Raises `NotSpooled` where others take too long."""
-        return own_directory.locked(self.path)
+        return own_directory.locked(self.path, patience)
 
     def make_room(self, size: int) -> None:
         """Drop what has expired, then the oldest, until `size` bytes more fit; for whoever has it locked.
@@ -194,7 +194,8 @@ class Shelf:
             self.folder.path.mkdir(mode=0o700)
 
     def _keep(self, entry: Spooled, spill: Spill) -> None:
-        with self.spool.locked():
+        patience = max(PATIENCE, spill.deadline)
+        with self.spool.locked(patience):
             self.spool.tidy_now_and_then()
             if not self._shown and self.folder.size(entry.id) == entry.size:
                 self.folder.amend(entry)
@@ -203,7 +204,7 @@ class Shelf:
             part = self.folder.reserve(entry.size)
         try:
             self.folder.fill(part, _content(spill))
-            with self.spool.locked():
+            with self.spool.locked(patience):
                 self.folder.commit(part, entry)
         except BaseException:
             with suppress(OSError):
