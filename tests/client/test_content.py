@@ -62,6 +62,9 @@ ROWS: dict[str, Any] = {
     "output": {"content": [{"type": "text", "text": "ok"}], "stdout": "x" * 5_000},
     "message": {"role": "tool", "content": "ok", "data": "x" * 5_000},
     "answer": {"role": "assistant", "content": "ok", "log": "x" * 5_000},
+    "a file": {"type": "file", "data": "x" * 5_000},
+    "a document": {"type": "document", "source": {"pages": ["x"] * 5_000}},
+    "tables": [{"type": "file", "data": [["x"] * 9] * 9}],
     "resource": [{"type": "resource", "resource": {"uri": "u", "text": "t", "html": "x" * 5_000}}],
 }
 

@@ -53,6 +53,8 @@ _OTHER_BLOCKS: Final[Mapping[str, frozenset[str]]] = {
     for kind in kinds.split()
 }
 """Blocks without text, and the fields of which a dict has one: rows of data have a `type` as well."""
+_ALONE: Final = TEXT_BLOCKS | {"image", "input_image", "image_url", "audio", "input_audio"}
+"""Dicts of these types are blocks outside of a list as well; others may be any data."""
 _OTHER_KINDS: Final = frozenset(
     {"binary", "image-url", "audio-url", "video-url", "document-url", "uploaded-file", "cache-point"}
 )
@@ -196,8 +198,8 @@ def _by_first_step(new: Mapping[Path, Any]) -> dict[str | int, dict[Path, Any]]:
 def _in_one(value: Any) -> Iterator[_Found] | None:
     if _is_carrier(value):
         return _in_carrier(value, ())
-    is_alone = not isinstance(value, (str, set, frozenset)) and _is_block(value)
-    return _in_block(value, ()) if is_alone else None
+    may_be_alone = not isinstance(value, Mapping) or word(value, "type") in _ALONE
+    return _in_block(value, ()) if may_be_alone and _is_block(value) else None
 
 
 def _in_items(items: Sequence[Any], path: Path) -> Iterator[_Found]:
@@ -331,7 +333,8 @@ def _is_block(item: Any) -> bool:
         return True
     if not isinstance(item, Mapping) and kind in _OTHER_KINDS:
         return True
-    return any(get(item, name) is not None for name in _OTHER_BLOCKS.get(kind, ()))
+    found = [get(item, name) for name in _OTHER_BLOCKS.get(kind, ())]
+    return any(each is not None and not isinstance(each, (list, tuple)) for each in found)
 
 
 def _are_blocks(value: Any) -> bool:
