@@ -1,5 +1,9 @@
 """Fixtures that every folder of tests shares: real servers, started on first use."""
 
+from tests import dev_group
+
+dev_group.install()
+
 pytest_plugins = [
     "tests.servers.balancer",
     "tests.servers.overspill",

