@@ -11,6 +11,8 @@ import sys
 import zlib
 from typing import TYPE_CHECKING, Final, Protocol
 
+import zstandard
+
 from overspill_service.errors import DamagedEncoding, UnsupportedEncoding
 
 if sys.version_info >= (3, 14):
@@ -28,6 +30,8 @@ SLICE_SIZE: Final = 64 * 1024
 WINDOW_LOG: Final = 23
 WINDOW_SIZE: Final = 1 << WINDOW_LOG
 """8 MiB, what RFC 8878 (section 3.1.1.1.2) asks every decoder to support."""
+LONGEST_HEADER: Final = 18
+"""The most bytes that a zstd frame's header takes, its magic number included."""
 MAX_MEMBERS: Final = 1 << 18
 """Members or frames in one body: an empty one costs microseconds and gives nothing."""
 TOO_MUCH: Final = "too much memory"
@@ -96,8 +100,12 @@ class _GzipMember:
 class _ZstdFrame:
     def __init__(self) -> None:
         self._stream = zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: WINDOW_LOG})
+        self._header: bytes | None = b""
+        """The bytes of the header that have come; None once it was judged."""
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
+        if self._header is not None:
+            self._header = _unjudged(self._header + data[:LONGEST_HEADER])
         yield self._stream.decompress(data, PIECE_SIZE)
         while not (self._stream.eof or self._stream.needs_input):
             yield self._stream.decompress(b"", PIECE_SIZE)
@@ -105,6 +113,28 @@ class _ZstdFrame:
     @property
     def rest(self) -> bytes | None:
         return self._stream.unused_data if self._stream.eof else None
+
+
+def _unjudged(header: bytes) -> bytes | None:
+    """Return a header that goes on in bytes still to come, None for a whole one.
+
+    Raises `UnsupportedEncoding` for too large a window. libzstd itself sees no harm in one where a small
+    frame comes as one piece, which is up to the network.
+    """
+    try:
+        window = zstandard.get_frame_parameters(header).window_size
+    except zstandard.ZstdError:  # cut short, or no frame: then the decoder says so
+        return header if len(header) < LONGEST_HEADER else None
+    if window > WINDOW_SIZE:
+        raise _window_refusal()
+    return None
+
+
+def _window_refusal() -> UnsupportedEncoding:
+    return UnsupportedEncoding(
+        f"the zstd body needs a window of more than {WINDOW_SIZE >> 20} MiB; compress it at level 19 "
+        f"or below, and without --long or with --long={WINDOW_LOG} at most"
+    )
 
 
 class _Members(BodyDecoder):
@@ -144,8 +174,5 @@ class _Members(BodyDecoder):
 
     def _refusal(self, error: Exception) -> DamagedEncoding | UnsupportedEncoding:
         if isinstance(error, zstd.ZstdError) and TOO_MUCH in str(error):
-            return UnsupportedEncoding(
-                f"the zstd body needs a window of more than {WINDOW_SIZE >> 20} MiB; compress it at level 19 "
-                f"or below, and without --long or with --long={WINDOW_LOG} at most"
-            )
+            return _window_refusal()
         return DamagedEncoding(f"the {self._name} body does not decode: {error}")

@@ -2,12 +2,13 @@
 
 Frames are numbered from 0 across the segments. A packed map is one zstd frame of this msgpack array:
 
-    version    1
+    version    2
     counts     array: the frames of each segment
-    columns    bytes: per frame four little-endian u32 (stored size, size, newlines, 1 where UTF-8),
-               transposed: first the first byte of every frame's 16, then the second, …
+    columns    bytes: per frame five little-endian u32 (stored size, size, newlines, 1 where UTF-8,
+               checksum), transposed: first the first byte of every frame's 20, then the second, …
 
 Transposed, the bytes that hardly change lie side by side, and compress to nearly nothing.
+The checksums do not compress: they are four of the map's nine bytes for a frame of text.
 """
 
 from __future__ import annotations
@@ -21,17 +22,20 @@ import numpy as np
 from msgspec import Struct
 
 from overspill_service.errors import CaptureDamaged
-from overspill_service.frames import Column, Frame, check, compress, decompress
+from overspill_service.frames import CHECKSUM, Column, Frame, check, compress, decompress
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-VERSION: Final = 1
+VERSION: Final = 2
 ROW: Final = np.dtype("<u4")
-ROW_STRUCT: Final = struct.Struct("<4I")
+ROW_STRUCT: Final = struct.Struct("<5I")
 ROW_SIZE: Final = ROW_STRUCT.size
+FIELDS: Final = ROW_SIZE // ROW.itemsize
+LAST_BYTES: Final = np.arange(CHECKSUM.size, 0, -1)
+"""How far before a frame's end the bytes of its checksum lie."""
 UNPACKED_LIMIT: Final = 64 * 1024 * 1024
-"""Enough for 4 million frames, 2 TiB of content."""
+"""Enough for 3 million frames, over a TiB of content."""
 
 
 class Span(Struct, frozen=True):
@@ -53,14 +57,22 @@ class FrameMap:
     """All frames of a capture."""
 
     def __init__(
-        self, counts: Sequence[int], stored_sizes: Column, sizes: Column, newlines: Column, utf8: Column
+        self,
+        counts: Sequence[int],
+        *,
+        stored_sizes: Column,
+        sizes: Column,
+        newlines: Column,
+        utf8: Column,
+        checksums: Column,
     ) -> None:
         """`counts` has the number of frames of each segment, the columns a row for each frame."""
         self._firsts = _cumulated(np.array(counts, np.int64))
         self._stored = _cumulated(stored_sizes)
         self._raw = _cumulated(sizes)
         self._newlines = _cumulated(newlines)
-        self._utf8 = utf8
+        self._utf8 = utf8.astype(np.bool_)
+        self._checksums = checksums.astype(np.uint32)
         self.counted = bytearray(len(utf8))
         """1 for each frame whose newlines a reader has counted, and found as many as are listed."""
 
@@ -68,8 +80,20 @@ class FrameMap:
     def of(cls, segments: Iterable[Sequence[Frame]]) -> Self:
         """The map of these segments' frames, both in order."""
         lists = list(segments)
-        rows = [(f.stored_size, f.size, f.newlines, f.utf8) for f in chain.from_iterable(lists)]
-        return cls([len(each) for each in lists], *np.array(rows, np.int64).reshape(-1, 4).T)
+        rows = np.array([_row_of(frame) for frame in chain.from_iterable(lists)], np.int64)
+        return cls._of([len(each) for each in lists], rows.reshape(-1, FIELDS))
+
+    @classmethod
+    def _of(cls, counts: Sequence[int], rows: np.ndarray[tuple[int, int], np.dtype[np.int64]]) -> Self:
+        stored_sizes, sizes, newlines, utf8, checksums = rows.T
+        return cls(
+            counts,
+            stored_sizes=stored_sizes,
+            sizes=sizes,
+            newlines=newlines,
+            utf8=utf8,
+            checksums=checksums,
+        )
 
     def __len__(self) -> int:
         return len(self._utf8)
@@ -78,7 +102,7 @@ class FrameMap:
         stored_size, size, newlines = (
             int(sums[frame + 1] - sums[frame]) for sums in (self._stored, self._raw, self._newlines)
         )
-        return Frame(stored_size, size, newlines, bool(self._utf8[frame]))
+        return Frame(stored_size, size, newlines, bool(self._utf8[frame]), int(self._checksums[frame]))
 
     @property
     def size(self) -> int:
@@ -134,6 +158,21 @@ class FrameMap:
             first = stop
         return spans
 
+    def check_stored(self, frames: range, data: bytes) -> None:
+        """Raise `CaptureDamaged` where `data` cannot be these stored frames, judged without decoding them.
+
+        What `frames.check_stored` says of one frame holds for each.
+        """
+        ends = self._stored[frames.start + 1 : frames.stop + 1] - self._stored[frames.start]
+        if len(data) != ends[-1]:
+            raise CaptureDamaged(f"frames of {ends[-1]} stored bytes came with {len(data)}")
+        last = np.frombuffer(data, np.uint8)[ends[:, np.newaxis] - LAST_BYTES]
+        right = last.view(ROW)[:, 0] == self._checksums[frames.start : frames.stop]
+        if not right.all():
+            raise CaptureDamaged(
+                f"frame {frames[int(np.argmin(right))]} has another checksum than its index says"
+            )
+
     def _span(self, segment: int, frames: range) -> Span:
         start = self._stored[frames.start] - self._stored[self._firsts[segment]]
         length = self._stored[frames.stop] - self._stored[frames.start]
@@ -151,18 +190,20 @@ class FrameMap:
         if min(packed.counts, default=0) < 0 or len(packed.columns) != ROW_SIZE * sum(packed.counts):
             raise CaptureDamaged("the frame map's segments and columns disagree on the number of frames")
         rows = np.frombuffer(packed.columns, np.uint8).reshape(ROW_SIZE, -1).T.copy().view(ROW)
-        stored_sizes, sizes, newlines, utf8 = rows.astype(np.int64).T
-        check(stored_sizes, sizes, newlines)
-        return cls(packed.counts, stored_sizes, sizes, newlines, utf8)
+        columns = rows.astype(np.int64)
+        check(*columns.T[:3])
+        return cls._of(packed.counts, columns)
 
 
 def pack(segments: Sequence[Sequence[Frame]]) -> bytes:
-    """The map of these segments' frames in few bytes: about 5 a frame of text, fewer than 16 of anything."""
-    rows = b"".join(
-        ROW_STRUCT.pack(f.stored_size, f.size, f.newlines, f.utf8) for f in chain.from_iterable(segments)
-    )
+    """The map of these segments' frames in few bytes: about 9 a frame of text, fewer than 20 of anything."""
+    rows = b"".join(ROW_STRUCT.pack(*_row_of(frame)) for frame in chain.from_iterable(segments))
     columns = b"".join(rows[place::ROW_SIZE] for place in range(ROW_SIZE))
     return compress(msgspec.msgpack.encode(_Packed(VERSION, [*map(len, segments)], columns)))
+
+
+def _row_of(frame: Frame) -> tuple[int, int, int, bool, int]:
+    return frame.stored_size, frame.size, frame.newlines, frame.utf8, frame.checksum
 
 
 def _cumulated(column: Column) -> Column:

@@ -5,13 +5,16 @@
     └────────────────────────┴────────────────────────┴─────────┘
 
 A frame ends behind the last newline of its second half, or where there is none, as late as it can
-without cutting a UTF-8 character. Each carries its content's size and checksum. This module knows
+without cutting a UTF-8 character. Each carries its content's size and, as its last four bytes, the
+checksum of its content. An index records that checksum too, which ties a frame to its place in its
+capture: a frame of another capture, or of another place, never passes for it. This module knows
 nothing of objects, segments or where bytes come from.
 """
 
 from __future__ import annotations
 
 import codecs
+import struct
 import threading
 from typing import Final
 
@@ -28,6 +31,11 @@ FRAME_SIZE: Final = 576 * 1024
 """The most content that one frame holds, in bytes: all frames together are a few percent larger than one."""
 STORED_SIZE_LIMIT: Final = FRAME_SIZE + FRAME_SIZE // 256 + 64
 """More than zstd makes of `FRAME_SIZE` bytes that do not compress (ZSTD_compressBound)."""
+WINDOW_LOG: Final = 20
+WINDOW_LIMIT: Final = 1 << WINDOW_LOG
+"""The largest window, in bytes, that a decoder may need: the power of two that holds `FRAME_SIZE`."""
+CHECKSUM: Final = struct.Struct("<I")
+"""How a zstd frame with a checksum ends: the low half of the XXH64 of its content (RFC 8878, 3.1.1)."""
 LEVEL: Final = 3
 NEWLINE: Final = 0x0A
 
@@ -40,6 +48,8 @@ class Frame(Struct, frozen=True, array_like=True):
     newlines: int
     utf8: bool
     """The content is valid UTF-8 by itself."""
+    checksum: int
+    """The frame's last four bytes."""
 
 
 class FrameWriter:
@@ -90,7 +100,7 @@ class FrameWriter:
     def _encode(self, content: bytes | bytearray, start: int, stop: int) -> tuple[Frame, bytes]:
         with memoryview(content) as whole, whole[start:stop] as view:
             stored = compress(view, self._level)
-            return Frame(len(stored), len(view), count_newlines(view), is_utf8(view)), stored
+            return _described(view, stored), stored
 
 
 def decode_frame(data: bytes | memoryview, frame: Frame, *, is_counted: bool = False) -> bytes:
@@ -99,14 +109,27 @@ def decode_frame(data: bytes | memoryview, frame: Frame, *, is_counted: bool = F
     Allocates no more than `frame.size` for it, whatever the bytes say of themselves. `is_counted` says that
     this frame's newlines have been counted before, and were as many as `frame` says.
     """
-    if len(data) != frame.stored_size:
-        raise CaptureDamaged(f"a frame of {frame.stored_size} stored bytes came with {len(data)}")
+    check_stored(data, frame)
     content = decompress(data, min(frame.size, FRAME_SIZE))
     if len(content) != frame.size:
         raise CaptureDamaged(f"a frame holds {len(content)} bytes where its index says {frame.size}")
     if not is_counted and (newlines := count_newlines(content)) != frame.newlines:
         raise CaptureDamaged(f"a frame holds {newlines} newlines where its index says {frame.newlines}")
     return content
+
+
+def check_stored(data: bytes | memoryview, frame: Frame) -> None:
+    """Raise `CaptureDamaged` where `data` cannot be this frame as stored, judged without decoding it.
+
+    A frame of other content fails here but for one chance in 2**32. A changed byte inside the frame does
+    not: whoever decodes the frame finds that, by the same checksum.
+    """
+    if len(data) != frame.stored_size:
+        raise CaptureDamaged(f"a frame of {frame.stored_size} stored bytes came with {len(data)}")
+    if (found := _checksum_of(data)) != frame.checksum:
+        raise CaptureDamaged(
+            f"a frame has the checksum {found:08x} where its index says {frame.checksum:08x}"
+        )
 
 
 def compress(content: bytes | memoryview, level: int = LEVEL) -> bytes:
@@ -119,9 +142,11 @@ def compress(content: bytes | memoryview, level: int = LEVEL) -> bytes:
 
 
 def adopt(data: bytes) -> tuple[Frame, bytes] | None:
-    """The frame and its content where `data` is, as it stands, a frame that a `FrameWriter` may store.
+    """Return the frame and its content if `data` may be stored as it is, else None.
 
-    None where it is anything else: several frames, a larger one, one without size or checksum, or none.
+    It may if it is one frame, no larger than a `FrameWriter` makes them, with size and checksum, without a
+    dictionary, and with a window that covers its content and is no larger than `WINDOW_LIMIT`. Every
+    decoder decodes such a frame, in little memory and to the same bytes.
     """
     if len(data) > STORED_SIZE_LIMIT:
         return None
@@ -131,23 +156,30 @@ def adopt(data: bytes) -> tuple[Frame, bytes] | None:
         return None
     if not content:
         return None
-    return Frame(len(data), len(content), count_newlines(content), is_utf8(content)), content
+    return _described(content, data), content
 
 
 def decompress(data: bytes | memoryview, limit: int) -> bytes:
-    """The content, `limit` bytes at most, of `data`: one zstd frame with content size and checksum.
+    """Decode `data`, one zstd frame as `adopt` describes it, to `limit` bytes at most.
 
     Raises `CaptureDamaged` where it is anything else; allocates nothing before it has seen the size.
     """
     try:
-        header = zstandard.get_frame_parameters(data)
-        if not 0 < header.content_size <= limit:
-            raise CaptureDamaged(f"a frame says that it holds {header.content_size} bytes, not 1 to {limit}")
-        if not header.has_checksum:
-            raise CaptureDamaged("a frame lacks its checksum")
+        _check_header(zstandard.get_frame_parameters(data), limit)
         return _contexts.decompressor.decompress(data, allow_extra_data=False)
     except zstandard.ZstdError as error:
         raise CaptureDamaged(f"a frame does not decode: {error}") from error
+
+
+def _check_header(header: zstandard.FrameParameters, limit: int) -> None:
+    if not 0 < header.content_size <= limit:
+        raise CaptureDamaged(f"a frame says that it holds {header.content_size} bytes, not 1 to {limit}")
+    if not header.has_checksum:
+        raise CaptureDamaged("a frame lacks its checksum")
+    if header.dict_id:
+        raise CaptureDamaged(f"a frame needs the dictionary {header.dict_id}")
+    if not header.content_size <= header.window_size <= max(limit, WINDOW_LIMIT):
+        raise CaptureDamaged(f"a frame of {header.content_size} bytes has a window of {header.window_size}")
 
 
 def check(stored_sizes: Column, sizes: Column, newlines: Column) -> None:
@@ -166,6 +198,15 @@ def check(stored_sizes: Column, sizes: Column, newlines: Column) -> None:
             f"frame {frame} cannot be: {stored_sizes[frame]} stored bytes, {sizes[frame]} bytes, "
             f"{newlines[frame]} newlines"
         )
+
+
+def _described(content: bytes | memoryview, stored: bytes) -> Frame:
+    return Frame(len(stored), len(content), count_newlines(content), is_utf8(content), _checksum_of(stored))
+
+
+def _checksum_of(stored: bytes | memoryview) -> int:
+    """The last four bytes of a frame; 0 where there are fewer, as no frame has."""
+    return int(CHECKSUM.unpack(stored[-CHECKSUM.size :])[0]) if len(stored) >= CHECKSUM.size else 0
 
 
 def count_newlines(content: bytes | bytearray | memoryview) -> int:
@@ -196,7 +237,12 @@ def _parameters(level: int) -> zstandard.ZstdCompressionParameters:
     """Those of the level, with tables that fit the size of a frame where zstd's own are a step too small."""
     tables = {"hash_log": 18, "chain_log": 17} if level == LEVEL else {}
     return zstandard.ZstdCompressionParameters.from_level(
-        level, source_size=FRAME_SIZE, write_checksum=True, write_content_size=True, **tables
+        level,
+        source_size=FRAME_SIZE,
+        window_log=WINDOW_LOG,
+        write_checksum=True,
+        write_content_size=True,
+        **tables,
     )
 
 

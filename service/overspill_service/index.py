@@ -10,12 +10,13 @@ The index frame is a skippable frame, so `zstd -d` reads over it. Numbers are li
     u32  magic     0x184D2A5D, a skippable frame
     u32  length    of everything below
     4    "OVSI"
-    u8   version   1
+    u8   version   2
     3    zeros
     16   digest    the first half of SHA-256 over the body and the whole seek table frame
     …    body      msgpack
 
-The seek table has a last entry for the index frame itself, of size 0.
+The seek table holds each frame's sizes and checksum, and has a last entry for the index frame itself, of
+size 0.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ MAX_FRAMES: Final = 1 << 16
 MAX_INDEX_SIZE: Final = 4 * 1024 * 1024
 """The most bytes that an index frame may take."""
 MAGIC: Final = 0x184D2A5D
-VERSION: Final = 1
+VERSION: Final = 2
 HEADER: Final = struct.Struct("<II4sB3s16s")
 SKIPPABLE_HEADER_SIZE: Final = 8
 OVERSPILL: Final = b"OVSI"
@@ -118,8 +119,8 @@ def trailer(index: Index) -> bytes:
     )
     if len(index.frames) > MAX_FRAMES or HEADER.size + len(body) > MAX_INDEX_SIZE:
         raise ValueError(f"an index of {len(index.frames)} frames and {len(body)} bytes is too large")
-    entries = [(frame.stored_size, frame.size) for frame in index.frames]
-    table = seek_table.encode([*entries, (HEADER.size + len(body), 0)])
+    entries = [(frame.stored_size, frame.size, frame.checksum) for frame in index.frames]
+    table = seek_table.encode([*entries, (HEADER.size + len(body), 0, seek_table.NO_CONTENT)])
     length = HEADER.size - SKIPPABLE_HEADER_SIZE + len(body)
     return HEADER.pack(MAGIC, length, OVERSPILL, VERSION, ZEROS, _digest(body, table)) + body + table
 
@@ -135,7 +136,7 @@ def parse(tail: bytes, stored_size: int | None = None) -> Index:
     entries = seek_table.decode(table)
     body = _body(tail[-trailer_size:-table_size], table)
     index = _index(body, entries[:-1])
-    if stored_size not in (None, trailer_size + sum(stored for stored, _ in entries[:-1])):
+    if stored_size not in (None, trailer_size + sum(entry[0] for entry in entries[:-1])):
         raise CaptureDamaged(f"an object of {stored_size} bytes whose seek table adds up to another size")
     return index
 
@@ -145,8 +146,9 @@ def _sizes(tail: bytes, stored_size: int | None) -> tuple[int, int]:
     smallest = seek_table.size_of(1) + HEADER.size
     _require(tail, smallest, stored_size)
     count = seek_table.count(tail)
-    index_size, content = seek_table.last_entry(tail)
-    if not (1 <= count <= MAX_FRAMES + 1 and HEADER.size < index_size <= MAX_INDEX_SIZE and content == 0):
+    index_size, *content = seek_table.last_entry(tail)
+    is_empty = content == [0, seek_table.NO_CONTENT]
+    if not (1 <= count <= MAX_FRAMES + 1 and HEADER.size < index_size <= MAX_INDEX_SIZE and is_empty):
         raise CaptureDamaged(f"a seek table of {count} frames, the last of {index_size} bytes, is not ours")
     table_size = seek_table.size_of(count)
     _require(tail, index_size + table_size, stored_size)
@@ -177,14 +179,14 @@ def _body(index: bytes, table: bytes) -> _Body:
         raise CaptureDamaged(f"the index does not decode: {error}") from error
 
 
-def _index(body: _Body, entries: list[tuple[int, int]]) -> Index:
+def _index(body: _Body, entries: list[seek_table.Entry]) -> Index:
     if len(body.newlines) != len(entries) * MARK.itemsize:
         raise CaptureDamaged("the index and the seek table disagree on the number of frames")
-    stored_sizes, sizes = np.array(entries, np.int64).reshape(-1, 2).T
+    stored_sizes, sizes, checksums = np.array(entries, np.int64).reshape(-1, 3).T
     marks = np.frombuffer(body.newlines, MARK).astype(np.int64)
     newlines, utf8 = marks & ~NOT_UTF8, marks & NOT_UTF8 == 0
     check(stored_sizes, sizes, newlines)
-    columns = (column.tolist() for column in (stored_sizes, sizes, newlines, utf8))
+    columns = (column.tolist() for column in (stored_sizes, sizes, newlines, utf8, checksums))
     index = Index(
         upload=body.upload,
         number=body.number,

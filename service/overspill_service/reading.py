@@ -47,6 +47,13 @@ class Reader:
         for span in self._windows(frames, is_reversed=is_reversed):
             yield span.frames, await self._fetch(span)
 
+    async def undecoded(self) -> AsyncGenerator[bytes, None]:
+        """The whole capture as stored frames, each of which is known to be the one listed in its place."""
+        async with aclosing(self.stored(range(len(self.frames)))) as windows:
+            async for numbers, data in windows:
+                self.frames.check_stored(numbers, data)
+                yield data
+
     async def chunks(self, frames: range) -> AsyncGenerator[list[Chunk], None]:
         """These frames decoded, in batches."""
         async with aclosing(self.map(frames, _same)) as batches:

@@ -7,8 +7,9 @@ All numbers are little-endian; see `contrib/seekable_format` in the zstd sources
     then, for each frame of the object, in order:
       u32  stored size     as it lies in the object
       u32  size            of its content; 0 for a frame without any
+      u32  checksum        the low half of the XXH64 of its content, as the frame itself ends in
     u32  number of frames
-    u8   descriptor        bit 7: entries carry a checksum (ours do not); bits 2 to 6: reserved, 0
+    u8   descriptor        bit 7: entries carry a checksum (ours do); bits 2 to 6: reserved, 0
     u32  seekable magic    0x8F92EAB1
 """
 
@@ -22,18 +23,22 @@ from overspill_service.errors import CaptureDamaged
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+Entry = tuple[int, int, int]
+"""Of one frame: stored size, size, checksum."""
+
 HEADER: Final = struct.Struct("<II")
-ENTRY: Final = struct.Struct("<II")
+ENTRY: Final = struct.Struct("<III")
 FOOTER: Final = struct.Struct("<IBI")
 MAGIC: Final = 0x184D2A5E
 SEEKABLE_MAGIC: Final = 0x8F92EAB1
-DESCRIPTOR: Final = 0
-"""No checksum in the entries: the frames have their own, and the index has one over this table."""
+DESCRIPTOR: Final = 0x80
+NO_CONTENT: Final = 0x51D8E999
+"""The checksum of a frame without content."""
 OVERHEAD: Final = HEADER.size + FOOTER.size
 
 
-def encode(entries: Sequence[tuple[int, int]]) -> bytes:
-    """The whole frame for these (stored size, size) pairs."""
+def encode(entries: Sequence[Entry]) -> bytes:
+    """The whole seek table frame for these entries."""
     length = len(entries) * ENTRY.size + FOOTER.size
     return b"".join(
         (
@@ -57,10 +62,10 @@ def count(tail: bytes | memoryview) -> int:
     return int(frames)
 
 
-def last_entry(tail: bytes | memoryview) -> tuple[int, int]:
-    """The last (stored size, size) pair of the table at the end of `tail`, which holds it."""
-    stored_size, size = ENTRY.unpack(tail[-FOOTER.size - ENTRY.size : -FOOTER.size])
-    return stored_size, size
+def last_entry(tail: bytes | memoryview) -> Entry:
+    """The last entry of the table at the end of `tail`, which holds it."""
+    stored_size, size, checksum = ENTRY.unpack(tail[-FOOTER.size - ENTRY.size : -FOOTER.size])
+    return stored_size, size, checksum
 
 
 def size_of(entries: int) -> int:
@@ -68,8 +73,8 @@ def size_of(entries: int) -> int:
     return OVERHEAD + entries * ENTRY.size
 
 
-def decode(table: bytes | memoryview) -> list[tuple[int, int]]:
-    """The (stored size, size) pairs of a whole seek table frame.
+def decode(table: bytes | memoryview) -> list[Entry]:
+    """The entries of a whole seek table frame.
 
     Raises `CaptureDamaged` where `table` is anything but exactly one.
     """

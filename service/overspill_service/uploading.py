@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SEGMENT_SIZE: Final = 16 * 2**20
 """Stored bytes after which a segment is closed and another begun."""
-SEGMENT_FRAMES: Final = 4096
+SEGMENT_FRAMES: Final = 3072
 """Frames after which a segment is closed however well they compress: its index stays quick to read."""
 GULP: Final = 512 * 1024
 """Bytes of body that are gathered before a thread is troubled with them."""

@@ -56,3 +56,12 @@ def store(content: bytes, **fields: object) -> tuple[Index, bytes]:
     facts = {"upload": "abcdefghijklmnop", "number": 0, "last": True, "first_offset": 0, "first_newline": 0}
     index = Index(**{**facts, "frames": [frame for frame, _ in frames], "entry": ENTRY, **fields})  # type: ignore[arg-type]
     return index, b"".join(stored for _, stored in frames) + trailer(index)
+
+
+def windowed(frame: bytes, size: int, window_log: int) -> bytes:
+    """A frame whose header names its window, out of one of `size` bytes that does not (RFC 8878, 3.1.1.1)."""
+    single, has_checksum = 1 << 5, 1 << 2
+    assert frame[4] & (single | has_checksum) == single | has_checksum
+    header = 5 + (1, 2, 4, 8)[frame[4] >> 6]
+    described = bytes([2 << 6 | has_checksum, (window_log - 10) << 3]) + size.to_bytes(4, "little")
+    return frame[:4] + described + frame[header:]

@@ -13,11 +13,14 @@ from overspill_service.frames import FRAME_SIZE, Frame, compress, decode_frame
 from tests.core.contents import CONTENTS, frames_of, log
 
 frames = st.builds(
-    lambda stored_size, size, newlines, utf8: Frame(stored_size, size, min(newlines, size), utf8),
+    lambda stored_size, size, newlines, utf8, checksum: Frame(
+        stored_size, size, min(newlines, size), utf8, checksum
+    ),
     st.integers(1, 50),
     st.integers(1, 30),
     st.integers(0, 5),
     st.booleans(),
+    st.integers(0, 2**32 - 1),
 )
 segments = st.lists(st.lists(frames, max_size=6), max_size=5)
 
@@ -27,7 +30,11 @@ def flat(capture: list[list[Frame]]) -> list[Frame]:
 
 
 # Three segments, the middle one empty. Frame 1 is part of one long line.
-SEGMENTS = [[Frame(10, 100, 5, utf8=True), Frame(20, 200, 0, utf8=False)], [], [Frame(30, 300, 7, utf8=True)]]
+SEGMENTS = [
+    [Frame(10, 100, 5, utf8=True, checksum=0xFFFFFFFF), Frame(20, 200, 0, utf8=False, checksum=1)],
+    [],
+    [Frame(30, 300, 7, utf8=True, checksum=0xABCD)],
+]
 MAP = FrameMap.of(SEGMENTS)
 EMPTY = FrameMap.of([[]])
 
@@ -176,7 +183,10 @@ def test_the_map_of_200_mb_of_log_takes_under_4_kib() -> None:
     sample = [frame for frame, _ in frames_of(log(20 * FRAME_SIZE))][:20]
     varied = [
         msgspec.structs.replace(
-            frame, stored_size=frame.stored_size + n * n * 7919 % 30_011, size=frame.size - n % 90
+            frame,
+            stored_size=frame.stored_size + n * n * 7919 % 30_011,
+            size=frame.size - n % 90,
+            checksum=frame.checksum * (n + 1) % 2**32,
         )
         for n, frame in enumerate(sample * 20)
     ]
@@ -207,7 +217,7 @@ def test_a_map_cut_short_is_damaged() -> None:
             FrameMap.unpack(pack(SEGMENTS)[:length])
 
 
-ROW = bytes([5, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0])
+ROW = bytes([5, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 7, 7, 7, 7])
 
 
 @pytest.mark.parametrize(
@@ -215,21 +225,21 @@ ROW = bytes([5, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0])
     [
         {},
         [],
-        [1],
-        [1, [1]],
-        [1, [1], "text"],
-        [1, ["1"], ROW],
-        [1, 1, ROW],
-        [2, [1], ROW],
-        [1, [2], ROW],
-        [1, [-1], ROW],
-        [1, [2, -1], ROW],
-        [1, [1], ROW[:-1]],
-        [1, [1], bytes(16)],
-        [1, [1], b"\xff" * 16],
-        [1, [1], bytes([5, 0, 0, 0, 9, 0, 0, 0, 10, 0, 0, 0, 1, 0, 0, 0])],
-        [1, [1], ROW, 1],
-        [1, [2**63], ROW],
+        [2],
+        [2, [1]],
+        [2, [1], "text"],
+        [2, ["1"], ROW],
+        [2, 1, ROW],
+        [1, [1], ROW],
+        [2, [2], ROW],
+        [2, [-1], ROW],
+        [2, [2, -1], ROW],
+        [2, [1], ROW[:-1]],
+        [2, [1], bytes(20)],
+        [2, [1], b"\xff" * 20],
+        [2, [1], bytes([5, 0, 0, 0, 9, 0, 0, 0, 10, 0, 0, 0, 1, 0, 0, 0, 7, 7, 7, 7])],
+        [2, [1], ROW, 1],
+        [2, [2**63], ROW],
     ],
     ids=repr,
 )

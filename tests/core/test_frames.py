@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 import shutil
 import struct
 import subprocess
@@ -12,9 +13,18 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from overspill_service.errors import CaptureDamaged
-from overspill_service.frames import FRAME_SIZE, STORED_SIZE_LIMIT, Frame, FrameWriter, decode_frame
+from overspill_service.frames import (
+    FRAME_SIZE,
+    STORED_SIZE_LIMIT,
+    Frame,
+    FrameWriter,
+    adopt,
+    check_stored,
+    compress,
+    decode_frame,
+)
 
-from tests.core.contents import CONTENTS, frames_of, log
+from tests.core.contents import CONTENTS, frames_of, log, windowed
 
 every_content = pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS)
 SMALL = b"one\ntwo\n\xc3\xa9 three\n" * 20
@@ -23,6 +33,11 @@ SMALL = b"one\ntwo\n\xc3\xa9 three\n" * 20
 
 def lying(**fields: object) -> Frame:
     return msgspec.structs.replace(FRAME, **fields)
+
+
+def listing(data: bytes, **fields: object) -> Frame:
+    """What an index would say of `data` that was taken for the frame `STORED`."""
+    return lying(stored_size=len(data), checksum=int.from_bytes(data[-4:], "little"), **fields)
 
 
 # --- writing ---------------------------------------------------------------------------------------
@@ -167,13 +182,13 @@ def test_a_wrong_byte_is_damage_or_changes_nothing(position: int, difference: in
 @given(st.binary(min_size=1, max_size=300))
 def test_any_bytes_are_a_frame_or_damaged(data: bytes) -> None:
     with pytest.raises(CaptureDamaged):
-        decode_frame(data, lying(stored_size=len(data)))
+        decode_frame(data, listing(data))
 
 
 @pytest.mark.parametrize("length", range(len(STORED)))
 def test_a_truncated_frame_is_damaged(length: int) -> None:
     with pytest.raises(CaptureDamaged):
-        decode_frame(STORED[:length], lying(stored_size=length))
+        decode_frame(STORED[:length], listing(STORED[:length]))
 
 
 @pytest.mark.parametrize(
@@ -181,6 +196,7 @@ def test_a_truncated_frame_is_damaged(length: int) -> None:
     [
         (lying(stored_size=len(STORED) + 1), "stored bytes came with"),
         (lying(size=len(SMALL) + 1), "where its index says"),
+        (lying(checksum=FRAME.checksum ^ 1), "checksum .* where its index says"),
         (lying(size=len(SMALL) - 1), "says that it holds"),
         (lying(newlines=FRAME.newlines + 1), "newlines where its index says"),
     ],
@@ -188,6 +204,11 @@ def test_a_truncated_frame_is_damaged(length: int) -> None:
 def test_an_index_that_lies_about_a_frame_is_found_out(frame: Frame, message: str) -> None:
     with pytest.raises(CaptureDamaged, match=message):
         decode_frame(STORED, frame)
+
+
+def with_dictionary(content: bytes) -> bytes:
+    dictionary = zstandard.train_dictionary(4096, [b"line %d of some text\n" % n * 9 for n in range(2000)])
+    return zstandard.ZstdCompressor(write_checksum=True, dict_data=dictionary).compress(content)
 
 
 def unsized(content: bytes) -> bytes:
@@ -206,6 +227,8 @@ def unsized(content: bytes) -> bytes:
         zstandard.ZstdCompressor(write_checksum=False).compress(SMALL),
         unsized(SMALL),
         zstandard.ZstdCompressor(write_checksum=True).compress(b""),
+        windowed(STORED, len(SMALL), 21),
+        with_dictionary(SMALL),
     ],
     ids=[
         "two frames",
@@ -216,18 +239,67 @@ def unsized(content: bytes) -> bytes:
         "no checksum",
         "no content size",
         "an empty frame",
+        "a window over 1 MiB",
+        "a dictionary",
     ],
 )
 def test_anything_but_one_frame_with_size_and_checksum_is_damaged(data: bytes) -> None:
     with pytest.raises(CaptureDamaged):
-        decode_frame(data, lying(stored_size=len(data)))
+        decode_frame(data, listing(data))
+
+
+def test_a_frame_of_another_content_is_known_without_decoding_it() -> None:
+    [(_, other)] = frames_of(SMALL[::-1])
+    with pytest.raises(CaptureDamaged, match="checksum"):
+        check_stored(other, lying(stored_size=len(other)))
+
+
+FAR = random.Random(3).randbytes(400_000)
+"""Its second half of a frame, if it is doubled, refers 400,000 bytes back."""
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        windowed(compress(FAR[:500]), 500, 21),
+        windowed(compress(FAR[:500]), 500, 28),
+        windowed(compress(FAR + FAR[:100_000]), 500_000, 17),
+        zstandard.ZstdCompressor(write_checksum=False).compress(SMALL),
+        unsized(SMALL),
+        with_dictionary(SMALL),
+        STORED + STORED,
+        b"",
+    ],
+    ids=[
+        "a window of 2 MiB",
+        "a window of 256 MiB",
+        "a window smaller than its content",
+        "no checksum",
+        "no content size",
+        "a dictionary",
+        "two frames",
+        "nothing",
+    ],
+)
+def test_a_frame_that_a_decoder_might_refuse_is_not_stored_as_it_is(data: bytes) -> None:
+    assert adopt(data) is None
+
+
+@pytest.mark.parametrize("level", [3, 9, 19, 22])
+def test_a_whole_frame_is_stored_as_it_is_at_these_levels(level: int) -> None:
+    content = log(FRAME_SIZE)[:FRAME_SIZE]
+    data = zstandard.ZstdCompressor(level, write_checksum=True).compress(content)
+    adopted = adopt(data)
+
+    assert adopted is not None
+    assert adopted[1] == decode_frame(data, adopted[0]) == content
 
 
 def test_a_frame_of_nothing_is_never_one_of_ours() -> None:
     data = zstandard.ZstdCompressor(write_checksum=True).compress(b"") + b"garbage"
 
     with pytest.raises(CaptureDamaged):
-        decode_frame(data, lying(stored_size=len(data), size=0, newlines=0))
+        decode_frame(data, listing(data, size=0, newlines=0))
 
 
 def test_a_frame_that_claims_a_gigabyte_costs_no_memory() -> None:
@@ -235,7 +307,7 @@ def test_a_frame_that_claims_a_gigabyte_costs_no_memory() -> None:
     data = header.compress(bytes(1 << 20)) + header.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
     tracemalloc.start()
     with pytest.raises(CaptureDamaged, match="1073741824 bytes"):
-        decode_frame(data, Frame(len(data), 1 << 30, 0, utf8=True))
+        decode_frame(data, listing(data, size=1 << 30))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 

@@ -26,6 +26,7 @@ from overspill_service.index import (
     parse,
     trailer,
 )
+from overspill_service.seek_table import NO_CONTENT
 
 from tests.core.contents import CONTENTS, log, store
 
@@ -36,11 +37,14 @@ every_content = pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTEN
 zstd_program = pytest.mark.skipif(shutil.which("zstd") is None, reason="the zstd program is not on the PATH")
 
 frames = st.builds(
-    lambda stored_size, size, share, utf8: Frame(stored_size, size, int(size * share), utf8),
+    lambda stored_size, size, share, utf8, checksum: Frame(
+        stored_size, size, int(size * share), utf8, checksum
+    ),
     st.integers(1, FRAME_SIZE),
     st.integers(1, FRAME_SIZE),
     st.floats(0, 1),
     st.booleans(),
+    st.integers(0, 2**32 - 1),
 )
 indexes = st.builds(
     lambda offset, share, **fields: Index(first_offset=offset, first_newline=int(offset * share), **fields),
@@ -87,12 +91,12 @@ def test_the_size_of_the_object_may_be_unknown() -> None:
 
 
 def test_an_index_and_its_seek_table_take_few_bytes() -> None:
-    frame = Frame(100_000, FRAME_SIZE, 5_000, utf8=True)
+    frame = Frame(100_000, FRAME_SIZE, 5_000, utf8=True, checksum=7)
 
     one, many = (len(trailer(msgspec.structs.replace(INDEX, frames=[frame] * n))) for n in (1, 1001))
 
     assert one < 250
-    assert (many - one) / 1000 <= 16
+    assert (many - one) / 1000 <= 20
 
 
 # --- outside readers -------------------------------------------------------------------------------
@@ -118,6 +122,18 @@ def test_zstd_finds_an_object_whole_and_lists_its_size(content: bytes, tmp_path:
     assert re.search(r"# Skippable Frames: 2\n", listed)
     assert int(re.search(r"# Zstandard Frames: (\d+)", listed)[1]) == len(index.frames)  # type: ignore[index]
     assert re.search(rf"Decompressed Size: .*\({len(content)} B\)", listed)
+
+
+@zstd_program
+@every_content
+def test_the_seek_table_has_the_checksums_that_zstd_computes(content: bytes) -> None:
+    index, _ = store(content)
+    start = 0
+    for frame in index.frames:
+        part = content[start : (start := start + frame.size)]
+        made = subprocess.run(["zstd", "-c", "--check"], input=part, capture_output=True, check=True).stdout
+
+        assert frame.checksum == int.from_bytes(made[-4:], "little")
 
 
 @every_content
@@ -229,11 +245,11 @@ def test_any_bytes_are_damage_or_too_short(tail: bytes) -> None:
 
 
 def sealed(
-    body: bytes, entries: list[tuple[int, int]] | None = None, header: bytes = b"OVSI\1\0\0\0"
+    body: bytes, entries: list[seek_table.Entry] | None = None, header: bytes = b"OVSI\2\0\0\0"
 ) -> bytes:
     """A trailer of this body with its digest computed anew, as its reader would."""
-    data = [(frame.stored_size, frame.size) for frame in INDEX.frames] if entries is None else entries
-    table = seek_table.encode([*data, (HEADER.size + len(body), 0)])
+    data = entries or [(frame.stored_size, frame.size, frame.checksum) for frame in INDEX.frames]
+    table = seek_table.encode([*data, (HEADER.size + len(body), 0, seek_table.NO_CONTENT)])
     digest = hashlib.sha256(body + table).digest()[:16]
     return (
         (0x184D2A5D).to_bytes(4, "little")
@@ -310,7 +326,7 @@ def test_a_wrong_byte_under_a_right_digest_raises_nothing_else(position: int, va
 @pytest.mark.parametrize("entry", [(0, 5), (5, 0), (2**32 - 1, 5), (5, FRAME_SIZE + 1)])
 def test_a_frame_of_impossible_size_is_damage(entry: tuple[int, int]) -> None:
     with pytest.raises(CaptureDamaged, match="frame 1 cannot be: "):
-        parse(sealed(body(newlines=bytes(8)), [(5, 5), entry]))
+        parse(sealed(body(newlines=bytes(8)), [(5, 5, 0), (*entry, 0)]))
 
 
 def test_a_seek_table_that_does_not_add_up_to_the_object_is_damage() -> None:
@@ -321,9 +337,9 @@ def test_a_seek_table_that_does_not_add_up_to_the_object_is_damage() -> None:
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        (b"OVSI\2\0\0\0", "version 2; this service reads 1"),
-        (b"OVSX\1\0\0\0", "no index frame"),
-        (b"OVSI\1\0\1\0", "no index frame"),
+        (b"OVSI\1\0\0\0", "version 1; this service reads 2"),
+        (b"OVSX\2\0\0\0", "no index frame"),
+        (b"OVSI\2\0\1\0", "no index frame"),
     ],
 )
 def test_another_header_is_refused_by_name(header: bytes, message: str) -> None:
@@ -334,18 +350,20 @@ def test_another_header_is_refused_by_name(header: bytes, message: str) -> None:
 @pytest.mark.parametrize(
     ("count", "last"),
     [
-        (0, (100, 0)),
-        (MAX_FRAMES + 2, (100, 0)),
-        (2**32 - 1, (100, 0)),
-        (2, (100, 7)),
-        (2, (0, 0)),
-        (2, (HEADER.size, 0)),
-        (2, (MAX_INDEX_SIZE + 1, 0)),
-        (2, (2**32 - 1, 0)),
+        (0, (100, 0, NO_CONTENT)),
+        (MAX_FRAMES + 2, (100, 0, NO_CONTENT)),
+        (2**32 - 1, (100, 0, NO_CONTENT)),
+        (2, (100, 7, NO_CONTENT)),
+        (2, (100, 0, 0)),
+        (2, (0, 0, NO_CONTENT)),
+        (2, (HEADER.size, 0, NO_CONTENT)),
+        (2, (MAX_INDEX_SIZE + 1, 0, NO_CONTENT)),
+        (2, (2**32 - 1, 0, NO_CONTENT)),
     ],
 )
-def test_an_absurd_seek_table_is_damage_and_asks_for_nothing(count: int, last: tuple[int, int]) -> None:
-    footer = seek_table.ENTRY.pack(*last) + seek_table.FOOTER.pack(count, 0, seek_table.SEEKABLE_MAGIC)
+def test_an_absurd_seek_table_is_damage_and_asks_for_nothing(count: int, last: seek_table.Entry) -> None:
+    footer = seek_table.FOOTER.pack(count, seek_table.DESCRIPTOR, seek_table.SEEKABLE_MAGIC)
+    footer = seek_table.ENTRY.pack(*last) + footer
 
     with pytest.raises(CaptureDamaged, match="is not ours"):
         parse(bytes(1000) + footer)
@@ -353,7 +371,7 @@ def test_an_absurd_seek_table_is_damage_and_asks_for_nothing(count: int, last: t
 
 def test_another_kind_of_seekable_file_is_damage() -> None:
     with pytest.raises(CaptureDamaged):
-        parse(bytes(1000) + seek_table.encode([(1000, 2000)]))
+        parse(bytes(1000) + seek_table.encode([(1000, 2000, 0)]))
 
 
 def test_an_index_of_too_many_frames_is_not_written() -> None:

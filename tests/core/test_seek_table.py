@@ -9,29 +9,31 @@ from overspill_service import seek_table
 from overspill_service.errors import CaptureDamaged
 
 sizes = st.integers(0, 2**32 - 1)
-entries = st.lists(st.tuples(sizes, sizes), max_size=20)
-# From the format's specification: two frames, 10 and 11 stored bytes, of 100 and 0 bytes.
-SPECIFIED = bytes.fromhex("5e2a4d18 19000000 0a000000 64000000 0b000000 00000000 02000000 00 b1ea928f")
+entries = st.lists(st.tuples(sizes, sizes, sizes), max_size=20)
+# From the format's specification: two frames with checksums, 10 and 11 stored bytes, of 100 and 0 bytes.
+SPECIFIED = bytes.fromhex(
+    "5e2a4d18 21000000 0a000000 64000000 cdab0000 0b000000 00000000 99e9d851 02000000 80 b1ea928f"
+)
 
 
 def test_a_table_has_the_bytes_that_the_specification_gives() -> None:
-    assert seek_table.encode([(10, 100), (11, 0)]) == SPECIFIED
+    assert seek_table.encode([(10, 100, 0xABCD), (11, 0, seek_table.NO_CONTENT)]) == SPECIFIED
 
 
 @given(entries)
-def test_a_table_decodes_to_what_was_encoded(table: list[tuple[int, int]]) -> None:
+def test_a_table_decodes_to_what_was_encoded(table: list[seek_table.Entry]) -> None:
     assert seek_table.decode(seek_table.encode(table)) == table
 
 
 @given(entries)
-def test_its_size_follows_from_the_number_of_entries(table: list[tuple[int, int]]) -> None:
+def test_its_size_follows_from_the_number_of_entries(table: list[seek_table.Entry]) -> None:
     assert len(seek_table.encode(table)) == seek_table.size_of(len(table))
 
 
 def test_the_end_of_a_table_tells_its_count_and_last_entry() -> None:
     tail = b"before" + SPECIFIED
 
-    assert (seek_table.count(tail), seek_table.last_entry(tail)) == (2, (11, 0))
+    assert (seek_table.count(tail), seek_table.last_entry(tail)) == (2, (11, 0, seek_table.NO_CONTENT))
 
 
 @pytest.mark.parametrize("length", range(len(SPECIFIED)))
@@ -54,10 +56,8 @@ def test_every_wrong_byte_around_the_entries_is_damage(position: int) -> None:
         seek_table.decode(bytes(wrong))
 
 
-def test_a_table_with_checksums_is_refused_by_its_descriptor() -> None:
-    table = struct.pack(
-        "<II III IBI", seek_table.MAGIC, 21, 10, 100, 0xABCD, 1, 0x80, seek_table.SEEKABLE_MAGIC
-    )
+def test_a_table_without_checksums_is_refused_by_its_descriptor() -> None:
+    table = struct.pack("<II II IBI", seek_table.MAGIC, 17, 10, 100, 1, 0, seek_table.SEEKABLE_MAGIC)
 
-    with pytest.raises(CaptureDamaged, match="descriptor is 0x80"):
+    with pytest.raises(CaptureDamaged, match="descriptor is 0x00"):
         seek_table.decode(table)

@@ -12,6 +12,7 @@ import zstandard
 from aiohttp import ClientError
 from overspill.wire import Code
 from overspill_service.frames import FRAME_SIZE
+from overspill_service.index import parse
 
 from tests.faults.traffic import MIB, code_of, content_of, noise, until
 from tests.web.conftest import Api, path_of
@@ -98,9 +99,9 @@ async def test_no_read_of_a_damaged_capture_gives_a_wrong_byte(
     assert await content_of(api, path_of(BYSTANDER)) == BYSTANDER
 
 
-def ranges() -> Iterator[tuple[int, int]]:
-    for start in range(0, len(LOG), FRAME_SIZE // 2):
-        yield start, min(start + 100, len(LOG))
+def ranges(size: int = len(LOG)) -> Iterator[tuple[int, int]]:
+    for start in range(0, size, FRAME_SIZE // 2):
+        yield start, min(start + 100, size)
 
 
 async def body_or_none(api: Api, path: str, headers: dict[str, str] | None = None) -> bytes | None:
@@ -146,3 +147,70 @@ async def test_a_damaged_capture_is_mended_by_sending_it_again(api: Api, tmp_pat
 
     assert (await api.send("PUT", path_of(LOG), data=LOG)).status == 201
     assert await content_of(api, path_of(LOG)) == LOG
+
+
+# --- whole frames in the wrong place --------------------------------------------------------------
+
+
+def even(seed: int) -> bytes:
+    """Content of three frames that have the same size, stored too, and the same number of newlines."""
+    return b"".join(
+        noise(FRAME_SIZE - 4, 10 * seed + part).replace(b"\n", b"?") + b"even" for part in range(3)
+    )
+
+
+EVEN, OTHER = even(1), even(2)
+EVEN_READS = (*READS, "summary", "grep?pattern=even&from_end=true")
+
+
+def exchange_objects(first: Path, second: Path) -> None:
+    here, there = first.read_bytes(), second.read_bytes()
+    first.write_bytes(there)
+    second.write_bytes(here)
+
+
+def exchange_frames(path: Path) -> None:
+    """Swap the first two frames of an object."""
+    data = path.read_bytes()
+    index = parse(data)
+    size, following = (frame.stored_size for frame in index.frames[:2])
+    assert size == following
+    path.write_bytes(data[size : 2 * size] + data[:size] + data[2 * size :])
+
+
+def objects_of(tmp_path: Path, content: bytes) -> Path:
+    capture = path_of(content).rpartition("/")[2]
+    [found] = [path for path in (tmp_path / "objects").rglob(f"{capture}*") if path.is_file()]
+    return found
+
+
+@pytest.fixture
+async def even_api(start_api: Callable[..., Any], tmp_path: Path) -> Api:
+    """A service with two captures of one segment each that nothing but their bytes tells apart."""
+    started: Api = await start_api(store=f"file://{tmp_path}/objects")
+    await until(started.service.archive.catalog.is_complete)
+    await started.put(EVEN)
+    await started.put(OTHER)
+    return started
+
+
+@pytest.mark.parametrize("is_cached", [True, False], ids=["map known", "map read"])
+@pytest.mark.parametrize("what", ["objects", "frames"])
+async def test_frames_in_the_wrong_place_are_never_served(
+    even_api: Api, tmp_path: Path, what: str, is_cached: bool
+) -> None:
+    right = {read: await (await even_api.get(f"{path_of(EVEN)}/{read}")).read() for read in EVEN_READS}
+    if not is_cached:
+        await forget_frame_maps(even_api)
+    if what == "objects":
+        exchange_objects(objects_of(tmp_path, EVEN), objects_of(tmp_path, OTHER))
+    else:
+        exchange_frames(objects_of(tmp_path, EVEN))
+
+    for read in EVEN_READS:
+        assert await body_or_none(even_api, f"{path_of(EVEN)}/{read}") in (None, right[read])
+    for start, stop in ranges(len(EVEN)):
+        headers = {"Range": f"bytes={start}-{stop - 1}"}
+        assert await body_or_none(even_api, f"{path_of(EVEN)}/content", headers) in (None, EVEN[start:stop])
+    assert await body_or_none(even_api, f"{path_of(EVEN)}/content", {"Accept-Encoding": "zstd"}) is None
+    assert await body_or_none(even_api, f"{path_of(EVEN)}/content") is None

@@ -72,16 +72,9 @@ async def _send_stored(
     call: Call[wire.RefQuery], reader: Reader, headers: dict[str, str]
 ) -> web.StreamResponse:
     """The stored frames as they are: the client decodes, this service does not."""
-    frames = range(len(reader.frames))
-    length = sum(span.length for span in reader.frames.spans(frames))
-
-    async def pieces() -> AsyncGenerator[bytes, None]:
-        async with aclosing(reader.stored(frames)) as windows:
-            async for _, data in windows:
-                yield data
-
     headers[hdrs.CONTENT_ENCODING] = "zstd"
-    return await _send(call, 200, headers, length, pieces())
+    length = reader.frames.stored_start(len(reader.frames))
+    return await _send(call, 200, headers, length, reader.undecoded())
 
 
 async def _send_decoded(
