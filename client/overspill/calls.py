@@ -7,6 +7,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from overspill import wire
+from overspill.errors import error_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -21,6 +24,14 @@ _BYPASS: Final[ContextVar[bool]] = ContextVar("overspill_bypass", default=False)
 
 current = _CALL.get
 is_bypassed = _BYPASS.get
+
+
+def id_of(ref: str) -> str | None:
+    """The tool-call id of a `call:` reference, or None. Raises `InvalidId` where the id is empty."""
+    try:
+        return wire.call_id_of(ref)
+    except ValueError as error:
+        raise error_of(wire.Code.INVALID_ID, str(error)) from None
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 import msgspec
 
 from overspill import wire
-from overspill.errors import ProblemError, ProtocolError, Unreachable
+from overspill.errors import ProblemError, ProtocolError, Unreachable, error_of
 from overspill.threads import Threads
 from overspill.transfer import request
 from overspill.transfer.address import Address, checked_key, checked_url
@@ -220,7 +220,9 @@ class Client:
         return await self._ask(request.about("DELETE", wire.Path.CAPTURE, ref, query), wire.Removed)
 
     async def delete_session(self, session: str) -> wire.Removed:
-        """Erase every capture of a session."""
+        """Erase every capture of a session. Raises `InvalidParameter` where its name is empty."""
+        if not session:
+            raise error_of(wire.Code.INVALID_PARAMETER, "the session to erase is empty; nothing was removed")
         path = wire.Path.SESSION.format(session=wire.encode_path(wire.fit(session)))
         return await self._ask(request.Request(method="DELETE", path=path), wire.Removed)
 

@@ -21,13 +21,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from overspill.wire import Code
+from overspill.wire import Code, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
-
-    from overspill.wire import Problem
 
 
 class OverspillError(Exception):
@@ -249,3 +247,10 @@ _BY_CODE = {str(kind.code_of_class): kind for kind in list(problem_classes()) if
 def error_for(problem: Problem) -> ProblemError:
     """The problem as an exception of the class that its code names."""
     return _BY_CODE.get(problem.code, ProblemError)(problem)
+
+
+def error_of(code: Code, detail: str) -> ProblemError:
+    """The problem that the service would answer with, for what need not be asked of it."""
+    return error_for(
+        Problem(type="about:blank", title=code.heading, status=code.status, code=str(code), detail=detail)
+    )

@@ -159,7 +159,9 @@ class Question(Struct, frozen=True, kw_only=True, omit_defaults=True):
 def _checked(question: Question) -> Question:
     """With mode and handle as they are meant. Raises `Mistake`."""
     mode, capture = question.mode.strip().lower(), question.capture.strip()
-    if not wire.CAPTURE_ID.fullmatch(capture) and not capture.startswith(wire.CALL_PREFIX):
+    if capture == wire.CALL_PREFIX or not (
+        wire.CAPTURE_ID.fullmatch(capture) or capture.startswith(wire.CALL_PREFIX)
+    ):
         raise Mistake(f"{_shown(capture)} is not a handle: {_HANDLE}")
     if mode not in MODES:
         raise Mistake(f"{_shown(mode)} is not a mode; the modes are {', '.join(MODES)}")

@@ -84,6 +84,18 @@ def capture_id(session: str, call_id: str, content_sha256: bytes) -> str:
     return "cap_" + base64.b32encode(state.digest()).decode().lower()[:20]
 
 
+def call_id_of(ref: str) -> str | None:
+    """The tool-call id of a `call:` reference; None for any other reference.
+
+    Raises `ValueError` where the id is empty: that is a variable that was not set, not a tool call.
+    """
+    if not ref.startswith(CALL_PREFIX):
+        return None
+    if ref == CALL_PREFIX:
+        raise ValueError(f"{CALL_PREFIX} names no tool call: the call's id must follow it, and is empty here")
+    return ref.removeprefix(CALL_PREFIX)
+
+
 def fit(value: str, limit: int = MAX_VALUE) -> str:
     """`value` as metadata may carry it: lone surrogates replaced, at most `limit` UTF-8 bytes.
 
@@ -406,7 +418,7 @@ class GrepQuery(ReadQuery, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 class ListQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     session: str | None = None
-    call_id: str | None = None
+    call_id: Annotated[str, Meta(min_length=1)] | None = None
     tool: str | None = None
     state: State | None = None
     since: datetime | None = None

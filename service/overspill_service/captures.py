@@ -39,8 +39,8 @@ class Captures:
         Raises `NotFound`, `Expired`, `Deleted`, `InvalidId`, and `CatalogIncomplete` where the catalog was
         lost and cannot tell yet.
         """
-        if ref.startswith(wire.CALL_PREFIX):
-            return await self._find_call(ref.removeprefix(wire.CALL_PREFIX), session)
+        if (call_id := call_id_of(ref)) is not None:
+            return await self._find_call(call_id, session)
         match found := await self.look_up(ref):
             case Entry() if found.is_expired(self.archive.clock()):
                 raise Expired(ref, instant(found.expires))
@@ -79,7 +79,7 @@ class Captures:
 
         One that has expired goes at once, not at the next sweep; a removal that was cut short is finished.
         """
-        found = None if ref.startswith(wire.CALL_PREFIX) else await self.look_up(ref)
+        found = await self.look_up(ref) if call_id_of(ref) is None else None
         if isinstance(found, Tombstone):
             await self.archive.store.delete(found.keys)
             return wire.Removed(captures=0, stored_size=0)
@@ -167,6 +167,14 @@ class Captures:
             raise CatalogIncomplete(
                 "the catalog is being rebuilt from the object store; ask by capture id, or again in a moment"
             )
+
+
+def call_id_of(ref: str) -> str | None:
+    """The tool-call id of a `call:` reference, or None. Raises `InvalidId` where the id is empty."""
+    try:
+        return wire.call_id_of(ref)
+    except ValueError as error:
+        raise InvalidId(str(error)) from error
 
 
 def check_id(capture: str) -> None:

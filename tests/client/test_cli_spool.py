@@ -232,10 +232,19 @@ def test_spool_drop_of_a_call_in_one_session_drops_the_newest(offline: Shell, sh
     assert [entry.id for entry in shelf.entries()] == [first.id]
 
 
-def test_spool_drop_takes_no_empty_call_id_for_captures_without_one(offline: Shell, shelf: Shelf) -> None:
+def test_an_empty_call_id_is_not_that_of_captures_without_one(offline: Shell, shelf: Shelf) -> None:
     shelf.keep(spilled(TEXT, ""), "down")
 
-    assert offline("spool", "drop", "call:").code == 3
+    for command in ("spool drop call:", "cat call:", "stat call:", "grep call: x"):
+        result = offline(*command.split())
+        assert (result.code, "names no tool call" in result.err) == (2, True)
+    assert len(shelf.entries()) == 1
+
+
+def test_spool_drop_all_of_an_empty_session_drops_nothing(offline: Shell, shelf: Shelf) -> None:
+    shelf.keep(spilled(TEXT, ""), "down")
+
+    assert offline("spool", "drop", "--all", "--session", "", "--yes").code == 2
     assert len(shelf.entries()) == 1
 
 

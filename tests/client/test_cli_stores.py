@@ -105,6 +105,19 @@ def test_rm_removes_all_that_it_can_and_reports_the_rest(overspill: Shell) -> No
     assert [overspill("stat", capture).code for capture in (first, second)] == [3, 3]
 
 
+def test_rm_with_a_variable_that_is_not_set_removes_nothing(overspill: Shell) -> None:
+    unrelated = overspill.put(b"of no call")
+    results = [overspill("rm", "call:"), overspill("rm", "--session", "", "--yes"), overspill("rm", "")]
+
+    assert [result.code for result in results] == [2, 2, 2]
+    assert "names no tool call" in results[0].err
+    assert overspill("stat", unrelated).code == 0
+
+
+def test_ls_of_an_empty_call_id_is_a_usage_error(overspill: Shell) -> None:
+    assert overspill("ls", "--call-id", "").code == 2
+
+
 def test_a_whole_session_is_removed_only_with_consent(overspill: Shell, session: str) -> None:
     for number in range(2):
         overspill.put(b"%d" % number, "--session", session)

@@ -9,7 +9,7 @@ import random
 import shutil
 import subprocess
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from overspill import errors, wire
@@ -309,6 +309,29 @@ async def test_deleting_by_call_id_takes_the_newest(overspill: Both) -> None:
     assert await overspill.get(older.id) == older
     with pytest.raises(errors.Deleted):
         await overspill.get(newer.id)
+
+
+READS: Final[dict[str, tuple[Any, ...]]] = {
+    **dict.fromkeys(("get", "delete", "content", "head", "tail", "lines", "summary"), ()),
+    "grep": ("x",),
+    "set_ttl": (60,),
+}
+
+
+@pytest.mark.parametrize("method", READS)
+async def test_an_empty_call_id_names_nothing_and_nothing_is_removed(overspill: Both, method: str) -> None:
+    unrelated = await overspill.put("of no call")
+
+    with pytest.raises(errors.InvalidId, match="names no tool call"):
+        await getattr(overspill, method)(call(""), *READS[method])
+    assert await overspill.get(unrelated.id) == unrelated
+
+
+async def test_an_empty_session_or_call_id_selects_nothing(overspill: Both) -> None:
+    with pytest.raises(errors.InvalidParameter, match="session to erase is empty"):
+        await overspill.delete_session("")
+    with pytest.raises(errors.InvalidParameter, match="call_id"):
+        await overspill.list(call_id="")
 
 
 @pytest.mark.parametrize("session", ["plain", "with/slash and spaces", "..", ".", "ünïcode?#%", "x" * 5000])

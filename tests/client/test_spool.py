@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from overspill import wire
 from overspill.body import Filed
+from overspill.errors import InvalidId
 from overspill.spools import own_directory
 from overspill.spools.folder import ORPHANED
 from overspill.spools.own_directory import NotSpooled
@@ -98,7 +99,15 @@ def test_the_newest_capture_of_a_call_is_found_by_the_calls_id(shelf: Shelf, clo
     assert found.id == newest.id
 
 
-@pytest.mark.parametrize("call_id", ["", "x" * 10_000, "../../etc/passwd", "\ud800 lone", "a/b\0c"])
+def test_an_empty_call_id_finds_nothing(shelf: Shelf) -> None:
+    shelf.keep(spilled("text", ""), WHY)
+
+    for look in (shelf.find, shelf.dropped):
+        with pytest.raises(InvalidId, match="names no tool call"):
+            look("call:")
+
+
+@pytest.mark.parametrize("call_id", ["x" * 10_000, "../../etc/passwd", "\ud800 lone", "a/b\0c"])
 def test_any_call_id_can_be_kept_and_found(shelf: Shelf, call_id: str) -> None:
     kept = shelf.keep(spilled("text", call_id), WHY)
     found = shelf.find("call:" + call_id)

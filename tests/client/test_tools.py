@@ -265,6 +265,11 @@ def test_a_tool_can_be_narrowed_to_a_session(client: SyncClient, capture: str) -
             f"'call_1' is not a handle: {A_HANDLE}",
         ),
         (
+            "call: ",
+            "invalid_parameter",
+            f"'call:' is not a handle: {A_HANDLE}",
+        ),
+        (
             ABSENT,
             "not_found",
             f"there is no capture {ABSENT}. Check the handle ({A_HANDLE}). {GONE}",

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 import zstandard
-from overspill.wire import Code
+from overspill.wire import Code, Path
+from overspill_service.web.registry import Route
+from overspill_service.web.routes import ROUTES
 
 from tests.web.conftest import Api, id_of, path_of, problem
 
@@ -39,6 +41,24 @@ async def test_a_hostile_id_is_refused(api: Api, reference: Any, method: Any) ->
     assert response.status in (404, 405, 422)
     assert (await problem(response)).code in (Code.INVALID_ID, Code.NO_ROUTE, Code.METHOD_NOT_ALLOWED)
     assert await no_object(api)
+
+
+@pytest.mark.parametrize("route", [r for r in ROUTES if "{ref}" in r.path], ids=lambda route: route.name)
+async def test_an_empty_call_id_is_refused_wherever_a_capture_is_named(api: Api, route: Route) -> None:
+    unrelated = await api.put(b"of no call\n", call_id="")
+    body = {"json": {"ttl": 60}} if route.method == "PATCH" else {}
+    params = {"params": {"pattern": "x"}} if route.path == Path.GREP else {}
+    response = await api.send(route.method, route.path.replace("{ref}", "call:"), **body, **params)
+
+    assert (response.status, (await problem(response)).code) == (422, Code.INVALID_ID)
+    assert (await api.get(f"/v1/captures/{unrelated.id}")).status == 200
+
+
+async def test_a_listing_by_an_empty_call_id_is_refused(api: Api) -> None:
+    await api.put(b"of no call\n", call_id="")
+    response = await api.get("/v1/captures?call_id=")
+
+    assert (response.status, (await problem(response)).code) == (422, Code.INVALID_PARAMETER)
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,8 @@ def ls(
     everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
 ) -> None:
     """List captures, newest first; before them those that are on this machine only (state spooled)."""
+    if call_id == "":  # a variable that was not set, not the captures without a call
+        raise typer.BadParameter("it is empty", param_hint="--call-id")
     filters = {"session": session, "call_id": call_id, "tool": tool}
     is_more = False
     waiting = [] if at.json else _waiting(at, filters)

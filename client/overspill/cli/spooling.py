@@ -116,6 +116,8 @@ def drop(
     """Remove captures from this machine without uploading them: their content is gone."""
     if bool(refs) == everything:
         raise typer.BadParameter("say which captures, or --all", param_hint="REF")
+    if everything and session == "":  # a variable that was not set means no session at all
+        raise typer.BadParameter("it is empty", param_hint="--session")
     shelf = _own_shelf(at)
     if everything:
         _drop_all(shelf, session, yes=yes)
@@ -156,10 +158,9 @@ def _drop(shelf: "Shelf", ids: list[str]) -> None:
 
 def _sole(shelf: "Shelf", ref: str, session: str) -> "Spooled | None":
     """The capture that `ref` means: of a call the newest, if all are of one session. Raises `Failure`."""
-    from overspill import wire  # noqa: PLC0415  (slow to import)
-    from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (as the others)
+    from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (slow to import)
 
-    entry = None if ref == wire.CALL_PREFIX else shelf.find(ref, session)
+    entry = shelf.find(ref, session)
     if entry is None or entry.id == ref or session:
         return entry
     same = [each for each in shelf.entries() if each.call_id == entry.call_id]

@@ -80,6 +80,8 @@ def rm(
     """Remove captures, or all of a session."""
     if refs:
         _remove(at, refs, session)
+    elif session == "":  # a variable that was not set means no session at all
+        raise typer.BadParameter("it is empty", param_hint="--session")
     elif session is not None:
         _remove_session(at, session, yes=yes)
     else:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 from overspill import wire
-from overspill.errors import NotFound, OverspillError, ProtocolError, Unavailable, Unreachable, error_for
+from overspill.errors import NotFound, OverspillError, ProtocolError, Unavailable, Unreachable, error_of
 from overspill.spools.local.capture import LocalCapture
 from overspill.spools.own_directory import NotSpooled
 
@@ -117,9 +117,4 @@ async def _is_newer_there_async(client: Client, local: LocalCapture, ref: str, s
 
 
 def _absent(detail: str) -> OverspillError:
-    code = wire.Code.NOT_FOUND
-    return error_for(
-        wire.Problem(
-            type="about:blank", title=code.heading, status=code.status, code=str(code), detail=detail
-        )
-    )
+    return error_of(wire.Code.NOT_FOUND, detail)

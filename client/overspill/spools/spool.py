@@ -22,7 +22,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
-from overspill import measure, wire
+from overspill import calls, measure, wire
 from overspill.body import Filed
 from overspill.spools import own_directory
 from overspill.spools.folder import Dropped, Folder, Spooled
@@ -221,21 +221,25 @@ class Shelf:
     def find(self, ref: str, session: str | None = None) -> Spooled | None:
         """A capture by its id, or the newest of a `call:` reference, of any session where that is empty.
 
-        Raises `NotSpooled` and `OSError`.
+        Raises `InvalidId`, `NotSpooled` and `OSError`.
         """
+        call_id = calls.id_of(ref)
         if not self.exists():
             return None
-        if ref.startswith(wire.CALL_PREFIX):
-            matches = [entry for entry in self.entries() if _is_of(entry, ref, session)]
+        if call_id is not None:
+            matches = [entry for entry in self.entries() if _is_of(entry, call_id, session)]
             return matches[-1] if matches else None
         entry = self.folder.entry(ref) if wire.CAPTURE_ID.fullmatch(ref) else None
         return entry if entry and entry.expires.timestamp() > self.spool.clock() else None
 
     def dropped(self, ref: str, session: str | None = None) -> Dropped | None:
-        """What is remembered of one that had to go. Raises `NotSpooled` and `OSError`."""
+        """What is remembered of one that had to go. Raises `InvalidId`, `NotSpooled` and `OSError`."""
+        call_id = calls.id_of(ref)
         found = self.folder.dropped() if self.exists() else []
-        is_call = ref.startswith(wire.CALL_PREFIX)
-        matches = [each for each in found if each.id == ref or (is_call and _is_of(each, ref, session))]
+        if call_id is None:
+            matches = [each for each in found if each.id == ref]
+        else:
+            matches = [each for each in found if _is_of(each, call_id, session)]
         return matches[-1] if matches else None
 
     def open(self, entry: Spooled) -> IO[bytes]:
@@ -317,9 +321,8 @@ def _dropped(entry: Spooled, now: datetime, reason: str) -> Dropped:
     )
 
 
-def _is_of(entry: Spooled | Dropped, ref: str, session: str | None) -> bool:
-    call_id = wire.fit(ref.removeprefix(wire.CALL_PREFIX))
-    return entry.call_id == call_id and (not session or entry.session == wire.fit(session))
+def _is_of(entry: Spooled | Dropped, call_id: str, session: str | None) -> bool:
+    return entry.call_id == wire.fit(call_id) and (not session or entry.session == wire.fit(session))
 
 
 def _directory() -> Path:

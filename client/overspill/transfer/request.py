@@ -9,7 +9,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct, structs
 
-from overspill import wire
+from overspill import calls, wire
+from overspill.errors import error_of
 
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
@@ -42,9 +43,11 @@ class Request(Struct, frozen=True, kw_only=True):
 
 
 def about(method: str, path: str, ref: str, query: Struct | None = None) -> Request:
-    """A request about one capture. `path` is one of `wire.Path` that holds `{ref}`."""
-    prefix = wire.CALL_PREFIX if ref.startswith(wire.CALL_PREFIX) else ""
-    fitted = prefix + wire.fit(ref.removeprefix(prefix))
+    """A request about one capture. `path` is one of `wire.Path` that holds `{ref}`. Raises `InvalidId`."""
+    if not ref:
+        raise error_of(wire.Code.INVALID_ID, "the capture's id is empty")
+    call_id = calls.id_of(ref)
+    fitted = wire.fit(ref) if call_id is None else wire.CALL_PREFIX + wire.fit(call_id)
     return Request(
         method=method,
         path=path.format(ref=wire.encode_path(fitted)),

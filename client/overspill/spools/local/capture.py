@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, Self, TypeVar
 import msgspec
 
 from overspill import wire
-from overspill.errors import error_for
+from overspill.errors import error_of
 from overspill.shapes.kind import kind_of
 from overspill.spools.local import engine
 from overspill.spools.local.grep import WrongCursor
@@ -89,7 +89,7 @@ class LocalCapture:
             state.update(piece)
             yield piece
         if state.hexdigest() != self.spooled.sha256:
-            raise _problem(
+            raise error_of(
                 wire.Code.CAPTURE_DAMAGED, "what is on this machine's disk is not what was captured"
             )
 
@@ -97,7 +97,7 @@ class LocalCapture:
         part = wanted.resolve(self.spooled.size)
         if part is None:
             detail = f"no byte of the range exists: the capture has {self.spooled.size} bytes"
-            raise _problem(wire.Code.RANGE_NOT_SATISFIABLE, detail)
+            raise error_of(wire.Code.RANGE_NOT_SATISFIABLE, detail)
         return self._whole.data.blocks(part.start, part.stop)
 
     # --- bounded reads ----------------------------------------------------------------------------
@@ -151,7 +151,7 @@ class LocalCapture:
         try:
             text = engine.search(query, self._file, self.spooled.size, self.spooled.lines)
         except Unsupported as error:
-            raise _problem(wire.Code.INVALID_PATTERN, str(error)) from None
+            raise error_of(wire.Code.INVALID_PATTERN, str(error)) from None
         except WrongCursor:
             raise _wrong("cursor= takes what `next` of an earlier answer of the same search holds") from None
         return _going_on(text, query)
@@ -198,12 +198,4 @@ def _checked(query: Q) -> Q:
 
 
 def _wrong(detail: str) -> ProblemError:
-    return _problem(wire.Code.INVALID_PARAMETER, detail)
-
-
-def _problem(code: wire.Code, detail: str) -> ProblemError:
-    return error_for(
-        wire.Problem(
-            type="about:blank", title=code.heading, status=code.status, code=str(code), detail=detail
-        )
-    )
+    return error_of(wire.Code.INVALID_PARAMETER, detail)
