@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
+import queue
 import re
+import select
+import signal
+import struct
 import subprocess
 import sys
-from contextlib import suppress
-from typing import Any, Final, NamedTuple
+import termios
+import threading
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tests.servers.overspill import clean_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 SECONDS: Final = 120
 CAPTURE_ID: Final = re.compile(r"cap_[a-z2-7]{20}")
@@ -64,7 +76,8 @@ class Shell:
 
     def start(self, *words: str, **options: Any) -> subprocess.Popen[bytes]:
         """A process with its own session, so that a terminal around the tests plays no part."""
-        return subprocess.Popen(command(*words), env=self.environment, start_new_session=True, **options)
+        with interruptible():
+            return subprocess.Popen(command(*words), env=self.environment, start_new_session=True, **options)
 
     def peak_kib(self, *words: str, stdout: Any) -> int:
         """Run to the end; the most memory that the process had.
@@ -93,18 +106,29 @@ class Shell:
         )
         return Result(done.returncode, done.stdout, done.stderr.decode())
 
-    def terminal(self, *words: str) -> Terminal:
-        return Terminal(command(*words), self.environment)
+    def terminal(
+        self, *words: str, columns: int = 80, stdout: int | None = None, **variables: str
+    ) -> Terminal:
+        """Start a command on a terminal; with `stdout` its output goes there and not to the terminal."""
+        environment = {"TERM": "xterm-256color", **self.environment, **variables}
+        return Terminal(command(*words), environment, columns=columns, stdout=stdout)
 
 
 class Terminal:
-    """A process whose input, output and errors are a terminal."""
+    """A process whose input, output and errors are a terminal. Nothing here waits longer than `SECONDS`."""
 
-    def __init__(self, words: list[str], environment: dict[str, str]) -> None:
-        self._pid, self._descriptor = pty.fork()
+    def __init__(
+        self, words: list[str], environment: dict[str, str], *, columns: int = 80, stdout: int | None = None
+    ) -> None:
+        with interruptible():
+            self._pid, self._descriptor = pty.fork()
         if self._pid == 0:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+            if stdout is not None:
+                os.dup2(stdout, 1)
             os.execve(words[0], words, environment)
         self.shown = b""
+        self._until = time.monotonic() + SECONDS
 
     def press(self, keys: bytes) -> None:
         os.write(self._descriptor, keys)
@@ -124,10 +148,35 @@ class Terminal:
 
     def _read(self) -> bool:
         data = b""
+        readable, _, _ = select.select([self._descriptor], [], [], max(0.0, self._until - time.monotonic()))
+        if not readable:
+            os.kill(self._pid, signal.SIGKILL)
+            raise TimeoutError(f"still running after {SECONDS} s; it showed {self.shown!r}")
         with suppress(OSError):  # Linux reports the end of a terminal as an error
             data = os.read(self._descriptor, 65536)
         self.shown += data
         return bool(data)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Within the block, processes begin with interrupts as at a prompt, which a background job has not."""
+    before = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def written_to(fifo: Path) -> str:
+    """All that is written to a named pipe. Raises `TimeoutError` where nobody writes."""
+    found = queue.Queue[str]()
+    threading.Thread(target=lambda: found.put(fifo.read_text()), daemon=True).start()
+    try:
+        return found.get(timeout=SECONDS)
+    except queue.Empty:
+        raise TimeoutError(f"nobody wrote to {fifo}") from None
 
 
 def command(*words: str) -> list[str]:

@@ -2,15 +2,16 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from overspill.cli.spilling import IN_MEMORY, pieces_of
+from overspill.cli.recording import IN_MEMORY
 
-from tests.client.shell import Shell
+from tests.client.shell import CAPTURE_ID, SECONDS, Shell, command, written_to
 from tests.servers.overspill import ServiceProcess
 
 LONG = ["seq", "1", "30000"]
@@ -104,6 +105,106 @@ def test_wrong_options_stop_it_before_the_command_runs(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
+def test_on_a_terminal_the_output_is_shown_as_it_comes(overspill: Shell) -> None:
+    terminal = overspill.terminal("run", "--", "sh", "-c", "echo first; read answer; echo got $answer")
+    terminal.wait_for(b"first\r\n")
+    terminal.press(b"it\n")
+
+    assert terminal.ended() == 0
+    assert terminal.shown == b"first\r\nit\r\ngot it\r\n"
+
+
+def test_on_a_terminal_a_long_output_is_shown_whole_and_then_where_it_is(overspill: Shell) -> None:
+    terminal = overspill.terminal("run", "--", "sh", "-c", "seq 1 30000; printf end")
+    code, shown = terminal.ended(), terminal.shown.replace(b"\r\n", b"\n")
+    capture = CAPTURE_ID.findall(shown.decode())[0]
+
+    assert code == 0
+    assert shown.startswith(
+        output_of(*LONG) + b"end\noverspill: the output has 168,897 bytes, 30,001 lines; "
+    )
+    assert shown.endswith(f"overspill grep {capture} PATTERN\n".encode())
+    assert overspill("cat", capture).data == output_of(*LONG) + b"end"
+
+
+def test_without_a_service_a_terminal_is_told_that_nothing_is_stored() -> None:
+    shell = Shell("http://127.0.0.1:1", OVERSPILL_SPOOL="off")
+    terminal = shell.terminal("run", "--", "sh", "-c", "seq 1 30000; exit 3")
+
+    assert terminal.ended() == 3
+    assert b"30000\r\noverspill: the output is too long for a conversation and could NOT be stored" in (
+        terminal.shown
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"), [([], "␛[31mred␛]0;title␇"), (["--raw"], "\x1b[31mred\x1b]0;title\x07")]
+)
+def test_a_terminal_obeys_no_output_unless_it_is_asked_to(
+    overspill: Shell, options: list[str], shown: str
+) -> None:
+    terminal = overspill.terminal("run", *options, "--", "printf", r"\033[31mred\033]0;title\007\n")
+
+    assert terminal.ended() == 0
+    assert terminal.shown.decode() == f"{shown}\r\n"
+
+
+def test_an_agent_on_a_terminal_can_have_the_notice_alone(overspill: Shell) -> None:
+    terminal = overspill.terminal("run", "--no-live", "--", *LONG, columns=1000)
+
+    assert terminal.ended() == 0
+    assert terminal.shown.startswith(b"[overspill cap_")
+    assert b"\n15000\r" not in terminal.shown
+
+
+def test_where_output_is_no_terminal_it_is_shown_on_standard_error_if_wanted(overspill: Shell) -> None:
+    result = overspill("run", "--live", "--", *LONG)
+
+    assert result.out.startswith("[overspill cap_")
+    assert result.err.encode() == output_of(*LONG)
+
+
+def test_what_the_command_leaves_behind_is_not_waited_for_and_lives_on(
+    overspill: Shell, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "go")
+    os.mkfifo(tmp_path / "result")
+    left = f"(read go <{tmp_path}/go; echo late; echo later; echo lives >{tmp_path}/result) & echo started"
+    result = overspill("run", "--", "sh", "-c", left)
+    (tmp_path / "go").write_text("\n")
+
+    assert result == (0, b"started\n", "")
+    assert written_to(tmp_path / "result") == "lives\n"
+
+
+def test_a_command_that_closes_its_outputs_is_waited_for(overspill: Shell) -> None:
+    script = "echo told; exec >&- 2>&-; exit 9"
+
+    assert overspill("run", "--", "sh", "-c", script) == (9, b"told\n", "")
+
+
+def test_a_full_disk_costs_the_middle_of_a_huge_output_and_the_command_nothing(overspill: Shell) -> None:
+    huge = f"echo the beginning; yes line | head -c {64 * 1024 * 1024}; echo the end; exit 7"
+    # a bound on files' sizes is a full disk that needs no disk; in 1,024 bytes
+    result = overspill.script(f"ulimit -S -f 20000; overspill run -- sh -c '{huge}'")
+    kept = overspill("cat", result.capture).data
+
+    assert result.code == 7
+    assert "overspill: the middle of the output is missing from what is kept: File too large\n" in result.err
+    assert kept.startswith(b"the beginning\nline\n")
+    assert kept.endswith(b"the end\n")
+    assert re.search(rb"\n\(49,28\d,\d{3} bytes of the output are missing here: File too large\)\n", kept)
+
+
+def test_the_environment_is_looked_at_before_the_command_runs(overspill: Shell, tmp_path: Path) -> None:
+    shell = Shell("http://127.0.0.1:1", OVERSPILL_SPOOL_BYTES="many")
+    result = shell("run", "--", "touch", str(tmp_path / "ran"))
+
+    assert result.code == 2
+    assert "OVERSPILL_SPOOL_BYTES" in result.err
+    assert not (tmp_path / "ran").exists()
+
+
 def test_memory_stays_flat_for_a_huge_output(overspill: Shell, tmp_path: Path) -> None:
     script = f"yes 'a line of the huge output' | head -c {HUGE}; echo; echo the end"
     with (tmp_path / "out").open("wb") as out:
@@ -134,17 +235,6 @@ def test_a_huge_output_that_is_wanted_whole_is_printed(overspill: Shell) -> None
     assert overspill("run", "--max-bytes", str(HUGE), "--", *words).data == bytes(IN_MEMORY + 1)
 
 
-def test_what_is_appended_later_is_no_part_of_the_output(tmp_path: Path) -> None:
-    path = tmp_path / "output"
-    path.write_bytes(b"the output")
-    with path.open("rb", buffering=0) as file:
-        pieces = pieces_of(file, len(b"the output"))
-        with path.open("ab") as late:
-            late.write(b" and more")
-
-        assert b"".join(pieces) == b"the output"
-
-
 COUNT_INTERRUPTS = """
 import os, signal, sys
 awaited = {signal.SIGINT, signal.SIGUSR1}
@@ -165,10 +255,37 @@ def counting(ready: Path, enough: int) -> list[str]:
     return [sys.executable, "-c", COUNT_INTERRUPTS, str(ready), str(enough)]
 
 
+IGNORING = """
+import os, signal, sys
+signal.signal(getattr(signal, sys.argv[1]), signal.SIG_IGN)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def ignoring(name: str, *words: str) -> subprocess.CompletedProcess[bytes]:
+    """Run `words` as a background job does, which ignores a signal."""
+    return subprocess.run(
+        [sys.executable, "-c", IGNORING, name, *words], capture_output=True, check=False, timeout=SECONDS
+    )
+
+
+def test_a_signal_that_is_ignored_stays_ignored_as_in_a_shell() -> None:
+    words = ["/bin/sh", "-c", "kill -INT $$; echo survived"]
+    plain = ignoring("SIGINT", *words)
+    guarded = ignoring("SIGINT", *command("run", "--", *words))
+
+    assert (plain.returncode, plain.stdout) == (0, b"survived\n")
+    assert (guarded.returncode, guarded.stdout) == (0, b"survived\n")
+
+
+def test_the_exit_code_is_kept_where_ended_children_are_ignored() -> None:
+    assert ignoring("SIGCHLD", *command("run", "--", "/bin/sh", "-c", "exit 9")).returncode == 9
+
+
 def test_an_interrupt_goes_on_to_the_command_which_decides(overspill: Shell, tmp_path: Path) -> None:
     words = counting(tmp_path / "ready", enough=1)
     process = overspill.start("run", "--", *words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    (tmp_path / "ready").read_bytes()
+    written_to(tmp_path / "ready")
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
 
@@ -177,7 +294,7 @@ def test_an_interrupt_goes_on_to_the_command_which_decides(overspill: Shell, tmp
 
 def test_the_interrupt_key_reaches_the_command_once(overspill: Shell, tmp_path: Path) -> None:
     terminal = overspill.terminal("run", "--", *counting(tmp_path / "ready", enough=99))
-    command = int((tmp_path / "ready").read_text())
+    command = int(written_to(tmp_path / "ready"))
     terminal.press(b"\x03")
     terminal.wait_for(b"^C")
     os.kill(command, signal.SIGUSR1)

@@ -10,7 +10,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.client.shell import CAPTURE_ID, Shell, command
+from tests.client.shell import CAPTURE_ID, Shell, command, interruptible
 from tests.servers.overspill import clean_environment
 
 TOOLS = ("grep_search", "describe_python", "run_command")
@@ -93,13 +93,14 @@ def test_it_says_how_to_keep_going(told: str) -> None:
 def test_kept_the_service_answers_until_it_is_told_to_stop(tmp_path: Path, number: int, code: int) -> None:
     (tmp_path / "tmp").mkdir()
     data = tmp_path / "data"
-    process = subprocess.Popen(
-        command("demo", "--keep", "--data", str(data)),
-        env=environment(tmp_path / "tmp"),
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    with interruptible():
+        process = subprocess.Popen(
+            command("demo", "--keep", "--data", str(data)),
+            env=environment(tmp_path / "tmp"),
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
     assert process.stdout is not None
     lines = iter(process.stdout.readline, "")
     url = next(line for line in lines if "export OVERSPILL_URL=" in line).partition("=")[2].strip()

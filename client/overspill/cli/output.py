@@ -46,7 +46,9 @@ def flush() -> None:
 
 
 def say(message: str) -> None:
-    """One line on standard error; nobody listening there is no error."""
+    """One line on standard error, behind what standard output has so far; nobody listening is no error."""
+    with suppress(OSError, ValueError):
+        flush()  # what fails here is kept, and fails again at the end
     with suppress(OSError, ValueError):
         if sys.stderr is not None:
             sys.stderr.write(f"overspill: {visible_line(message)}\n")

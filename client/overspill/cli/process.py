@@ -1,22 +1,30 @@
-"""One command as a child process: its output in a file, its signals, its exit code as a shell reports it."""
+"""One command as a child process: its output as it comes, its signals, its exit code as in a shell."""
 
 from __future__ import annotations
 
+import fcntl
 import os
+import select
 import signal
+import struct
 import subprocess
-from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Final
+import sys
+import termios
+import threading
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import FrameType
 
 NOT_FOUND: Final = 127
 NOT_EXECUTABLE: Final = 126
 _SIGNALLED: Final = 128
+_BLOCK: Final = 64 * 1024
 _FROM_TERMINAL: Final = {signal.SIGINT, signal.SIGQUIT}
-_PASSED_ON: Final = (*_FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP)
+_PASSED_ON: Final = (*_FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+_READ_ON: Final = "import os\nwhile os.read(0, 65536):\n    pass"
 
 
 class Unstartable(Exception):
@@ -27,19 +35,96 @@ class Unstartable(Exception):
         self.code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
 
 
-def run_into(file: IO[bytes], command: Sequence[str]) -> int:
-    """Run `command` with both its outputs in `file`, in their order; its exit code, 128 + n for signal n.
+def run_command(words: Sequence[str], take: Callable[[bytes], None]) -> int:
+    """Run `words`; return the exit code, 128 + n for signal n.
 
-    Signals to this process go on to the command, which decides what becomes of them. Raises `Unstartable`.
+    `take` gets what the command prints on either output, in the order of writing; it must not raise.
+    Signals to this process go on to the command, which decides what becomes of them; those that are ignored
+    stay ignored, as in a shell. Raises `Unstartable`.
     """
-    with _signals_kept() as relay:
-        try:
-            child = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)  # noqa: S603  (as asked)
-        except OSError as error:
-            raise Unstartable(command[0], error) from error
-        relay.connect(child)
-        code = child.wait()
+    reader, writer = os.pipe()
+    try:
+        with _signals_kept() as relay:
+            try:
+                child = subprocess.Popen(words, stdout=writer, stderr=writer)  # noqa: S603  (as asked)
+            except OSError as error:
+                raise Unstartable(words[0], error) from error
+            finally:
+                os.close(writer)
+            relay.connect(child)
+            code = _drained(child, reader, take)
+    finally:
+        os.close(reader)
     return code if code >= 0 else _SIGNALLED - code
+
+
+def _drained(child: subprocess.Popen[bytes], reader: int, take: Callable[[bytes], None]) -> int:
+    """Read until the command has ended, and all that it printed; its exit code as `Popen` gives it.
+
+    Processes that it leaves behind may hold the pipe for as long as they like.
+    """
+    waiter, ended = _waiting_for(child)
+    poll = select.poll()
+    poll.register(reader, select.POLLIN)
+    poll.register(ended, select.POLLIN)
+    is_open = True
+    while is_open and ended not in {descriptor for descriptor, _ in poll.poll()}:
+        is_open = _read(reader, _BLOCK, take)
+    waiter.join()
+    os.close(ended)
+    if is_open and _read_rest(reader, take):
+        _leave_a_reader(reader)
+    return child.wait()
+
+
+def _waiting_for(child: subprocess.Popen[bytes]) -> tuple[threading.Thread, int]:
+    """A thread that waits for the child, and a descriptor that becomes readable then."""
+    reader, writer = os.pipe()
+
+    def wait() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)  # they are to wake the main thread
+        child.wait()
+        os.close(writer)
+
+    thread = threading.Thread(target=wait, name="overspill-run", daemon=True)
+    thread.start()
+    return thread, reader
+
+
+def _read(reader: int, size: int, take: Callable[[bytes], None]) -> bool:
+    """Take up to `size` bytes; whether the pipe has not ended."""
+    data = os.read(reader, size)
+    if data:
+        take(data)
+    return bool(data)
+
+
+def _read_rest(reader: int, take: Callable[[bytes], None]) -> bool:
+    """Take what is in the pipe now; whether somebody can still write into it."""
+    left = struct.unpack("i", fcntl.ioctl(reader, termios.FIONREAD, b"\0" * 4))[0]
+    while left > 0:
+        data = os.read(reader, left)
+        take(data)
+        left -= len(data)
+    poll = select.poll()
+    poll.register(reader, 0)
+    return not poll.poll(0)  # a pipe without writers reports a hang-up, asked or not
+
+
+def _leave_a_reader(reader: int) -> None:
+    """Leave a process that reads on until the pipe ends, and keeps nothing.
+
+    Without a reader the system kills what the command left behind, as soon as that prints something.
+    """
+    with suppress(OSError):
+        subprocess.Popen(  # noqa: S603  (this very interpreter)
+            [sys.executable, "-I", "-S", "-c", _READ_ON],
+            stdin=reader,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=True,
+        )
 
 
 class _Relay:
@@ -66,6 +151,8 @@ class _Relay:
 def _signals_kept() -> Iterator[_Relay]:
     """Within the block, signals that would end this process go to the relay; ignored ones stay ignored."""
     relay = _Relay()
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:  # the system would keep no exit code for us
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     heeded = [number for number in _PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, relay.take) for number in heeded}
     try:

@@ -22,11 +22,21 @@ def run(  # noqa: PLR0913  (one option for each decision)
         int | None, typer.Option("--max-bytes", min=0, help="Print no more than this (else by tool).")
     ] = None,
     max_lines: Annotated[int | None, typer.Option("--max-lines", min=0, help="Nor more lines.")] = None,
+    live: Annotated[
+        bool | None,
+        typer.Option(
+            "--live/--no-live",
+            help="Show the output as it comes: on a terminal, or else on standard error. "
+            "Usual where standard output is a terminal.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Run a command; print what it prints, or store that and print a notice where it is long.
 
-    Standard output and standard error are taken together, in their order, and the exit code is the
-    command's own: 127 where it is not found, 126 where it cannot be run, 128 + n where signal n ended it.
+    Standard output and standard error are taken together, in their order. On a terminal they are shown as
+    they come, and then where they are stored. The exit code is the command's own: 127 where it is not
+    found, 126 where it cannot be run, 128 + n where signal n ended it.
     """
     from overspill.cli import spilling  # noqa: PLC0415  (slow to import)
     from overspill.cli.process import Unstartable  # noqa: PLC0415  (as the others)
@@ -36,7 +46,7 @@ def run(  # noqa: PLR0913  (one option for each decision)
     call = spilling.minted_call_id() if call_id is None else call_id
     origin = spilling.Origin(tool=name, call_id=call, session=session)
     try:
-        code = spilling.run(at, words, origin, policy)
+        code = spilling.run(at, words, origin, policy, live=live)
     except Unstartable as error:
         output.say(str(error))
         code = error.code
@@ -46,6 +56,6 @@ def run(  # noqa: PLR0913  (one option for each decision)
 def add_to(app: typer.Typer) -> None:
     command(
         app,
-        options=("url", "key"),
+        options=("url", "key", "raw"),
         context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     )(run)

@@ -1,33 +1,33 @@
 """A command's output, guarded: printed as it is where it is short, stored and replaced by a notice where not.
 
-The guard decides, as in an agent. Output of more than `IN_MEMORY` bytes reaches it in pieces and never comes
-into memory as a whole.
+The guard decides, as in an agent. A person at a terminal sees the output as it comes, and then where it is
+stored. Output that is too long for memory reaches the guard in pieces.
 """
 
 from __future__ import annotations
 
-import os
 import secrets
-import tempfile
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from overspill import wire
+from overspill import measure, wire
 from overspill.cli import output
-from overspill.cli.process import run_into
+from overspill.cli.exits import Code, Failure
+from overspill.cli.live import Live
+from overspill.cli.process import run_command
+from overspill.cli.recording import Recording
 from overspill.guard import Guard
 from overspill.measure import Limits
 from overspill.policy import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from overspill.cli.invocation import Invocation
+    from overspill.guarded import Guarded
     from overspill.sync import SyncClient
 
-IN_MEMORY: Final = 16 * 1024 * 1024
-_BLOCK: Final = 1024 * 1024
+_NO_COPY = "the disk for temporary files is nearly full"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,69 +55,94 @@ def minted_call_id() -> str:
     return f"call_{secrets.token_hex(12)}"
 
 
-def run(at: Invocation, words: Sequence[str], origin: Origin, policy: Policy) -> int:
-    """Run the command `words`, print its output or what stands in for it; the command's exit code.
+def run(at: Invocation, words: Sequence[str], origin: Origin, policy: Policy, *, live: bool | None) -> int:
+    """Run the command `words`, print its output or what stands in for it; return the command's exit code.
 
     Raises `Unstartable`, and `Failure` before anything runs where the options are wrong.
     """
-    with at.client() as client, _file() as (writer, reader):
-        code = run_into(writer, words)
-        size = os.fstat(reader.fileno()).st_size
-        ended = Origin(
-            tool=origin.tool, call_id=origin.call_id, session=origin.session, status=f"exit {code}"
-        )
-        if size <= IN_MEMORY:
-            _print_guarded(client, reader.read(size), ended, policy)
-        else:
-            _print_long(client, reader, size, ended, policy)
+    with at.client() as client, Recording() as recording:
+        guard = _guard(client, policy, origin.session)
+        shown = Live.where_wanted(wanted=live, raw=at.raw)
+        code = run_command(words, recording.take if shown is None else _both(recording.take, shown.show))
+        if shown is not None:
+            shown.end()
+        ended = _Ended(at, recording, is_seen=shown is not None and shown.is_standard_output)
+        ended.settle(guard, replace(origin, status=f"exit {code}"))
     return code
 
 
-@contextmanager
-def _file() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """A nameless file, to append to and to read: whoever still appends cannot move the place of reading."""
-    with ExitStack() as stack:
-        descriptor, path = tempfile.mkstemp(prefix="overspill-run-")
-        try:
-            os.close(descriptor)
-            writer = stack.enter_context(open(path, "ab", buffering=0))  # noqa: PTH123  (as mkstemp gives it)
-            reader = stack.enter_context(open(path, "rb", buffering=0))  # noqa: PTH123
-        finally:
-            os.unlink(path)  # noqa: PTH108
-        yield writer, reader
+def _guard(client: SyncClient, policy: Policy, session: str | None) -> Guard:
+    """Raises `Failure` where the environment makes no sense."""
+    try:
+        return Guard(client, policy, session=session)
+    except ValueError as error:
+        raise Failure(str(error), Code.USAGE) from error
 
 
-def _print_guarded(client: SyncClient, data: bytes | Iterator[bytes], origin: Origin, policy: Policy) -> None:
-    """Pieces are more than the policy lets through."""
-    result = data.decode("utf-8", "surrogateescape") if isinstance(data, bytes) else data
-    guarded = Guard(client, policy, session=origin.session).process_sync(
-        result, tool=origin.tool, call_id=origin.call_id, status=origin.status
-    )
-    if guarded.notice is None:
-        output.write(data if isinstance(data, bytes) else bytes(guarded.value))
-        return
-    output.line(str(guarded.notice))
-    if guarded.outcome is wire.Outcome.TRUNCATED:
-        output.say(f"the output was cut and could NOT be stored: {guarded.reason}")
-    elif guarded.outcome is wire.Outcome.SPOOLED:
-        output.say(f"the output is on this machine only, until it is uploaded: {guarded.reason}")
+def _both(first: Callable[[bytes], None], second: Callable[[bytes], None]) -> Callable[[bytes], None]:
+    def take(data: bytes) -> None:
+        first(data)
+        second(data)
+
+    return take
 
 
-def _print_long(client: SyncClient, reader: IO[bytes], size: int, origin: Origin, policy: Policy) -> None:
-    limits = policy.limits(origin.tool)
-    if size <= limits.max_bytes and _lines(pieces_of(reader, size)) <= limits.max_lines:
-        for piece in pieces_of(reader, size):
+class _Ended:
+    """An output whose command has ended; `is_seen` where standard output has shown it already."""
+
+    def __init__(self, at: Invocation, recording: Recording, *, is_seen: bool) -> None:
+        self._at, self._recording, self._is_seen = at, recording, is_seen
+
+    def settle(self, guard: Guard, origin: Origin) -> None:
+        """Print it, or store it and print what stands in for it. Raises `OSError`."""
+        if not self._recording.is_in_memory and not self._recording.has_room_for_a_copy():
+            self._recording.give_up_middle(_NO_COPY)
+        if self._recording.missing:
+            output.say(f"the middle of the output is missing from what is kept: {self._recording.missing}")
+        if not self._recording.is_in_memory and self._fits(guard.policy.limits(origin.tool)):
+            self._print()
+            return
+        guarded = guard.process_sync(
+            self._result(), tool=origin.tool, call_id=origin.call_id, status=origin.status
+        )
+        if guarded.notice is None:
+            self._print()
+        else:
+            self._print_notice(guarded)
+
+    def _fits(self, limits: Limits) -> bool:
+        is_short = self._recording.size <= limits.max_bytes
+        return is_short and _lines(self._recording.pieces()) <= limits.max_lines
+
+    def _result(self) -> str | Iterator[bytes]:
+        """Pieces are more than the policy lets through."""
+        if self._recording.is_in_memory:
+            return self._recording.data().decode("utf-8", "surrogateescape")
+        return self._recording.pieces()
+
+    def _print(self) -> None:
+        if self._is_seen:
+            return
+        if self._recording.is_in_memory:
+            output.write(self._recording.data())
+            return
+        for piece in self._recording.pieces():
             output.write(piece)
-    else:
-        _print_guarded(client, pieces_of(reader, size), origin, policy)
 
-
-def pieces_of(reader: IO[bytes], size: int) -> Iterator[bytes]:
-    """The first `size` bytes, whatever is appended meanwhile."""
-    reader.seek(0)
-    while size > 0 and (piece := reader.read(min(_BLOCK, size))):
-        size -= len(piece)
-        yield piece
+    def _print_notice(self, guarded: Guarded) -> None:
+        if not self._is_seen:
+            output.line(str(guarded.notice))
+        if guarded.outcome is wire.Outcome.TRUNCATED:
+            what = "is too long for a conversation" if self._is_seen else "was cut"
+            output.say(f"the output {what} and could NOT be stored: {guarded.reason}")
+            return
+        if guarded.outcome is wire.Outcome.SPOOLED:
+            output.say(f"the output is on this machine only, until it is uploaded: {guarded.reason}")
+        if self._is_seen:
+            counts = (guarded.bytes_before, "byte"), (guarded.lines or 0, "line")
+            size = ", ".join(measure.counted(*count) for count in counts)
+            words = self._at.command("grep", str(guarded.capture), "PATTERN")
+            output.say(f"the output has {size}; it is stored whole, search it with: {words}")
 
 
 def _lines(pieces: Iterator[bytes]) -> int:
