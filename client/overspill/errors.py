@@ -9,8 +9,9 @@ OverspillError
     │                       UnsupportedEncoding, DamagedEncoding, IncompleteBody, DigestMismatch
     ├── Denied              Unauthorized, Forbidden
     ├── Absent              NotFound, NoRoute, Expired, Deleted
-    ├── Refused             MethodNotAllowed, IdConflict, CaptureTooLarge, BodyTooLarge,
-    │                       RangeNotSatisfiable, TooManyRequests, QuotaExceeded
+    ├── Refused             MethodNotAllowed, NotAcceptable, PreconditionFailed, ExpectationFailed,
+    │                       IdConflict, CaptureTooLarge, BodyTooLarge, RangeNotSatisfiable,
+    │                       TooManyRequests, QuotaExceeded
     ├── CaptureDamaged      what the service has stored is not what was captured
     ├── Internal            the service failed
     └── Unavailable         StoreUnavailable, StoreFull, CatalogUnavailable, CatalogIncomplete,
@@ -170,6 +171,24 @@ class Refused(ProblemError):
 
 class MethodNotAllowed(Refused):
     code_of_class = Code.METHOD_NOT_ALLOWED
+
+
+class NotAcceptable(Refused):
+    """`Accept-Encoding` rules out every form that the answer has. Allow `identity` or `zstd`."""
+
+    code_of_class = Code.NOT_ACCEPTABLE
+
+
+class PreconditionFailed(Refused):
+    """The capture is not as `If-Match` or `If-None-Match` says. Look at it again."""
+
+    code_of_class = Code.PRECONDITION_FAILED
+
+
+class ExpectationFailed(Refused):
+    """The header `Expect` asks for something other than 100-continue. Leave it out."""
+
+    code_of_class = Code.EXPECTATION_FAILED
 
 
 class IdConflict(Refused):

@@ -132,20 +132,33 @@ def encode_digest(sha256: bytes) -> str:
     return f"sha-256=:{base64.b64encode(sha256).decode()}:"
 
 
-def decode_digest(field: str) -> bytes:
-    """The SHA-256 digest (32 bytes) that a `Repr-Digest` field carries; other algorithms are passed over.
+_KEY: Final = r"[A-Za-z*][A-Za-z0-9_.*-]*"
+_STRING: Final = r'"(?:[ !#-\[\]-~]|\\["\\])*"'
+_BARE: Final = rf"(?: :[A-Za-z0-9+/=]*: | {_STRING} | [A-Za-z0-9!#$%&'*+.^_`|~:/?-]+ )"
+_LIST: Final = rf"\( (?: [^()\"] | {_STRING} )* \)"
+_PARAMETERS: Final = rf"(?: ;[ ]*{_KEY} (?: ={_BARE} )? )*"
+_MEMBER: Final = re.compile(
+    rf"[ \t]* (?P<key>{_KEY}) (?: =(?P<value> {_BARE} | {_LIST} ) )? {_PARAMETERS} [ \t]* (?P<comma>,)?",
+    re.VERBOSE,
+)
+"""One member of a dictionary (RFC 8941, section 3.2), read loosely where it is no byte sequence."""
 
-    Raises `ValueError` where there is none or it is malformed.
+
+def decode_digest(field: str) -> bytes:
+    """Return the SHA-256 digest (32 bytes) of a `Repr-Digest` field.
+
+    The field is a dictionary of algorithms (RFC 8941): other algorithms and all parameters are ignored, and
+    of a repeated algorithm the last one counts. Raises `ValueError` if it has no SHA-256 or is malformed.
     """
-    for member in field.split(","):
-        name, _, value = member.strip().partition("=")
-        if name.strip().lower() == "sha-256":
-            if not (value.startswith(":") and value.endswith(":") and len(value) > 1):
-                break
-            digest = base64.b64decode(value[1:-1], validate=True)
-            if len(digest) == hashlib.sha256().digest_size:
-                return digest
-            break
+    found, position, follows = "", 0, True
+    while follows and (member := _MEMBER.match(field, position)):
+        if member["key"].lower() == "sha-256":
+            found = member["value"] or ""
+        position, follows = member.end(), member["comma"] is not None
+    if position == len(field) and not follows and found[:1] == ":":
+        digest = base64.b64decode(found[1:-1], validate=True)
+        if len(digest) == hashlib.sha256().digest_size:
+            return digest
     raise ValueError("Repr-Digest needs the form sha-256=:BASE64: with a digest of 32 bytes")
 
 
@@ -177,8 +190,10 @@ class ByteRange(Struct, frozen=True):
     last: int | None = None
 
     _PATTERN: ClassVar[re.Pattern[str]] = re.compile(
-        r"\s*bytes\s*=\s*([0-9]{0,19})\s*-\s*([0-9]{0,19})\s*", re.IGNORECASE
+        r"\s*bytes\s*=\s*([0-9]*)\s*-\s*([0-9]*)\s*", re.IGNORECASE
     )
+    _FAR: ClassVar[int] = 10**18
+    """Beyond every size: positions with more digits mean no more than this one."""
 
     @classmethod
     def parse(cls, field: str) -> ByteRange | None:
@@ -189,12 +204,19 @@ class ByteRange(Struct, frozen=True):
         match = cls._PATTERN.fullmatch(field)
         if match is None:
             return None
-        first, last = (int(text) if text else None for text in match.groups())
+        first, last = (cls._position(text) for text in match.groups())
         if first is None and last is None:
             return None
         if first is not None and last is not None and last < first:
             return None
         return cls(first, last)
+
+    @classmethod
+    def _position(cls, digits: str) -> int | None:
+        if not digits:
+            return None
+        digits = digits.lstrip("0") or "0"
+        return int(digits) if len(digits) <= len(str(cls._FAR)) else cls._FAR
 
     def __str__(self) -> str:
         """The `Range` field value."""
@@ -486,6 +508,9 @@ class Code(StrEnum):
     """Stable problem codes; `status` and `heading` say what each means."""
 
     INVALID_REQUEST = "invalid_request"
+    NOT_ACCEPTABLE = "not_acceptable"
+    PRECONDITION_FAILED = "precondition_failed"
+    EXPECTATION_FAILED = "expectation_failed"
     INVALID_ID = "invalid_id"
     INVALID_PARAMETER = "invalid_parameter"
     INVALID_HEADER = "invalid_header"
@@ -528,6 +553,9 @@ class Code(StrEnum):
 
 _CODES: Final[dict[Code, tuple[int, str]]] = {
     Code.INVALID_REQUEST: (400, "The request is malformed"),
+    Code.NOT_ACCEPTABLE: (406, "No form of the answer is acceptable"),
+    Code.PRECONDITION_FAILED: (412, "A precondition does not hold"),
+    Code.EXPECTATION_FAILED: (417, "The expectation cannot be met"),
     Code.INVALID_ID: (422, "The capture id is malformed"),
     Code.INVALID_PARAMETER: (422, "A parameter is not valid"),
     Code.INVALID_HEADER: (422, "A header is not valid"),

@@ -5,8 +5,8 @@ ServiceError
 │                       UnsupportedEncoding, DamagedEncoding, IncompleteBody, DigestMismatch
 ├── Denied              Unauthorized, Forbidden
 ├── Absent              NotFound, Expired, Deleted
-├── Refused             IdConflict, CaptureTooLarge, BodyTooLarge, RangeNotSatisfiable,
-│                       TooManyRequests, QuotaExceeded
+├── Refused             NotAcceptable, PreconditionFailed, ExpectationFailed, IdConflict,
+│                       CaptureTooLarge, BodyTooLarge, RangeNotSatisfiable, TooManyRequests, QuotaExceeded
 ├── CaptureDamaged      what the object store holds is not what was stored
 └── Unavailable         StoreUnavailable, StoreFull, CatalogUnavailable, CatalogIncomplete,
                         DeadlineExceeded, ShuttingDown
@@ -107,6 +107,18 @@ class Deleted(Absent):
 
 class Refused(ServiceError):
     pass
+
+
+class NotAcceptable(Refused):
+    code = Code.NOT_ACCEPTABLE
+
+
+class PreconditionFailed(Refused):
+    code = Code.PRECONDITION_FAILED
+
+
+class ExpectationFailed(Refused):
+    code = Code.EXPECTATION_FAILED
 
 
 class IdConflict(Refused):

@@ -36,6 +36,10 @@ class Api:
         url = self.url(path)
         if "params" in kwargs:
             url = url.with_query(kwargs.pop("params"))
+        return await self.request(method, url, **kwargs)
+
+    async def request(self, method: str, url: URL | str, **kwargs: Any) -> ClientResponse:
+        """Ask any server over the same session; the body is read."""
         response = await self._session.request(method, url, **kwargs)
         await response.read()
         return response

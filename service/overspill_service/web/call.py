@@ -10,6 +10,7 @@ from aiohttp import hdrs, web
 
 from overspill_service.captures import Captures
 from overspill_service.errors import BodyTooLarge, InvalidBody
+from overspill_service.web.fields import listed
 from overspill_service.web.negotiation import prefers_text
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class Call(Generic[Q_co]):
     def text(self, answer: Text) -> web.Response:
         """A bounded read: JSON, or the text alone for a client that asks for text/plain."""
         self.service.metrics.read(self.principal.tenant.name, answer.mode, len(answer.content.encode()))
-        if prefers_text(self.request.headers.get(hdrs.ACCEPT, "")):
+        if prefers_text(listed(self.request.headers, hdrs.ACCEPT) or ""):
             return web.Response(text=answer.content, content_type="text/plain", charset="utf-8")
         return self.json(self._with_whole_next(answer))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import ClientError, hdrs, web
@@ -12,13 +13,24 @@ from overspill.wire import Header, Path, Scope
 
 from overspill_service import storing
 from overspill_service.catalog import Query
-from overspill_service.errors import CaptureTooLarge, IncompleteBody, ShuttingDown, TooManyRequests
+from overspill_service.errors import (
+    Absent,
+    BadRequest,
+    CaptureTooLarge,
+    IncompleteBody,
+    ShuttingDown,
+    TooManyRequests,
+)
 from overspill_service.storing import Body
+from overspill_service.web.conditions import are_given, is_not_modified
 from overspill_service.web.facts import digest_of, facts_of
+from overspill_service.web.fields import listed
+from overspill_service.web.negotiation import body_coding
 from overspill_service.web.registry import Route
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from datetime import datetime
 
     from overspill_service.catalog import Entry
     from overspill_service.web.call import Call
@@ -31,12 +43,15 @@ async def put(call: Call[wire.NoQuery]) -> web.Response:
     """Store the body under the id; 201 where it is new, 200 where it was there already."""
     request, service = call.request, call.service
     limit = call.principal.tenant.limits.max_capture_size
-    encoding = request.headers.get(hdrs.CONTENT_ENCODING)
+    if hdrs.CONTENT_RANGE in request.headers:
+        raise BadRequest("a capture is stored whole: leave Content-Range out (RFC 9110, section 14.4)")
+    encoding = body_coding(listed(request.headers, hdrs.CONTENT_ENCODING))
     if encoding is None and (request.content_length or 0) > limit:
         raise CaptureTooLarge(limit)
     if service.is_stopping:
         raise ShuttingDown("this replica is stopping; send it again")
     facts = facts_of(request.headers)
+    await _require_preconditions(call)
     body = Body(_chunks(request, service.settings.idle_timeout), encoding, digest_of(request.headers))
     await _take_turn(call)
     try:
@@ -60,8 +75,8 @@ async def find(call: Call[wire.ListQuery]) -> web.Response:
         call_id=query.call_id,
         tool=query.tool,
         state=query.state,
-        since=query.since.timestamp() if query.since else None,
-        until=query.until.timestamp() if query.until else None,
+        since=_instant(query.since),
+        until=_instant(query.until),
     )
     return call.json(await call.captures.find(selected, limit=query.limit, cursor=query.cursor))
 
@@ -84,6 +99,13 @@ async def usage(call: Call[wire.NoQuery]) -> web.Response:
     return call.json(await call.captures.usage())
 
 
+def _instant(when: datetime | None) -> float | None:
+    """Seconds since the epoch; a time without a zone is UTC, whatever the zone of this machine."""
+    if when is None:
+        return None
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+
+
 def entry_headers(entry: Entry) -> dict[str, str]:
     """What a HEAD request learns of a capture."""
     public = entry.public()
@@ -93,6 +115,19 @@ def entry_headers(entry: Entry) -> dict[str, str]:
         Header.STATE: public.state.value,
         Header.EXPIRES: public.expires.strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
+
+
+async def _require_preconditions(call: Call[Any]) -> None:
+    """Evaluate the preconditions of an upload by whether the capture exists. Raises `PreconditionFailed`."""
+    if not are_given(call.request.headers):
+        return
+    try:
+        await call.entry()
+    except Absent:
+        exists = False
+    else:
+        exists = True
+    is_not_modified(call.request.headers, call.request.method, None, exists=exists)
 
 
 async def _take_turn(call: Call[Any]) -> None:
@@ -145,6 +180,7 @@ ROUTES: Final = (
         },
         body="application/octet-stream",
         answers={200: wire.Entry, 201: wire.Entry},
+        is_negotiated=True,
     ),
     Route(
         method="GET",

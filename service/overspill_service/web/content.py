@@ -12,7 +12,9 @@ from overspill.wire import ByteRange, ContentRange, Header, Path, Scope
 
 from overspill_service.errors import RangeNotSatisfiable, ServiceError
 from overspill_service.web.captures import entry_headers
-from overspill_service.web.negotiation import accepts_zstd, matches
+from overspill_service.web.conditions import allows_range, is_not_modified
+from overspill_service.web.fields import listed
+from overspill_service.web.negotiation import ZSTD, choose_coding
 from overspill_service.web.registry import Route
 
 if TYPE_CHECKING:
@@ -38,16 +40,19 @@ UNTRUSTED: Final = {
 async def content(call: Call[wire.RefQuery]) -> web.StreamResponse:
     """The bytes; 206 for a range, 304 where the client has them."""
     entry = await call.entry()
-    asked = _range(call.request, entry)
-    as_stored = asked is None and accepts_zstd(call.request.headers.get(hdrs.ACCEPT_ENCODING, ""))
+    request, fields = call.request, call.request.headers
+    asked = _range(request, entry)
+    coding = choose_coding(listed(fields, hdrs.ACCEPT_ENCODING), is_range=asked is not None)
+    as_stored = coding == ZSTD
     headers = {**UNTRUSTED, **entry_headers(entry), hdrs.ETAG: etag(entry, as_stored=as_stored)}
-    if matches(call.request.headers.get(hdrs.IF_NONE_MATCH), headers[hdrs.ETAG]):
+    if is_not_modified(fields, request.method, headers[hdrs.ETAG]):
         return web.Response(status=304, headers=headers)
+    part = None if asked is None or as_stored else _resolved(asked, entry)
     headers[hdrs.CONTENT_TYPE] = entry.content_type
     reader = await call.service.archive.reader(entry)
     if as_stored:
         return await _send_stored(call, reader, headers)
-    return await _send_decoded(call, reader, headers, asked)
+    return await _send_decoded(call, reader, headers, part)
 
 
 def etag(entry: Entry, *, as_stored: bool) -> str:
@@ -55,13 +60,16 @@ def etag(entry: Entry, *, as_stored: bool) -> str:
     return f'"{entry.sha256.hex()}{"-zstd" if as_stored else ""}"'
 
 
-def _range(request: web.Request, entry: Entry) -> ContentRange | None:
-    """The range to answer with; None for everything. Raises `RangeNotSatisfiable`."""
-    field = request.headers.get(hdrs.RANGE)
-    asked = ByteRange.parse(field) if field is not None and request.method == "GET" else None
-    condition = request.headers.get(hdrs.IF_RANGE)
-    if asked is None or (condition is not None and condition.strip() != etag(entry, as_stored=False)):
+def _range(request: web.Request, entry: Entry) -> ByteRange | None:
+    """Return the range that a GET asks for, None for everything. Ranges are of the decoded content."""
+    field = listed(request.headers, hdrs.RANGE)
+    if field is None or request.method != "GET":
         return None
+    return ByteRange.parse(field) if allows_range(request.headers, etag(entry, as_stored=False)) else None
+
+
+def _resolved(asked: ByteRange, entry: Entry) -> ContentRange:
+    """Return the range within the content. Raises `RangeNotSatisfiable` if no byte of it exists."""
     resolved = asked.resolve(entry.size)
     if resolved is None:
         raise RangeNotSatisfiable(entry.size)
@@ -133,9 +141,11 @@ ROUTES: Final = (
         headers={
             hdrs.RANGE: "One range of bytes.",
             hdrs.IF_RANGE: "Answer with the range only where this is the validator.",
+            hdrs.IF_MATCH: "Answer 412 where the content has none of these validators.",
             hdrs.IF_NONE_MATCH: "Answer 304 where the content has one of these validators.",
             hdrs.ACCEPT_ENCODING: "zstd gives the stored frames undecoded.",
         },
         answers={200: "application/octet-stream", 206: "application/octet-stream", 304: None},
+        is_negotiated=True,
     ),
 )

@@ -10,6 +10,7 @@ from overspill.wire import MAX_VALUE, Header, decode_digest, decode_header
 
 from overspill_service.errors import InvalidHeader
 from overspill_service.storing import Facts
+from overspill_service.web.fields import listed, single
 
 if TYPE_CHECKING:
     from multidict import CIMultiDictProxy
@@ -36,7 +37,7 @@ def facts_of(headers: CIMultiDictProxy[str]) -> Facts:
 
 def digest_of(headers: CIMultiDictProxy[str]) -> bytes | None:
     """The announced SHA-256. Raises `InvalidHeader`."""
-    field = headers.get(Header.REPR_DIGEST)
+    field = listed(headers, Header.REPR_DIGEST)
     if field is None:
         return None
     try:
@@ -46,7 +47,7 @@ def digest_of(headers: CIMultiDictProxy[str]) -> bytes | None:
 
 
 def _value(headers: CIMultiDictProxy[str], name: str) -> str:
-    field = headers.get(name, "")
+    field = single(headers, name) or ""
     try:
         value = decode_header(field)
     except UnicodeDecodeError as error:
@@ -59,7 +60,7 @@ def _value(headers: CIMultiDictProxy[str], name: str) -> str:
 
 
 def _media_type(headers: CIMultiDictProxy[str]) -> str:
-    field = headers.get(hdrs.CONTENT_TYPE, "")
+    field = single(headers, hdrs.CONTENT_TYPE) or ""
     if field and not _MEDIA_TYPE.fullmatch(field):
         raise InvalidHeader(
             f"Content-Type {field[:100]!r} is no media type, such as text/plain; charset=utf-8"
@@ -83,7 +84,7 @@ def _labels(headers: CIMultiDictProxy[str]) -> dict[str, str]:
 
 
 def _ttl(headers: CIMultiDictProxy[str]) -> int | None:
-    field = headers.get(Header.TTL)
+    field = single(headers, Header.TTL)
     if field is None:
         return None
     if not (field.isascii() and field.isdigit() and len(field) <= 12):  # noqa: PLR2004

@@ -10,8 +10,10 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
-from overspill.wire import Header
+from overspill.wire import PROBLEM_TYPE, Header
 
+from overspill_service.errors import ExpectationFailed
+from overspill_service.web.fields import require_well_formed
 from overspill_service.web.problems import allow_header, problem_of, response_of
 from overspill_service.web.service import SERVICE
 
@@ -22,6 +24,8 @@ request_id: ContextVar[str] = ContextVar("request_id", default="-")
 _GIVEN: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 IDENTITY: Final = web.RequestKey("identity", str)
 UNKNOWN_ROUTE: Final = "unknown"
+
+_EXPECTATION: Final = ExpectationFailed("Expect may be 100-continue and nothing else")
 
 log = logging.getLogger("overspill_service.access")
 
@@ -53,20 +57,28 @@ async def _answered(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]], identity: str
 ) -> web.StreamResponse:
     try:
+        require_well_formed(request)
         return await handler(request)
     except Exception as error:  # noqa: BLE001  (the boundary: every failure becomes a problem)
         return _refused(request, error, identity)
 
 
 async def stamp(request: web.Request, response: web.StreamResponse) -> None:
-    """The headers of every answer, put on just before it is sent."""
-    response.headers[Header.REQUEST_ID] = request[IDENTITY]
+    """Put on the headers of every answer, just before it is sent.
+
+    aiohttp refuses an `Expect` that it does not know before the middleware: that becomes a problem here.
+    """
+    identity = request.get(IDENTITY) or _identity(request)
+    if isinstance(response, web.HTTPExpectationFailed):
+        response.body = _refused(request, _EXPECTATION, identity).body
+        response.content_type, response.charset = PROBLEM_TYPE, None
+    response.headers[Header.REQUEST_ID] = identity
     response.headers["X-Content-Type-Options"] = "nosniff"
     if request.app[SERVICE].is_stopping:
         response.force_close()
 
 
-def _refused(request: web.Request, error: Exception, identity: str) -> web.StreamResponse:
+def _refused(request: web.Request, error: Exception, identity: str) -> web.Response:
     problem = problem_of(error, identity)
     request.app[SERVICE].metrics.problem(problem.code)
     response = response_of(problem)

@@ -1,40 +1,78 @@
-"""Content negotiation and conditions of RFC 9110: pure functions over header fields."""
+"""Content negotiation (RFC 9110, section 12): pure functions over `Accept` and `Accept-Encoding`.
+
+`service/docs/http.md` lists the rules of RFC 9110 and the test of each.
+"""
 
 from __future__ import annotations
 
+import re
+from typing import Final
 
-def accepts_zstd(accept_encoding: str) -> bool:
-    """Whether an `Accept-Encoding` names zstd with a weight above 0, and not below identity's."""
-    weights = {coding.strip().lower(): _weight(rest) for coding, _, rest in _members(accept_encoding)}
-    wanted = weights.get("zstd", 0.0)
-    return wanted > 0 and wanted >= weights.get("identity", 0.0)
+from overspill_service.errors import NotAcceptable, UnsupportedEncoding
+
+IDENTITY: Final = "identity"
+ZSTD: Final = "zstd"
+CODINGS: Final = "zstd, gzip"
+"""The codings of bodies that this service decodes, as `Accept-Encoding` of a 415 names them."""
+_UNNAMED: Final = 0.0001
+"""The weight of identity where nothing speaks of it: acceptable, but less than every coding that is named."""
+_WEIGHT: Final = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
+_SAME: Final = {"x-gzip": "gzip"}
+
+
+def choose_coding(accept_encoding: str | None, *, is_range: bool = False) -> str:
+    """Return the coding of a capture's content, `identity` or `zstd`; a range prefers `identity`.
+
+    A tie goes to zstd only if it is named: a client that sends `*` may not be able to decode it.
+    Raises `NotAcceptable` if both are ruled out.
+    """
+    weights = _weights(accept_encoding or "")
+    zstd = weights.get(ZSTD, weights.get("*", 0.0))
+    identity = weights.get(IDENTITY, weights.get("*", _UNNAMED))
+    if not zstd and not identity:
+        raise NotAcceptable("Accept-Encoding rules out both forms of the content; allow identity or zstd")
+    if identity and (is_range or zstd < identity or (zstd == identity and ZSTD not in weights)):
+        return IDENTITY
+    return ZSTD
+
+
+def require_identity(accept_encoding: str | None) -> None:
+    """Raise `NotAcceptable` if an answer that has no other form may not come as it is."""
+    weights = _weights(accept_encoding or "")
+    if not weights.get(IDENTITY, weights.get("*", _UNNAMED)):
+        raise NotAcceptable("Accept-Encoding rules out identity, the one form that this answer has")
 
 
 def prefers_text(accept: str) -> bool:
-    """Whether an `Accept` names text/plain with a weight above 0, and not below JSON's."""
-    weights = {kind.strip().lower(): _weight(rest) for kind, _, rest in _members(accept)}
-    wanted = weights.get("text/plain", 0.0)
-    return wanted > 0 and wanted >= weights.get("application/json", 0.0)
+    """Return whether an `Accept` field weighs text/plain above 0 and not below JSON."""
+    weights = _weights(accept)
+    text = weights.get("text/plain", weights.get("text/*", 0.0))
+    json = weights.get("application/json", weights.get("application/*", weights.get("*/*", 0.0)))
+    return text > 0 and text >= json
 
 
-def _members(field: str) -> list[tuple[str, str, str]]:
-    return [member.partition(";") for member in field.split(",")]
+def body_coding(content_encoding: str | None) -> str | None:
+    """Return the one coding of a body, in lower case, or None if it has none.
+
+    Raises `UnsupportedEncoding` for a body that was encoded more than once.
+    """
+    names = [name.strip().lower() for name in (content_encoding or "").split(",")]
+    codings = [_SAME.get(name, name) for name in names if name not in ("", IDENTITY)]
+    if len(codings) > 1:
+        raise UnsupportedEncoding(
+            f"the body has the encodings {content_encoding!r}; send one of {CODINGS} or none"
+        )
+    return codings[0] if codings else None
 
 
-def _weight(parameters: str) -> float:
-    name, _, value = parameters.strip().partition("=")
-    if name.strip().lower() != "q":
-        return 1.0
-    try:
-        return float(value)
-    except ValueError:
-        return 0.0
-
-
-def matches(if_none_match: str | None, etag: str) -> bool:
-    """Whether an `If-None-Match` field names this validator (weak comparison)."""
-    if if_none_match is None:
-        return False
-    if if_none_match.strip() == "*":
-        return True
-    return any(member.strip().removeprefix("W/") == etag for member in if_none_match.split(","))
+def _weights(field: str) -> dict[str, float]:
+    """The weight of each member of the list; members with a malformed weight are left out."""
+    weights = {}
+    for member in field.split(","):
+        name, *parameters = (part.strip().lower() for part in member.split(";"))
+        given = [
+            value.strip() for key, _, value in (each.partition("=") for each in parameters) if key == "q"
+        ]
+        if name and all(_WEIGHT.fullmatch(value) for value in given):
+            weights[name] = float(given[-1]) if given else 1.0
+    return weights

@@ -10,6 +10,7 @@ from aiohttp import web
 from overspill.wire import PROBLEM_TYPE, Code, Problem
 
 from overspill_service.errors import ServiceError
+from overspill_service.web.negotiation import CODINGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +46,8 @@ def response_of(problem: Problem) -> web.Response:
         headers["Retry-After"] = str(problem.retry_after)
     if problem.code == Code.UNAUTHORIZED:
         headers["WWW-Authenticate"] = 'Bearer realm="overspill"'
+    if problem.code == Code.UNSUPPORTED_ENCODING:
+        headers["Accept-Encoding"] = CODINGS
     if problem.code == Code.RANGE_NOT_SATISFIABLE:
         headers["Content-Range"] = f"bytes */{problem.limit}"
     return web.Response(

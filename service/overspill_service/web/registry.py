@@ -7,16 +7,19 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from aiohttp import hdrs, web
 from overspill.wire import NoQuery, Path, Scope
 
 from overspill_service.errors import InvalidParameter
 from overspill_service.web.call import Call
+from overspill_service.web.conditions import SAFE, are_given, is_not_modified
+from overspill_service.web.fields import listed
+from overspill_service.web.negotiation import require_identity
 from overspill_service.web.service import SERVICE, Service
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-    from aiohttp import web
     from msgspec import Struct
 
     from overspill_service.tenants import Principal
@@ -46,6 +49,8 @@ class Route:
     answers: Mapping[int, type[Struct] | str | None]
     is_text: bool = False
     """The answer also comes as text/plain."""
+    is_negotiated: bool = False
+    """The handler chooses the content coding and evaluates preconditions; of all others the registry does."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.scope, Scope | Access):
@@ -70,10 +75,27 @@ def _bound(route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse
     async def handle(request: web.Request) -> web.StreamResponse:
         service = request.app[SERVICE]
         principal = await _principal(service, route, request)
-        query = _parse(route.query, request)
-        return await route.handler(Call(request, service, principal, query))
+        call = Call(request, service, principal, _parse(route.query, request))
+        return await (route.handler(call) if route.is_negotiated else _conditional(route, call))
 
     return handle
+
+
+async def _conditional(route: Route, call: Call[Any]) -> web.StreamResponse:
+    """Answer where the resource has one representation without an entity tag.
+
+    Preconditions count only if the request would succeed without them (RFC 9110, section 13.2.1).
+    """
+    headers, method = call.request.headers, call.request.method
+    if method in SAFE:
+        require_identity(listed(headers, hdrs.ACCEPT_ENCODING))
+        response = await route.handler(call)
+        return web.Response(status=304) if is_not_modified(headers, method, None) else response
+    if are_given(headers):
+        if "ref" in call.request.match_info:
+            await call.entry()
+        is_not_modified(headers, method, None)
+    return await route.handler(call)
 
 
 async def _principal(service: Service, route: Route, request: web.Request) -> Principal:

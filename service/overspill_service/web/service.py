@@ -11,6 +11,7 @@ from aiohttp import hdrs, web
 from overspill_service.chunks import Caps
 from overspill_service.errors import Forbidden, Unauthorized
 from overspill_service.tenants import KEY_PATTERN, Principal, hash_key
+from overspill_service.web.fields import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +45,7 @@ class Gate:
         """Who asks. Raises `Unauthorized` without a valid key, `Forbidden` where it lacks the scope."""
         if self._is_open:
             return self._directory.anonymous()
-        scheme, _, key = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
+        scheme, _, key = (listed(request.headers, hdrs.AUTHORIZATION) or "").partition(" ")
         if scheme.lower() != "bearer" or not KEY_PATTERN.fullmatch(key.strip()):
             raise Unauthorized(_NO_KEY if not key.strip() else _WRONG_KEY)
         principal = await self._lookup(hash_key(key.strip(), self._secret))

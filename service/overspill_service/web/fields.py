@@ -1,0 +1,47 @@
+"""Header fields as RFC 9110, section 5, has them: several lines make one list; some may come only once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes
+
+from aiohttp import HttpVersion11, hdrs
+
+from overspill_service.errors import BadRequest, InvalidHeader
+
+if TYPE_CHECKING:
+    from aiohttp import web
+    from multidict import CIMultiDictProxy
+
+    Headers = CIMultiDictProxy[str]
+
+
+def listed(headers: Headers, name: str) -> str | None:
+    """Return all lines of a list field as one, joined by commas (section 5.3), or None if there are none."""
+    lines = headers.getall(name, ())
+    return ", ".join(lines) if lines else None
+
+
+def single(headers: Headers, name: str) -> str | None:
+    """Return the value of a field that is no list. Raises `InvalidHeader` if it is given twice."""
+    lines = headers.getall(name, ())
+    if len(lines) > 1:
+        raise InvalidHeader(f"{name} is given {len(lines)} times; send it once")
+    return lines[0] if lines else None
+
+
+def require_well_formed(request: web.Request) -> None:
+    """Raise `BadRequest` for a request without one Host, or with a target that is not UTF-8.
+
+    Without the second check a pattern `%FF` would be searched for as these three characters.
+    """
+    hosts = len(request.headers.getall(hdrs.HOST, ()))
+    if hosts > 1 or (not hosts and request.version >= HttpVersion11):
+        raise BadRequest(f"the request has {hosts} Host fields; it needs one (RFC 9112, section 3.2)")
+    target = request.raw_path.encode("utf-8", "surrogateescape")
+    try:
+        unquote_to_bytes(target).decode()
+    except UnicodeDecodeError as error:
+        raise BadRequest(
+            f"the path or a parameter is not UTF-8 once its percent signs are decoded: {error.reason}"
+        ) from error
