@@ -164,9 +164,8 @@ def test_http_errors_of_aiohttp_and_of_the_standard_library_are_understood() -> 
     info = RequestInfo(URL("https://example.com"), "POST", headers)
 
     assert overflow(ClientResponseError(info, (), status=413)) == Overflow(PAYLOAD)
-    assert overflow(urllib.error.HTTPError("https://example.com", 413, "?", Message(), None)) == Overflow(
-        PAYLOAD
-    )
+    with urllib.error.HTTPError("https://example.com", 413, "?", Message(), None) as error:
+        assert overflow(error) == Overflow(PAYLOAD)
 
 
 def test_langchains_own_error_is_understood() -> None:

@@ -317,14 +317,16 @@ def test_no_process_is_left_behind_by_a_search_that_was_stopped(
     with opened(shelf, b"a" * 5_000 + b"!\n") as local, pytest.raises(errors.InvalidPattern):
         local.grep("", "(a+)+$")
 
-    assert not any(b"overspill.spools.local.engine" in line for line in command_lines())
+    assert not any(b"overspill.spools.local.engine" in line for line in children())
 
 
-def command_lines() -> Iterator[bytes]:
-    """Of all processes that run now."""
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+def children() -> Iterator[bytes]:
+    """The command lines of this process's children."""
+    for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            yield path.read_bytes()
+            after_name = (process / "stat").read_text().rpartition(")")[2].split()
+            if int(after_name[1]) == os.getpid():
+                yield (process / "cmdline").read_bytes()
 
 
 def test_where_no_process_can_be_started_plain_text_is_found_all_the_same(

@@ -1,0 +1,104 @@
+"""The ledger held against a service that nobody disturbs any more."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from typing import TYPE_CHECKING, Final
+
+from overspill import wire
+from overspill.errors import Absent, OverspillError
+
+from tests.faults.traffic import until
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from overspill.client import Client
+
+    from tests.chaos.ledger import Capture, Ledger
+
+AT_ONCE: Final = 16
+SETTLE_SECONDS: Final = 150.0
+"""Within which listings and totals are right again: a rebuild, and the second one a minute later."""
+
+
+async def settle(ledger: Ledger, clients: Sequence[Client], sessions: Sequence[str]) -> None:
+    """Enter as wrong what the services do not hold as the ledger says. Reads by id must be right at once."""
+    for client in clients:
+        await until(client.ready, SETTLE_SECONDS)
+    found = [await _present(ledger, client) for client in clients]
+    if any(each != found[0] for each in found):
+        ledger.wrongs.append("replicas hold different captures")
+    for client in clients:
+        await _lists(ledger, client, sessions, found[0])
+
+
+async def _present(ledger: Ledger, client: Client) -> set[str]:
+    """The ids of the captures that can be read, each held against the ledger."""
+    limit = asyncio.Semaphore(AT_ONCE)
+
+    async def one(capture: Capture) -> str:
+        async with limit:
+            return capture.id if await _is_present(ledger, client, capture) else ""
+
+    return set(await asyncio.gather(*map(one, ledger.captures))) - {""}
+
+
+async def _is_present(ledger: Ledger, client: Client, capture: Capture) -> bool:
+    try:
+        content = await _patiently(client, capture)
+    except Absent as error:
+        if capture.is_owed:
+            ledger.wrong(f"lost ({type(error).__name__})", capture)
+        return False
+    except OverspillError as error:
+        ledger.wrong(f"cannot be read ({error})", capture)
+        return False
+    if hashlib.sha256(content).digest() != capture.sha256:
+        ledger.wrong("other bytes than were stored", capture)
+    if capture.presences == {False}:
+        ledger.wrong("back after its removal", capture)
+    elif not capture.may_expire_at((await client.get(capture.id)).expires.timestamp()):
+        ledger.wrong("another expiry than was set", capture)
+    return True
+
+
+async def _patiently(client: Client, capture: Capture) -> bytes:
+    """The content; asked for again where the client or the service says that this helps."""
+    error: OverspillError | None = None
+    for _ in range(5):
+        try:
+            return await client.content(capture.id)
+        except Absent:
+            raise
+        except OverspillError as again:
+            error = again
+            await asyncio.sleep(getattr(again, "retry_after", None) or 1)
+    assert error is not None
+    raise error
+
+
+async def _lists(ledger: Ledger, client: Client, sessions: Sequence[str], present: set[str]) -> None:
+    """The listing, the totals and the look-ups by call id tell of just the captures that are there."""
+    listed: list[str] = []
+
+    async def is_right() -> bool:
+        listed[:] = [each.id for session in sessions async for each in client.iterate(session=session)]
+        usage = await client.usage()
+        return sorted(listed) == sorted(present) and usage.captures == len(present)
+
+    try:
+        await until(is_right, SETTLE_SECONDS)
+    except TimeoutError:
+        missing, strange = sorted(present - set(listed)), sorted(set(listed) - present)
+        counted = (await client.usage()).captures
+        ledger.wrongs.append(
+            f"of {len(present)} captures the listing misses {len(missing)} ({missing[:3]}), "
+            f"it has {len(strange)} that are gone ({strange[:3]}), and usage counts {counted}"
+        )
+        return
+    for capture in ledger.owed:
+        entry = await client.get(wire.CALL_PREFIX + capture.call_id)
+        if entry.id != capture.id:
+            ledger.wrong(f"its call id leads to {entry.id}", capture)

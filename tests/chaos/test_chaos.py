@@ -1,0 +1,39 @@
+"""Nothing acknowledged is lost or changed, whatever fails meanwhile. Longer: `python -m tests.chaos`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.chaos.run import run
+from tests.chaos.stacks import Distributed, Embedded
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.servers.swift import S3Server
+
+SEED = 20261122
+
+
+@pytest.mark.timeout(600)
+async def test_the_embedded_service_keeps_what_it_acknowledged(tmp_path: Path) -> None:
+    stack = Embedded(tmp_path)
+    async with stack.running():
+        ledger = await run(stack, seconds=20, seed=SEED, say=print)
+
+    assert len(ledger.owed) > 20
+    assert ledger.wrongs == []
+
+
+@pytest.mark.timeout(900)
+async def test_replicas_on_s3_and_redis_keep_what_they_acknowledged(
+    tmp_path: Path, s3_server: S3Server
+) -> None:
+    stack = Distributed(tmp_path, s3_server)
+    async with stack.running():
+        ledger = await run(stack, seconds=40, seed=SEED, say=print)
+
+    assert len(ledger.owed) > 20
+    assert ledger.wrongs == []

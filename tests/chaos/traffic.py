@@ -1,0 +1,157 @@
+"""Agents that store, read, change and remove captures while faults strike, and enter it in the ledger."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+import time
+from typing import TYPE_CHECKING, Final
+
+from overspill import wire
+from overspill.client import Client
+from overspill.errors import Absent, CaptureDamaged, OverspillError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from tests.chaos.ledger import Capture, Ledger
+
+TIMEOUT: Final = 6.0
+"""Seconds that an agent waits for one answer."""
+PAUSE: Final = 0.05
+PAUSE_AFTER_FAILURE: Final = 0.5
+"""Seconds between two requests, at most."""
+RANGE: Final = 4096
+DAY: Final = 24 * 3600
+
+
+class Agent:
+    """One session: it alone changes its captures, so it knows their order; it reads everybody's."""
+
+    def __init__(self, ledger: Ledger, clients: Sequence[Client], name: str, seed: int) -> None:
+        self._ledger, self._clients, self.session = ledger, clients, name
+        self._chance = random.Random(f"{seed} {name}")
+        self._own: list[Capture] = []
+        self._failed = False
+
+    async def run(self) -> None:
+        """Do one thing after another until cancelled."""
+        steps: list[Callable[[], Awaitable[None]]] = [
+            self._store_new,
+            self._store_again,
+            self._read,
+            self._remove,
+            self._change_expiry,
+        ]
+        while True:
+            (step,) = self._chance.choices(steps, (6, 1, 6, 0.5, 0.5))
+            self._failed = False
+            await step()
+            await asyncio.sleep(self._chance.random() * (PAUSE_AFTER_FAILURE if self._failed else PAUSE))
+
+    def _name(self, call_id: str, sha256: bytes) -> str:
+        return wire.capture_id(self.session, call_id, sha256)
+
+    def _client(self) -> Client:
+        return self._chance.choice(self._clients)
+
+    async def _store_new(self) -> None:
+        made = self._ledger.make(self._chance, self.session, self._name)
+        self._own.append(made)
+        await self._store(made)
+
+    async def _store_again(self) -> None:
+        if self._own:
+            await self._store(self._chance.choice(self._own))
+
+    async def _store(self, capture: Capture) -> None:
+        capture.asked(is_there=True)
+        try:
+            entry = await self._client().put(capture.content, call_id=capture.call_id, session=self.session)
+        except OverspillError as error:
+            self._count("put", error)
+            capture.unanswered(is_there=True)
+            return
+        self._count("put")
+        capture.answered(is_there=True)
+        capture.expiry = entry.expires.timestamp()
+        if entry.sha256 != capture.sha256.hex():
+            self._ledger.wrong("stored with another digest", capture)
+
+    async def _remove(self) -> None:
+        if not self._own:
+            return
+        capture = self._chance.choice(self._own)
+        may_be, version = capture.presences, capture.version
+        capture.asked(is_there=False)
+        try:
+            await self._client().delete(capture.id)
+        except Absent as error:
+            self._absent(capture, may_be, version + 1, error)
+        except OverspillError as error:
+            self._count("delete", error)
+            capture.unanswered(is_there=False)
+        else:
+            self._count("delete")
+            capture.answered(is_there=False)
+
+    async def _change_expiry(self) -> None:
+        if not self._own:
+            return
+        capture = self._chance.choice(self._own)
+        ttl = self._chance.randrange(2 * DAY, 9 * DAY)
+        may_be, version = capture.presences, capture.version
+        asked_at = time.time()
+        try:
+            entry = await self._client().set_ttl(capture.id, ttl)
+        except Absent as error:
+            self._absent(capture, may_be, version, error)
+        except OverspillError as error:
+            self._count("patch", error)
+            capture.lingering_expiries.append(asked_at + ttl)
+        else:
+            self._count("patch")
+            capture.expiry = entry.expires.timestamp()
+
+    async def _read(self) -> None:
+        if not self._ledger.captures:
+            return
+        capture = self._chance.choice(self._ledger.captures)
+        may_be, version = capture.presences, capture.version
+        try:
+            await self._chance.choice((self._read_whole, self._read_range))(capture)
+        except Absent as error:
+            self._absent(capture, may_be, version, error)
+        except CaptureDamaged as error:
+            self._count("get", error)
+            self._ledger.wrong(f"called damaged ({error})", capture)
+        except OverspillError as error:
+            self._count("get", error)
+        else:
+            self._count("get")
+            if may_be == {False} and capture.version == version:
+                self._ledger.wrong("read after its removal", capture)
+
+    async def _read_whole(self, capture: Capture) -> None:
+        content = await self._client().content(capture.id)
+        if hashlib.sha256(content).digest() != capture.sha256:
+            self._ledger.wrong("read with wrong bytes", capture)
+
+    async def _read_range(self, capture: Capture) -> None:
+        if not capture.size:
+            return
+        start = self._chance.randrange(capture.size)
+        content = await self._client().content(capture.id, wire.ByteRange(start, start + RANGE - 1))
+        if content != capture.content[start : start + RANGE]:
+            self._ledger.wrong(f"read with wrong bytes from {start} on", capture)
+
+    def _absent(self, capture: Capture, may_be: set[bool], version: int, error: Absent) -> None:
+        """404 or 410: wrong where the capture was owed all the while."""
+        self._count("absent")
+        if may_be == {True} and capture.version == version:
+            self._ledger.wrong(f"acknowledged, and then {type(error).__name__}", capture)
+
+    def _count(self, what: str, error: OverspillError | None = None) -> None:
+        self._failed = error is not None
+        self._ledger.answers[f"{what} {type(error).__name__ if error else 'answered'}"] += 1
