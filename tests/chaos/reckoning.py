@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from overspill import wire
 from overspill.errors import Absent, OverspillError
@@ -12,11 +12,13 @@ from overspill.errors import Absent, OverspillError
 from tests.faults.traffic import until
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from overspill.client import Client
 
     from tests.chaos.ledger import Capture, Ledger
+
+T = TypeVar("T")
 
 AT_ONCE: Final = 16
 SETTLE_SECONDS: Final = 150.0
@@ -47,7 +49,8 @@ async def _present(ledger: Ledger, client: Client) -> set[str]:
 
 async def _is_present(ledger: Ledger, client: Client, capture: Capture) -> bool:
     try:
-        content = await _patiently(client, capture)
+        content = await _patiently(lambda: client.content(capture.id))
+        entry = await _patiently(lambda: client.get(capture.id))
     except Absent as error:
         if capture.is_owed:
             ledger.wrong(f"lost ({type(error).__name__})", capture)
@@ -59,24 +62,21 @@ async def _is_present(ledger: Ledger, client: Client, capture: Capture) -> bool:
         ledger.wrong("other bytes than were stored", capture)
     if capture.presences == {False}:
         ledger.wrong("back after its removal", capture)
-    elif not capture.may_expire_at((await client.get(capture.id)).expires.timestamp()):
+    elif not capture.may_expire_at(entry.expires.timestamp()):
         ledger.wrong("another expiry than was set", capture)
     return True
 
 
-async def _patiently(client: Client, capture: Capture) -> bytes:
-    """The content; asked for again where the client or the service says that this helps."""
-    error: OverspillError | None = None
-    for _ in range(5):
+async def _patiently(ask: Callable[[], Awaitable[T]]) -> T:
+    """The answer; asked for again, five times at most, where the service could not give one."""
+    for _ in range(4):
         try:
-            return await client.content(capture.id)
+            return await ask()
         except Absent:
             raise
-        except OverspillError as again:
-            error = again
-            await asyncio.sleep(getattr(again, "retry_after", None) or 1)
-    assert error is not None
-    raise error
+        except OverspillError as error:
+            await asyncio.sleep(getattr(error, "retry_after", None) or 1)
+    return await ask()
 
 
 async def _lists(ledger: Ledger, client: Client, sessions: Sequence[str], present: set[str]) -> None:
@@ -99,6 +99,6 @@ async def _lists(ledger: Ledger, client: Client, sessions: Sequence[str], presen
         )
         return
     for capture in ledger.owed:
-        entry = await client.get(wire.CALL_PREFIX + capture.call_id)
-        if entry.id != capture.id:
-            ledger.wrong(f"its call id leads to {entry.id}", capture)
+        found = await client.get(wire.CALL_PREFIX + capture.call_id)
+        if found.id != capture.id:
+            ledger.wrong(f"its call id leads to {found.id}", capture)

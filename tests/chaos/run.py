@@ -42,13 +42,14 @@ async def _disturb(
     """Let the agents work until every fault has struck and is mended."""
     say("\n".join(map(str, strikes)))
     async with asyncio.TaskGroup() as group:
-        working = [group.create_task(agent.run()) for agent in agents]
+        for agent in agents:
+            group.create_task(agent.run())
         start = asyncio.get_running_loop().time()
         async with asyncio.TaskGroup() as faults:
             for lane in stack.lanes:
                 faults.create_task(_strike_all(stack, [each for each in strikes if each.lane == lane], start))
-        for task in working:
-            task.cancel()
+        for agent in agents:
+            agent.stop()
 
 
 async def _strike_all(stack: Stack, strikes: Sequence[Strike], start: float) -> None:

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 SHORTEST: Final = 0.5
-LONGEST: Final = 5.0
+LONGEST: Final = 4.0
 """Seconds that a fault lasts."""
-PAUSES: Final = (0.3, 3.0)
+PAUSES: Final = (1.0, 6.0)
 """Seconds between two faults of one lane, at least and at most."""
 
 

@@ -33,10 +33,14 @@ class Agent:
         self._ledger, self._clients, self.session = ledger, clients, name
         self._chance = random.Random(f"{seed} {name}")
         self._own: list[Capture] = []
-        self._failed = False
+        self._failed = self._is_stopping = False
+
+    def stop(self) -> None:
+        """End after the request that is under way, whose answer counts."""
+        self._is_stopping = True
 
     async def run(self) -> None:
-        """Do one thing after another until cancelled."""
+        """Do one thing after another until `stop`."""
         steps: list[Callable[[], Awaitable[None]]] = [
             self._store_new,
             self._store_again,
@@ -44,7 +48,7 @@ class Agent:
             self._remove,
             self._change_expiry,
         ]
-        while True:
+        while not self._is_stopping:
             (step,) = self._chance.choices(steps, (6, 1, 6, 0.5, 0.5))
             self._failed = False
             await step()
