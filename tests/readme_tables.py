@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
-
-import msgspec
-from overspill_service.settings import Settings
+from overspill_service.settings import descriptions
 from overspill_service.web.registry import Access
 from overspill_service.web.routes import ROUTES
 
@@ -21,24 +18,11 @@ def api_table() -> str:
 
 
 def settings_table() -> str:
-    rows = ["| setting | default | meaning |", "|---|---|---|"]
-    hints = get_type_hints(Settings, include_extras=True)
-    for each in msgspec.structs.fields(Settings):
-        default = "the user's data directory" if each.name == "data" else _shown(each.default)
-        rows.append(f"| `{each.name}` | {default} | {_meaning(hints[each.name])} |")
+    rows = ["| setting | default | allowed | meaning |", "|---|---|---|---|"]
+    for each in descriptions():
+        default = each.default if " " in each.default else f"`{each.default}`" if each.default else ""
+        rows.append(f"| `{each.name}` | {default} | {each.allowed} | {each.meaning} |")
     return "\n".join(rows)
-
-
-def _shown(default: Any) -> str:
-    if default in ("", None):
-        return ""
-    return f"`{str(default).lower() if isinstance(default, bool) else default}`"
-
-
-def _meaning(hint: Any) -> str:
-    assert get_origin(hint) is Annotated
-    text = next(each.description for each in get_args(hint)[1:] if isinstance(each, msgspec.Meta))
-    return (text or "").replace("|", "\\|")
 
 
 if __name__ == "__main__":

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import os
 import socket
 import sys
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
-
-import msgspec
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
 from overspill_service import commands, logs
 from overspill_service.errors import ServiceError
 from overspill_service.server import listening_socket, run, serve
-from overspill_service.settings import SettingError, Settings, load
+from overspill_service.settings import (
+    Described,
+    SettingError,
+    Settings,
+    descriptions,
+    load,
+    unknown_variables,
+)
 from overspill_service.supervisor import Supervisor
 from overspill_service.web.middleware import request_id
 
@@ -22,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 USAGE_ERROR = 2
+
+log = logging.getLogger("overspill_service.start")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,6 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         settings = load(flags, os.environ)
         logs.configure(settings.log_level, settings.log_format, request_id.get)
+        if command != "work":
+            for sentence in unknown_variables(os.environ):
+                log.warning(sentence)
         return _run(command, settings, options, given)
     except SettingError as error:
         return _fail(str(error), USAGE_ERROR)
@@ -75,10 +87,12 @@ def parser() -> argparse.ArgumentParser:
     """The command line: every setting is a flag of every command."""
     flags = argparse.ArgumentParser(add_help=False)
     flags.add_argument("--config", metavar="FILE", help="TOML file of settings")
-    hints = get_type_hints(Settings, include_extras=True)
-    for name in Settings.__struct_fields__:
-        flags.add_argument("--" + name.replace("_", "-"), metavar="VALUE", help=_help(hints[name]))
+    for each in descriptions():
+        flags.add_argument("--" + each.name.replace("_", "-"), metavar="VALUE", help=_help(each))
     root = argparse.ArgumentParser(prog="overspill-service", description="The capture service of Overspill.")
+    root.add_argument(
+        "--version", action="version", version=f"overspill-service {version('overspill-service')}"
+    )
     commands_of = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, text in commands.DESCRIPTIONS.items():
         commands_of.add_parser(name, help=text, description=text, parents=[flags])
@@ -90,10 +104,10 @@ def parser() -> argparse.ArgumentParser:
     return root
 
 
-def _help(hint: Any) -> str:
-    if get_origin(hint) is not Annotated:
-        return ""
-    return next((each.description or "" for each in get_args(hint)[1:] if isinstance(each, msgspec.Meta)), "")
+def _help(setting: Described) -> str:
+    facts = [f"default: {setting.default}"] if setting.default else []
+    facts += [f"allowed: {setting.allowed}"] if setting.allowed else []
+    return f"{setting.meaning} ({'; '.join(facts)})" if facts else setting.meaning
 
 
 if __name__ == "__main__":

@@ -1,27 +1,40 @@
 """Settings: read once at start from flags, environment and file, frozen, and refused by name when wrong.
 
 A flag wins over the environment (`OVERSPILL_` + the name in capitals), which wins over the file (TOML,
-`--config` or `OVERSPILL_CONFIG`), which wins over the default.
+`--config` or `OVERSPILL_CONFIG`), which wins over the default. A variable that is no setting is no error,
+since others set variables too; `unknown_variables` names those that may be a mistake.
 """
 
 from __future__ import annotations
 
+import difflib
 import ipaddress
+import math
 import os
+import re
 import sys
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct, field
 from overspill.wire import DEFAULT_TTL
 
+from overspill_service.quantities import BYTES, FORMS, SECONDS, metas, number, shown, unit_of
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PREFIX = "OVERSPILL_"
-CLIENT_NAMES = frozenset({"OVERSPILL_URL", "OVERSPILL_KEY", "OVERSPILL_SESSION", "OVERSPILL_SPOOL"})
+FOREIGN: Final = re.compile(
+    r"OVERSPILL_(CONFIG|URL|KEY|SESSION|SPOOL(_\w+)?"  # the settings file; the client's own
+    r"|(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?))"
+)
+"""Variables that are neither settings nor mistakes. The second line is what Kubernetes makes of a Service."""
+SERVICE_LINK: Final = re.compile(r"OVERSPILL_(\w+_)?PORT=(tcp|udp|sctp)://.*")
+SIMILAR: Final = 0.7
+"""How alike a name must be to be suggested, from 0 to 1."""
 
 
 class SettingError(Exception):
@@ -67,27 +80,39 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = ""
     private_metrics: Annotated[bool, Meta(description="/metrics needs a key with scope admin")] = False
     level: Annotated[int, Meta(ge=1, le=19, description="zstd level of stored frames")] = 3
-    max_capture_size: Annotated[int, Meta(ge=1, description="bytes of one capture, at most")] = 10 * 2**30
+    max_capture_size: Annotated[int, Meta(ge=1, description="bytes of one capture, at most", extra=BYTES)] = (
+        10 * 2**30
+    )
     max_stored_size: Annotated[
-        int, Meta(ge=0, description="stored bytes of a tenant, at most (0: no limit)")
+        int, Meta(ge=0, description="stored bytes of a tenant, at most (0: no limit)", extra=BYTES)
     ] = 0
     max_captures: Annotated[int, Meta(ge=0, description="captures of a tenant, at most (0: no limit)")] = 0
     default_ttl: Annotated[
-        int, Meta(ge=1, description="retention in seconds where the client names none")
+        int, Meta(ge=1, description="retention in seconds where the client names none", extra=SECONDS)
     ] = DEFAULT_TTL
-    max_ttl: Annotated[int, Meta(ge=1, description="longest retention in seconds")] = 90 * 24 * 3600
+    max_ttl: Annotated[int, Meta(ge=1, description="longest retention in seconds", extra=SECONDS)] = (
+        90 * 24 * 3600
+    )
     max_uploads: Annotated[int, Meta(ge=1, description="uploads at once in one process")] = 64
     answer_lines: Annotated[int, Meta(ge=1, description="lines of one bounded read, at most")] = 1000
-    answer_bytes: Annotated[int, Meta(ge=256, description="bytes of one bounded read, at most")] = 64 * 1024
-    scan_seconds: Annotated[float, Meta(gt=0, description="seconds that one grep or summary may scan")] = 10.0
+    answer_bytes: Annotated[
+        int, Meta(ge=256, description="bytes of one bounded read, at most", extra=BYTES)
+    ] = 64 * 1024
+    scan_seconds: Annotated[
+        float, Meta(gt=0, description="seconds that one grep or summary may scan", extra=SECONDS)
+    ] = 10.0
     idle_timeout: Annotated[
-        float, Meta(gt=0, description="seconds to wait for the next bytes of an upload")
+        float, Meta(gt=0, description="seconds to wait for the next bytes of an upload", extra=SECONDS)
     ] = 60.0
-    sweep_interval: Annotated[float, Meta(ge=0, description="seconds between sweeps (0: never)")] = 300.0
+    sweep_interval: Annotated[
+        float, Meta(ge=0, description="seconds between sweeps (0: never)", extra=SECONDS)
+    ] = 300.0
     orphan_age: Annotated[
-        float, Meta(ge=0, description="seconds after which an unfinished upload is an orphan")
+        float, Meta(ge=0, description="seconds after which an unfinished upload is an orphan", extra=SECONDS)
     ] = 24 * 3600.0
-    grace: Annotated[float, Meta(ge=0, description="seconds that a stop waits for requests in flight")] = 30.0
+    grace: Annotated[
+        float, Meta(ge=0, description="seconds that a stop waits for requests in flight", extra=SECONDS)
+    ] = 30.0
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], Meta(description="least level that is logged")
     ] = "info"
@@ -128,27 +153,30 @@ def load(flags: Mapping[str, str], environ: Mapping[str, str]) -> Settings:
         if name not in known:
             raise SettingError(f"{name} in {config} is no setting; settings are {', '.join(sorted(known))}")
         values[name] = value, f"{name} in {config}"
-    for variable, text in environ.items():
-        if (
-            variable.startswith(PREFIX)
-            and variable not in CLIENT_NAMES
-            and variable != PREFIX + "CONFIG"
-            and text
-        ):
-            values[_environment_name(variable, known)] = text, variable
+    for name in known:
+        variable = PREFIX + name.upper()
+        if text := environ.get(variable):
+            values[name] = text, variable
     for name, text in flags.items():
         if name in known:
             values[name] = text, "--" + name.replace("_", "-")
     return _build(values)
 
 
-def _environment_name(variable: str, known: frozenset[str]) -> str:
-    name = variable.removeprefix(PREFIX).lower()
-    if name not in known:
-        raise SettingError(
-            f"{variable} is no setting; after {PREFIX} comes one of {', '.join(sorted(known)).upper()}"
-        )
-    return name
+def unknown_variables(environ: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each `OVERSPILL_` variable that is no setting, with the one that it resembles.
+
+    Variables of the client and those that Kubernetes makes of a Service's name are not mentioned.
+    """
+    known = [name.upper() for name in Settings.__struct_fields__]
+    sentences = []
+    for variable in sorted(set(environ) - {PREFIX + name for name in known}):
+        is_foreign = FOREIGN.fullmatch(variable) or SERVICE_LINK.fullmatch(f"{variable}={environ[variable]}")
+        if variable.startswith(PREFIX) and not is_foreign:
+            similar = difflib.get_close_matches(variable.removeprefix(PREFIX), known, n=1, cutoff=SIMILAR)
+            advice = f"did you mean {PREFIX}{similar[0]}?" if similar else "`serve --help` lists the settings"
+            sentences.append(f"{variable} is no setting and is ignored; {advice}")
+    return sentences
 
 
 def _read_file(path: Path) -> dict[str, Any]:
@@ -180,10 +208,59 @@ def _convert(value: Any, hint: Any, source: str) -> Any:
     if isinstance(value, str) and _is_path(hint):
         return Path(value).expanduser()
     try:
-        return msgspec.convert(value, hint, strict=False)
+        converted = msgspec.convert(number(value, hint, source), hint, strict=False)
     except msgspec.ValidationError as error:
-        raise SettingError(f"{source}={value}: {error}") from error
+        raise SettingError(f"{source}={value}: {error}; allowed: {allowed(hint)}") from error
+    except ValueError as error:
+        raise SettingError(str(error)) from error
+    if isinstance(converted, float) and not math.isfinite(converted):
+        raise SettingError(f"{source}={value}: not a finite number; allowed: {allowed(hint)}")
+    return converted
 
 
 def _is_path(hint: Any) -> bool:
     return "Path" in str(hint)
+
+
+class Described(Struct, frozen=True):
+    """What a setting's help says. `default` and `allowed` are empty if there is nothing to say."""
+
+    name: str
+    meaning: str
+    default: str
+    allowed: str
+
+
+def descriptions() -> list[Described]:
+    """Return the help of every setting, in the order in which they are declared."""
+    hints = get_type_hints(Settings, include_extras=True)
+    found = []
+    for each in msgspec.structs.fields(Settings):
+        hint = hints[each.name]
+        meaning = next(meta.description or "" for meta in metas(hint))
+        found.append(Described(each.name, meaning, _default(each, hint), allowed(hint)))
+    return found
+
+
+def _default(setting: msgspec.structs.FieldInfo, hint: Any) -> str:
+    value, unit = setting.default, unit_of(hint)
+    if setting.name == "data":
+        return "the user's data directory"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return shown(value, unit) if unit else str(value if value is not None else "")
+
+
+def allowed(hint: Any) -> str:
+    """Return what a setting takes: its choices, its bounds and its unit, as far as its type says."""
+    kind = get_args(hint)[0]
+    if get_origin(kind) is Literal:
+        return ", ".join(get_args(kind))
+    if kind is bool:
+        return "true, false"
+    meta, unit = next(metas(hint)), unit_of(hint)
+    least = f"{meta.ge} or more" if meta.ge is not None else f"more than {meta.gt}"
+    bounds = f"{meta.ge} to {meta.le}" if meta.le is not None else least
+    if meta.ge is None and meta.gt is None:
+        return ""
+    return f"{bounds}; {FORMS[unit]}" if unit else bounds

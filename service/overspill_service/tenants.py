@@ -10,11 +10,13 @@ import hashlib
 import re
 import secrets
 import tomllib
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta, Struct
 from overspill.wire import Scope
+
+from overspill_service.quantities import BYTES, SECONDS, numbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,12 +68,12 @@ class FileTenant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     name: TenantName
     keys: list[FileKey] = []
-    max_capture_size: Annotated[int, Meta(ge=1)] | None = None
-    max_stored_size: Annotated[int, Meta(ge=0)] | None = None
+    max_capture_size: Annotated[int, Meta(ge=1, extra=BYTES)] | None = None
+    max_stored_size: Annotated[int, Meta(ge=0, extra=BYTES)] | None = None
     max_captures: Annotated[int, Meta(ge=0)] | None = None
-    default_ttl: Annotated[int, Meta(ge=1)] | None = None
-    max_ttl: Annotated[int, Meta(ge=1)] | None = None
-    min_ttl: Annotated[int, Meta(ge=1)] | None = None
+    default_ttl: Annotated[int, Meta(ge=1, extra=SECONDS)] | None = None
+    max_ttl: Annotated[int, Meta(ge=1, extra=SECONDS)] | None = None
+    min_ttl: Annotated[int, Meta(ge=1, extra=SECONDS)] | None = None
 
     def limits(self, defaults: Limits) -> Limits:
         """Its limits in full. Raises `ValueError` where nothing stored without a TTL could be kept."""
@@ -95,14 +97,23 @@ def read_tenants(path: Path) -> list[FileTenant]:
     """The tenants of a TOML file. Raises `ValueError`, saying what is wrong where."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
-        tenants = msgspec.convert(document, TenantsFile).tenants
+        tenants = msgspec.convert(_numbered(document), TenantsFile).tenants
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
+    except ValueError as error:  # also of TOML, of UTF-8, and of msgspec
         raise ValueError(f"{path}: {error}") from error
     _refuse_twice(path, "tenant", [tenant.name for tenant in tenants])
     _refuse_twice(path, "key hash", [key.hash for tenant in tenants for key in tenant.keys])
     return tenants
+
+
+def _numbered(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with the sizes and durations of its tenants as numbers. Raises `ValueError`."""
+    tenants = document.get("tenants", [])
+    if not isinstance(tenants, list):
+        return document
+    read = [numbered(each, FileTenant) if isinstance(each, dict) else each for each in tenants]
+    return document | {"tenants": read}
 
 
 def _refuse_twice(path: Path, what: str, values: Iterable[str]) -> None:

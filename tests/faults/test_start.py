@@ -2,25 +2,67 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
 
+import overspill
 import pytest
 from overspill_service.__main__ import main
 
-from tests.servers.overspill import clean_environment
+from tests.servers.overspill import ServiceProcess, clean_environment, running
 from tests.servers.redis import free_port
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
+
+
+class StartIn(Protocol):
+    def __call__(self, variables: dict[str, str], **settings: object) -> ServiceProcess: ...
 
 
 @pytest.fixture(autouse=True)
 def keep_logging(monkeypatch: pytest.MonkeyPatch) -> None:
     """What `main` sets up for its own process would outlive the test here."""
     monkeypatch.setattr("overspill_service.logs.configure", lambda *_: None)
+
+
+KUBERNETES: Final = {
+    "OVERSPILL_PORT": "tcp://10.0.0.11:8750",
+    "OVERSPILL_SERVICE_HOST": "10.0.0.11",
+    "OVERSPILL_SERVICE_PORT": "8750",
+    "OVERSPILL_SERVICE_PORT_HTTP": "8750",
+    "OVERSPILL_PORT_8750_TCP": "tcp://10.0.0.11:8750",
+    "OVERSPILL_PORT_8750_TCP_PROTO": "tcp",
+    "OVERSPILL_PORT_8750_TCP_PORT": "8750",
+    "OVERSPILL_PORT_8750_TCP_ADDR": "10.0.0.11",
+    "OVERSPILL_SERVICE_SERVICE_HOST": "10.0.0.12",
+    "OVERSPILL_REDIS_MASTER_PORT": "tcp://10.0.0.13:6379",
+}
+"""What a pod sees of Services named overspill, overspill-service and overspill-redis-master."""
+CLIENT: Final = {
+    name: "1"
+    for path in Path(overspill.__file__).parent.rglob("*.py")
+    for name in re.findall(r"\bOVERSPILL_[A-Z_]+\b", path.read_text(encoding="utf-8"))
+}
+
+
+@pytest.fixture
+def service_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StartIn]:
+    """Starts a service with variables in its environment."""
+    with ExitStack() as stack:
+
+        def start(variables: dict[str, str], **settings: object) -> ServiceProcess:
+            monkeypatch.setattr(
+                "tests.servers.overspill.clean_environment", lambda: clean_environment(**variables)
+            )
+            return stack.enter_context(running(ServiceProcess(tmp_path / "service", **settings)))
+
+        yield start
 
 
 def serve(*flags: str) -> subprocess.CompletedProcess[str]:
@@ -50,13 +92,23 @@ def test_a_wrong_variable_is_refused_by_name(
     assert "OVERSPILL_MAX_UPLOADS=0" in capsys.readouterr().err
 
 
-def test_a_variable_that_is_no_setting_is_refused_by_name(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_variable_that_is_no_setting_is_named_with_the_setting_that_it_resembles(
+    service_in: StartIn,
 ) -> None:
-    monkeypatch.setenv("OVERSPILL_STORAGE", "memory:")
+    log = service_in({"OVERSPILL_STORAGE": "memory:", "OVERSPILL_ELSE": "x"}).logged()
 
-    assert main(["serve"]) == 2
-    assert "OVERSPILL_STORAGE is no setting" in capsys.readouterr().err
+    assert "WARNING overspill_service.start" in log
+    assert "OVERSPILL_STORAGE is no setting and is ignored; did you mean OVERSPILL_STORE?" in log
+    assert "OVERSPILL_ELSE is no setting and is ignored; `serve --help` lists the settings" in log
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_variables_of_kubernetes_and_of_the_client_are_nobodys_mistake(
+    service_in: StartIn, workers: int
+) -> None:
+    log = service_in(KUBERNETES | CLIENT, workers=workers).logged()
+
+    assert "OVERSPILL_" not in log
 
 
 def test_a_wrong_line_of_the_settings_file_is_refused_by_name(

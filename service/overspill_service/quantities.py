@@ -1,0 +1,101 @@
+"""Sizes and durations as people write them: `10GiB`, `2h`, `1h30m`, or a plain number of bytes or seconds.
+
+A field of a settings struct says in its `Meta` which unit it has: `extra=BYTES` or `extra=SECONDS`.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final, get_args, get_type_hints
+
+from msgspec import Meta, Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+BYTES: Final = {"unit": "bytes"}
+SECONDS: Final = {"unit": "seconds"}
+FORMS: Final = {
+    "bytes": "bytes, or such as 512KiB, 10GiB, 5GB",
+    "seconds": "seconds, or such as 90s, 2h, 1h30m, 7d",
+}
+
+_UNITS: Final = {
+    "bytes": {"b": Decimal(1)}
+    | {f"{prefix}b": Decimal(1000) ** power for power, prefix in enumerate("kmgt", start=1)}
+    | {f"{prefix}ib": Decimal(1024) ** power for power, prefix in enumerate("kmgt", start=1)},
+    "seconds": {
+        "ms": Decimal("0.001"),
+        "s": Decimal(1),
+        "m": Decimal(60),
+        "h": Decimal(3600),
+        "d": Decimal(86_400),
+        "w": Decimal(604_800),
+    },
+}
+_PLAIN: Final = re.compile(r"\s*[+-]?[0-9_.]+(?:e[+-]?[0-9]+)?\s*", re.IGNORECASE)
+_PART: Final = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([A-Za-z]+)\s*")
+_SHOWN: Final = {
+    "bytes": ("TiB", "GiB", "MiB", "KiB"),
+    "seconds": ("d", "h", "m"),
+}
+
+
+def parse(text: str, unit: str) -> int | float:
+    """Return the number of `unit` (`bytes` or `seconds`) that a text names; a size has one part.
+
+    Raises `ValueError` that says what is allowed.
+    """
+    parts = _PART.findall(text)
+    factors = [_UNITS[unit].get(name.lower()) for _, name in parts]
+    is_whole = "".join(match[0] for match in _PART.finditer(text)) == text
+    if not parts or not is_whole or None in factors or (unit == "bytes" and len(parts) > 1):
+        raise ValueError(f"{text!r} is not {FORMS[unit]}")
+    total = sum(
+        Decimal(number) * factor for (number, _), factor in zip(parts, factors, strict=True) if factor
+    )
+    return int(total) if total == int(total) else float(total)
+
+
+def shown(value: float, unit: str) -> str:
+    """Return the value in the largest unit that it is a whole number of: 86400 s is `1d`, 90 s is `90`."""
+    for name in _SHOWN[unit]:
+        factor = _UNITS[unit][name.lower()]
+        if value and value % float(factor) == 0:
+            return f"{value / float(factor):.0f}{name}"
+    return f"{value:.0f}" if value == int(value) else f"{value:g}"
+
+
+def unit_of(hint: Any) -> str | None:
+    """Return the unit that a field's annotation declares, None for a plain number or text."""
+    return next((each.extra["unit"] for each in metas(hint) if each.extra and "unit" in each.extra), None)
+
+
+def metas(hint: Any) -> Iterator[Meta]:
+    """The `Meta`s of an annotation, also within `… | None`."""
+    for each in get_args(hint):
+        if isinstance(each, Meta):
+            yield each
+        else:
+            yield from metas(each)
+
+
+def numbered(values: Mapping[str, Any], kind: type[Struct]) -> dict[str, Any]:
+    """Return the values with every text that stands for a size or duration of `kind` as a number.
+
+    Raises `ValueError`, naming the field.
+    """
+    hints = get_type_hints(kind, include_extras=True)
+    return {name: number(value, hints.get(name), name) for name, value in values.items()}
+
+
+def number(value: Any, hint: Any, source: str) -> Any:
+    """Return a text that stands for a size or duration as a number, all else as it is."""
+    unit = unit_of(hint)
+    if unit is None or not isinstance(value, str) or _PLAIN.fullmatch(value):
+        return value
+    try:
+        return parse(value, unit)
+    except ValueError as error:
+        raise ValueError(f"{source}: {error}") from error
