@@ -1,20 +1,16 @@
-"""Captures as one tenant sees them: look up, list, extend, remove.
-
-The catalog forgets a capture before its bytes go, so no reader ever finds an entry without its objects;
-the tombstone remembers the objects, so a removal that was cut short is finished later.
-"""
+"""Captures as one tenant sees them: look up, list, extend, remove."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 from overspill import wire
 
 from overspill_service import object_keys, retention
 from overspill_service.catalog import Entry, Query, Quota, Tombstone, instant
 from overspill_service.errors import CatalogIncomplete, Deleted, Expired, InvalidId, NotFound
 from overspill_service.rebuild import recover
+from overspill_service.removal import erase, finish_removals
 
 if TYPE_CHECKING:
     from overspill_service.archive import Archive
@@ -23,7 +19,8 @@ if TYPE_CHECKING:
 MARKER: Final = bytes.fromhex("5d2a4d1800000000")
 """What an expiry marker holds: an empty skippable frame. Its key says everything."""
 PAGE: Final = 200
-"""Captures removed between two looks at the catalog."""
+"""Captures of a session that are removed together."""
+MICROSECONDS: Final = 10**6
 
 
 class Captures:
@@ -75,7 +72,7 @@ class Captures:
         return await self.extend(entry, retention.expiry(self.archive.clock(), ttl, self.tenant.limits))
 
     async def delete(self, ref: str, session: str | None = None) -> wire.Removed:
-        """Remove a capture, bytes first from sight, then from the store. Raises what `get` raises.
+        """Remove a capture for good. Raises what `get` raises.
 
         One that has expired goes at once, not at the next sweep; a removal that was cut short is finished.
         """
@@ -85,35 +82,22 @@ class Captures:
             return wire.Removed(captures=0, stored_size=0)
         if not isinstance(found, Entry) or session not in (None, found.session):
             found = await self.get(ref, session)
-        return await self.bury(found, "deleted")
+        return await erase(self.archive, self.tenant.name, [found])
 
     async def delete_session(self, session: str) -> wire.Removed:
-        """Remove every capture of a session, expired or not: bytes first, so that asking again goes on.
+        """Remove every capture of a session, expired or not, and finish removals that were cut short.
 
         Raises `CatalogIncomplete` where the catalog was lost and may not know all of them yet.
         """
         captures = stored_size = 0
         while True:
             entries, _ = await self._catalog.find(self.tenant.name, Query(session=session), now=0, limit=PAGE)
-            for entry in entries:
-                await self.archive.store.delete(entry.keys)
-                removed = await self.bury(entry, "deleted")
-                captures, stored_size = captures + removed.captures, stored_size + removed.stored_size
+            removed = await erase(self.archive, self.tenant.name, entries)
+            captures, stored_size = captures + removed.captures, stored_size + removed.stored_size
             if not entries:
+                await finish_removals(self.archive, object_keys.removals_prefix(self.tenant.name))
                 await self._require_complete()
                 return wire.Removed(captures=captures, stored_size=stored_size)
-
-    async def bury(self, entry: Entry, reason: str) -> wire.Removed:
-        """Put a tombstone in the entry's place, then delete its objects.
-
-        An expired capture whose life was prolonged meanwhile stays, and counts as not removed.
-        """
-        at = entry.expires if reason == "expired" else self.archive.clock()
-        tombstone = Tombstone(id=entry.id, reason=reason, at=at, keys=entry.keys)
-        if not await self._catalog.remove(entry, tombstone, keep=retention.TOMBSTONE_TTL):
-            return wire.Removed(captures=0, stored_size=0)
-        await self.archive.store.delete(entry.keys)
-        return wire.Removed(captures=1, stored_size=entry.stored_size)
 
     async def usage(self) -> wire.Usage:
         totals = await self._catalog.totals(self.tenant.name)
@@ -132,15 +116,27 @@ class Captures:
         )
 
     async def extend(self, entry: Entry, expires: float) -> Entry:
-        """Move the expiry, first in the object store, then in the catalog. Raises `NotFound`."""
-        marker = object_keys.marker_key(entry.tenant, entry.id, entry.upload, expires)
-        await self.archive.store.put(marker, [MARKER])
-        if not await self._catalog.amend(entry, expires=expires, marker=marker):
+        """Move the expiry, first in the object store, then in the catalog. Raises what `get` raises.
+
+        The catalog takes the change only where no other came first, and a later change always has a higher
+        revision: so the object store knows as well as the catalog which one holds.
+        """
+        while True:
+            marker = self._new_marker(entry, expires)
+            await self.archive.store.put(marker, [MARKER])
+            stored = await self._catalog.amend(entry, expires=expires, marker=marker)
+            if stored is not None and stored.marker == marker:
+                if entry.marker is not None:
+                    await self.archive.store.delete([entry.marker])
+                return stored
             await self.archive.store.delete([marker])
-            raise NotFound(f"{entry.id} was removed meanwhile")
-        if entry.marker not in (None, marker):
-            await self.archive.store.delete([entry.marker])
-        return msgspec.structs.replace(entry, expires=expires, marker=marker)
+            entry = stored or await self.get(entry.id)
+
+    def _new_marker(self, entry: Entry, expires: float) -> str:
+        """A key that sorts this change behind all earlier ones, also behind those that the catalog forgot."""
+        now = int(self.archive.clock() * MICROSECONDS)
+        revision = max(object_keys.revision_of(entry.marker) + 1, now)
+        return object_keys.marker_key(entry.tenant, entry.id, entry.upload, expires, revision)
 
     async def _find_call(self, call_id: str, session: str | None) -> Entry:
         entries, _ = await self._catalog.find(

@@ -16,7 +16,7 @@ from overspill_service.errors import ServiceError
 from overspill_service.objects import Checkable, CheckResult
 from overspill_service.rebuild import rebuild as rebuild_catalog
 from overspill_service.settings import SettingError, Settings
-from overspill_service.sweep import sweep_expired, sweep_orphans
+from overspill_service.sweep import sweep_all, sweep_orphans
 from overspill_service.tenants import TENANT_PATTERN, hash_key, new_key
 
 if TYPE_CHECKING:
@@ -42,13 +42,10 @@ class BucketMaker(Protocol):
 
 async def sweep(settings: Settings, _options: Mapping[str, Any]) -> int:
     directory = directory_of(settings)
-    captures = stored_size = 0
     async with open_archive(settings) as archive:
-        for name in await archive.catalog.tenants():
-            removed = await sweep_expired(archive, directory.tenant(name))
-            captures, stored_size = captures + removed.captures, stored_size + removed.stored_size
+        removed = await sweep_all(archive, map(directory.tenant, await archive.catalog.tenants()))
         orphans = await sweep_orphans(archive, age=settings.orphan_age)
-    _print({"captures": captures, "stored_size": stored_size, "orphaned_objects": orphans})
+    _print({"captures": removed.captures, "stored_size": removed.stored_size, "orphaned_objects": orphans})
     return 0
 
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from overspill_service.errors import ServiceError
 from overspill_service.rebuild import rebuild_if_lost
-from overspill_service.sweep import sweep_expired, sweep_orphans
+from overspill_service.removal import finish_removals
+from overspill_service.sweep import sweep_all, sweep_orphans
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -24,6 +25,8 @@ LOOK_SECONDS: Final = 5.0
 """How often a process looks whether the catalog was lost."""
 ORPHAN_INTERVAL: Final = 6 * 3600.0
 """How often a fleet lists all objects, in seconds."""
+REMOVAL_SECONDS: Final = 60.0
+"""How old a recorded removal is that no request can still be at."""
 SWEEP_LEASE: Final = "sweep"
 ORPHAN_LEASE: Final = "orphans"
 
@@ -61,11 +64,10 @@ class Maintenance:
         """Remove expired captures of all tenants, and now and then orphans, unless another replica does."""
         settings, catalog = self._service.settings, self._archive.catalog
         if await catalog.lease(SWEEP_LEASE, self._holder, settings.sweep_interval):
-            for name in await catalog.tenants():
-                removed = await sweep_expired(self._archive, self._service.directory.tenant(name))
-                self._service.metrics.sweep(removed.captures, is_done=True)
-                if removed.captures:
-                    log.info("swept %d expired captures of tenant %s", removed.captures, name)
+            await finish_removals(self._archive, age=REMOVAL_SECONDS)
+            tenants = map(self._service.directory.tenant, await catalog.tenants())
+            removed = await sweep_all(self._archive, tenants)
+            self._service.metrics.sweep(removed.captures, is_done=True)
         if time.monotonic() < self._orphans_due:
             return
         if await catalog.lease(ORPHAN_LEASE, self._holder, ORPHAN_INTERVAL):

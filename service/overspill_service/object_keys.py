@@ -1,4 +1,4 @@
-"""The names of objects: `v1/{tenant}/{capture id}/{upload}-{number}`, and of expiry markers beside them.
+"""The names of objects: segments, expiry markers beside them, and records of removals under way.
 
 `upload` names one attempt to store a capture, so no two attempts ever write the same key, and removing
 one upload can never take away the bytes of another.
@@ -14,9 +14,11 @@ from typing import Final
 from msgspec import Struct
 
 ROOT: Final = "v1/"
+REMOVALS: Final = "v1-removed/"
+"""Where removals that are under way are recorded: apart from `ROOT`, so that one short listing shows all."""
 _KEY: Final = re.compile(
     r"v1/(?P<tenant>[a-z0-9][a-z0-9-]{0,62})/(?P<capture>cap_[a-z2-7]{20})/"
-    r"(?P<upload>[a-z2-7]{16})-(?:(?P<number>\d{5})|expires-(?P<expires>\d{1,12}))"
+    r"(?P<upload>[a-z2-7]{16})-(?:(?P<number>\d{5})|expires-(?P<expires>\d{1,12})-(?P<revision>\d{16}))"
 )
 
 
@@ -28,6 +30,8 @@ class ObjectKey(Struct, frozen=True):
     upload: str
     number: int | None
     expires: int | None
+    revision: int = 0
+    """Orders the markers of an upload: the highest was set last."""
 
 
 def new_upload() -> str:
@@ -43,12 +47,27 @@ def segment_key(tenant: str, capture: str, upload: str, number: int) -> str:
     return f"{ROOT}{tenant}/{capture}/{upload}-{number:05d}"
 
 
-def marker_key(tenant: str, capture: str, upload: str, expires: float) -> str:
-    return f"{ROOT}{tenant}/{capture}/{upload}-expires-{int(expires)}"
+def marker_key(tenant: str, capture: str, upload: str, expires: float, revision: int) -> str:
+    return f"{ROOT}{tenant}/{capture}/{upload}-expires-{int(expires)}-{revision:016d}"
+
+
+def revision_of(marker: str | None) -> int:
+    """The revision in a marker's key; 0 where no expiry was ever changed."""
+    key = None if marker is None else parse(marker)
+    return 0 if key is None else key.revision
+
+
+def removals_prefix(tenant: str) -> str:
+    return f"{REMOVALS}{tenant}/"
+
+
+def new_removal(tenant: str) -> str:
+    """A key for the record of one removal."""
+    return f"{REMOVALS}{tenant}/{new_upload()}"
 
 
 def parse(key: str) -> ObjectKey | None:
-    """The parts of a key; None where it is not one of ours."""
+    """The parts of a segment's or marker's key; None where it is neither."""
     match = _KEY.fullmatch(key)
     if match is None:
         return None
@@ -59,4 +78,5 @@ def parse(key: str) -> ObjectKey | None:
         match["upload"],
         int(number) if number else None,
         int(expires) if expires else None,
+        int(match["revision"] or 0),
     )

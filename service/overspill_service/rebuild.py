@@ -2,13 +2,16 @@
 
 An upload is whole when its segments 0 to n are there and the last says that it is the last. Of several
 whole uploads of one capture those that have expired lose, then those of another content than the earliest,
-then all but the one that lives longest. The expiry marker written last overrides the entry's expiry.
+then all but the one that lives longest. The expiry marker with the highest revision overrides the entry's
+expiry. Nothing is read again of an upload whose removal is recorded.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -19,6 +22,8 @@ from overspill_service.archive import inline_index
 from overspill_service.catalog import Entry, Quota, Segment
 from overspill_service.errors import CaptureDamaged
 from overspill_service.frame_map import FrameMap
+from overspill_service.removal import finish_removals, removed_uploads
+from overspill_service.stale import Listed, drop_stale
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
@@ -42,7 +47,8 @@ class UploadFound(Struct, kw_only=True):
 
     name: str
     segments: dict[int, Stored] = msgspec.field(default_factory=dict)
-    markers: dict[int, Stored] = msgspec.field(default_factory=dict)
+    markers: dict[tuple[int, int], Stored] = msgspec.field(default_factory=dict)
+    """Expiry markers by revision and expiry."""
 
     @property
     def objects(self) -> list[Stored]:
@@ -52,11 +58,6 @@ class UploadFound(Struct, kw_only=True):
     def modified(self) -> float:
         """When the last of its objects was written."""
         return max(each.modified for each in self.objects)
-
-    @property
-    def latest_marker(self) -> int | None:
-        """The expiry that was set last; the later one of two set at once."""
-        return max(self.markers, key=lambda each: (self.markers[each].modified, each), default=None)
 
 
 class CaptureFound(Struct, frozen=True, kw_only=True):
@@ -68,9 +69,11 @@ class CaptureFound(Struct, frozen=True, kw_only=True):
 
     def marker_of(self, name: str) -> tuple[float, str] | None:
         """The expiry of an upload that was set last, and the key of its marker; None where none was."""
-        upload = next((upload for upload in self.uploads if upload.name == name), None)
-        expires = None if upload is None else upload.latest_marker
-        return None if upload is None or expires is None else (float(expires), upload.markers[expires].key)
+        markers = next((upload.markers for upload in self.uploads if upload.name == name), None)
+        if not markers:
+            return None
+        latest = max(markers)
+        return float(latest[1]), markers[latest].key
 
 
 async def captures_in(archive: Archive, prefix: str = object_keys.ROOT) -> AsyncIterator[CaptureFound]:
@@ -95,7 +98,7 @@ def _grouped(group: list[tuple[object_keys.ObjectKey, Stored]]) -> CaptureFound:
         if key.number is not None:
             upload.segments[key.number] = stored
         elif key.expires is not None:
-            upload.markers[key.expires] = stored
+            upload.markers[key.revision, key.expires] = stored
     first = group[0][0]
     return CaptureFound(tenant=first.tenant, capture=first.capture, uploads=list(uploads.values()))
 
@@ -103,13 +106,16 @@ def _grouped(group: list[tuple[object_keys.ObjectKey, Stored]]) -> CaptureFound:
 async def recover(archive: Archive, tenant: str, capture: str) -> Entry | None:
     """The entry of one capture as its objects tell it; None where no upload of it is whole."""
     async for found in captures_in(archive, object_keys.capture_prefix(tenant, capture)):
-        return await entry_of(archive, found)
+        return await entry_of(archive, found, await removed_uploads(archive, tenant))
     return None
 
 
-async def entry_of(archive: Archive, found: CaptureFound) -> Entry | None:
-    """The entry of the whole upload that the capture is read from, or None."""
-    entries = [await _read(archive, found, upload) for upload in found.uploads]
+async def entry_of(
+    archive: Archive, found: CaptureFound, removed: frozenset[str] = frozenset()
+) -> Entry | None:
+    """The entry of the whole upload to read it from, or None. `removed` uploads do not count."""
+    left = [upload for upload in found.uploads if upload.name not in removed]
+    entries = [await _read(archive, found, upload) for upload in left]
     whole = [entry for entry in entries if entry is not None]
     alive = [entry for entry in whole if not entry.is_expired(archive.clock())] or whole
     first = min(alive, key=lambda entry: (entry.created, entry.upload), default=None)
@@ -171,31 +177,57 @@ async def _correct_expiry(archive: Archive, known: Entry) -> None:
     prefix = object_keys.capture_prefix(known.tenant, known.id)
     async for found in captures_in(archive, prefix):
         marker = found.marker_of(known.upload)
-        if marker is None or marker[1] == known.marker:
+        if marker is None or not _is_newer(marker[1], known):
             return
         expires, key = marker
-        if await archive.catalog.amend(known, expires=expires, marker=key):
-            await _correct_expiry(archive, msgspec.structs.replace(known, expires=expires, marker=key))
+        amended = await archive.catalog.amend(known, expires=expires, marker=key)
+        if amended is not None:
+            await _correct_expiry(archive, amended)
+
+
+def _is_newer(marker: str, known: Entry) -> bool:
+    return object_keys.revision_of(marker) > object_keys.revision_of(known.marker)
 
 
 async def rebuild(archive: Archive, holder: str = "") -> int:
-    """Put every unexpired capture of the object store into the catalog; how many there were.
+    """Put every unexpired capture of the object store into the catalog; return how many there were.
 
+    First, removals that were cut short are finished; last, entries whose objects are gone are dropped.
     Captures that the catalog knows stay as they are, so this may run at any time, and twice at once.
     The lease of its `holder` is renewed on the way.
     """
+    await finish_removals(archive)
+    listed = Listed(secrets.token_bytes(16))
     count = 0
     pending: list[CaptureFound] = []
     async for found in captures_in(archive):
+        for upload in found.uploads:
+            if upload.segments:
+                listed.add(upload.name)
         pending.append(found)
         if len(pending) == AT_ONCE:
             count += await _adopt_all(archive, pending)
             pending = []
-            if holder:
-                await archive.catalog.lease(LEASE, holder, LEASE_TTL)
+            await _renew(archive, holder)
     count += await _adopt_all(archive, pending)
+    await _drop_stale(archive, listed, holder)
     await archive.catalog.mark_complete()
     return count
+
+
+async def _drop_stale(archive: Archive, listed: Listed, holder: str) -> None:
+    dropped = 0
+    async with aclosing(drop_stale(archive, listed)) as pages:
+        async for page in pages:
+            dropped += page
+            await _renew(archive, holder)
+    if dropped:
+        log.warning("dropped %d entries from the catalog: their objects were deleted", dropped)
+
+
+async def _renew(archive: Archive, holder: str) -> None:
+    if holder:
+        await archive.catalog.lease(LEASE, holder, LEASE_TTL)
 
 
 async def rebuild_if_lost(archive: Archive, holder: str) -> int | None:
@@ -222,7 +254,7 @@ async def adopt(archive: Archive, found: CaptureFound) -> bool:
     known = await archive.catalog.get(found.tenant, found.capture)
     if isinstance(known, Entry) and not known.is_expired(archive.clock()):
         marker = found.marker_of(known.upload)
-        if marker is not None and marker[1] != known.marker:  # or one that was set since the listing
+        if marker is not None and _is_newer(marker[1], known):
             await _correct_expiry(archive, known)
         return True
     entry = await entry_of(archive, found)

@@ -25,11 +25,13 @@ from overspill_service.errors import Absent, CaptureDamaged, CatalogUnavailable,
 from overspill_service.ingest import Ingest
 from overspill_service.kind import detect
 from overspill_service.rebuild import encode_entry
+from overspill_service.removal import bury, removed_uploads
 from overspill_service.uploading import Upload
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine
 
+    from overspill_service.archive import Archive
     from overspill_service.captures import Captures
 
 T = TypeVar("T")
@@ -99,7 +101,7 @@ async def _held(captures: Captures, capture: str) -> Entry | None:
 
 async def _is_good(captures: Captures, held: Entry) -> bool:
     """Whether an entry's time has not come and its last segment is there: else a new upload replaces it."""
-    if held.is_expired(captures.archive.clock()):
+    if held.is_expired(captures.archive.clock()) or await _is_removed(captures.archive, held):
         return False
     try:
         await captures.archive.index_of(held, len(held.segments) - 1)
@@ -107,6 +109,13 @@ async def _is_good(captures: Captures, held: Entry) -> bool:
         log.error("%s of tenant %s is stored anew: %s", held.id, held.tenant, error)  # noqa: TRY400
         return False
     return True
+
+
+async def _is_removed(archive: Archive, held: Entry) -> bool:
+    """Whether the object store knows of a removal that a catalog which fell back does not."""
+    if await archive.catalog.is_complete():
+        return False
+    return held.upload in await removed_uploads(archive, held.tenant)
 
 
 async def _repeat(captures: Captures, held: Entry, body: Body, expires: float) -> Entry:
@@ -160,6 +169,7 @@ async def _finish(captures: Captures, upload: Upload, draft: Entry) -> tuple[Ent
         await upload.discard()
         raise
     if isinstance(winner, Tombstone):
+        await upload.discard()
         raise _removed(entry)
     if winner.upload == entry.upload:
         return winner, True
@@ -175,7 +185,8 @@ async def _commit(captures: Captures, entry: Entry) -> Entry | Tombstone:
     winner = await catalog.commit(entry, quota)
     if not isinstance(winner, Entry) or winner.upload == entry.upload or await _is_good(captures, winner):
         return winner
-    await captures.bury(winner, "expired" if winner.is_expired(captures.archive.clock()) else "deleted")
+    reason = "expired" if winner.is_expired(captures.archive.clock()) else "deleted"
+    await bury(captures.archive, [winner], reason)
     return await catalog.commit(entry, quota)
 
 

@@ -7,35 +7,59 @@ them from doing the same work, and deleting an object twice does no harm.
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from overspill import wire
 
 from overspill_service import object_keys
-from overspill_service.captures import Captures
 from overspill_service.catalog import Entry
+from overspill_service.fan_out import fan_out
 from overspill_service.rebuild import adopt, captures_in
+from overspill_service.removal import Grave, delete_objects, hide
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable
+
     from overspill_service.archive import Archive
     from overspill_service.rebuild import CaptureFound
     from overspill_service.tenants import Tenant
 
-PAGE: Final = 200
-"""Expired captures removed between two looks at the catalog."""
+PAGE: Final = 1000
+"""Expired captures that are removed together: as many objects as one multi-delete takes."""
+PAGES_AT_ONCE: Final = 4
+"""Pages whose objects are deleted while the next one is looked up."""
+TENANTS_AT_ONCE: Final = 4
 
 log = logging.getLogger(__name__)
 
 
+async def sweep_all(archive: Archive, tenants: Iterable[Tenant]) -> wire.Removed:
+    """Remove the expired captures of several tenants, some of them at the same time."""
+    removed = await fan_out(partial(sweep_expired, archive), tenants, at_once=TENANTS_AT_ONCE)
+    return _sum(removed)
+
+
 async def sweep_expired(archive: Archive, tenant: Tenant) -> wire.Removed:
-    """Remove the tenant's expired captures: entries first, then objects."""
-    captures = Captures(archive, tenant)
-    count = stored_size = 0
+    """Remove the tenant's expired captures: entries first, then objects, a page with one request."""
+    pages = _hidden_pages(archive, tenant)
+    removed = _sum(await fan_out(partial(delete_objects, archive), pages, at_once=PAGES_AT_ONCE))
+    if removed.captures:
+        log.info("swept %d expired captures of tenant %s", removed.captures, tenant.name)
+    return removed
+
+
+async def _hidden_pages(archive: Archive, tenant: Tenant) -> AsyncIterator[list[Grave]]:
+    """Pages of expired captures, each with tombstones in its entries' place already."""
     while entries := await archive.catalog.expired(tenant.name, now=archive.clock(), limit=PAGE):
-        for entry in entries:
-            removed = await captures.bury(entry, "expired")
-            count, stored_size = count + removed.captures, stored_size + removed.stored_size
-    return wire.Removed(captures=count, stored_size=stored_size)
+        yield await hide(archive, [Grave(entry, entry.keys) for entry in entries], "expired")
+
+
+def _sum(removed: Iterable[wire.Removed]) -> wire.Removed:
+    parts = list(removed)
+    return wire.Removed(
+        captures=sum(part.captures for part in parts), stored_size=sum(part.stored_size for part in parts)
+    )
 
 
 async def sweep_orphans(archive: Archive, *, age: float) -> int:

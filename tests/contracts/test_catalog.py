@@ -203,28 +203,46 @@ async def test_an_amended_entry_has_its_new_expiry_everywhere(catalog: Catalog) 
     await catalog.commit(entry(), UNLIMITED)
     amended = replace(entry(), expires=NOW + 5, marker="v1/acme/x-expires-5")
 
-    assert await catalog.amend(entry(), expires=NOW + 5, marker=amended.marker)
+    assert await catalog.amend(entry(), expires=NOW + 5, marker=amended.marker) == amended
     assert await catalog.get(TENANT, entry().id) == amended
     assert await catalog.expired(TENANT, now=NOW + 5, limit=10) == [amended]
     assert await listed(catalog, Query(), now=NOW + 5) == []
 
 
-async def test_amending_a_stale_copy_keeps_what_is_stored(catalog: Catalog) -> None:
+async def test_an_amendment_of_a_stale_copy_changes_nothing_and_returns_what_came_first(
+    catalog: Catalog,
+) -> None:
     await catalog.commit(entry(), UNLIMITED)
-    await catalog.amend(entry(), expires=NOW + 5, marker="first")
+    first = await catalog.amend(entry(), expires=NOW + 5, marker="first")
+    assert first == replace(entry(), expires=NOW + 5, marker="first")
 
-    assert await catalog.amend(entry(), expires=NOW + 9, marker="second")
-    assert await catalog.get(TENANT, entry().id) == replace(entry(), expires=NOW + 9, marker="second")
+    assert await catalog.amend(entry(), expires=NOW + 9, marker="second") == first
+    assert await catalog.get(TENANT, entry().id) == first
+    second = await catalog.amend(first, expires=NOW + 9, marker="second")
+    assert second == replace(entry(), expires=NOW + 9, marker="second")
+
+
+async def test_of_many_amendments_at_once_exactly_one_comes_first(catalog: Catalog) -> None:
+    await catalog.commit(entry(), UNLIMITED)
+    amendments = [catalog.amend(entry(), expires=NOW + number, marker=str(number)) for number in range(1, 21)]
+
+    results = await asyncio.gather(*amendments)
+
+    stored = await catalog.get(TENANT, entry().id)
+    assert isinstance(stored, Entry)
+    assert stored.marker is not None
+    assert results == [stored] * 20
+    assert await catalog.expired(TENANT, now=stored.expires, limit=5) == [stored]
 
 
 async def test_what_is_gone_or_another_upload_is_not_amended(catalog: Catalog) -> None:
-    assert not await catalog.amend(entry(), expires=NOW + 5, marker=None)
+    assert await catalog.amend(entry(), expires=NOW + 5, marker=None) is None
 
     await catalog.commit(entry(), UNLIMITED)
-    assert not await catalog.amend(entry(upload="other"), expires=NOW + 5, marker=None)
+    assert await catalog.amend(entry(upload="other"), expires=NOW + 5, marker=None) is None
 
     await catalog.remove(entry(), tombstone(entry()), keep=KEEP)
-    assert not await catalog.amend(entry(), expires=NOW + 5, marker=None)
+    assert await catalog.amend(entry(), expires=NOW + 5, marker=None) is None
     assert await catalog.totals(TENANT) == Totals()
 
 

@@ -78,7 +78,8 @@ class Model:
                 del self.entries[made.id]
                 self.graves[made.id] = tombstone(made)
         else:
-            assert await self.catalog.amend(made, expires=NOW + value, marker=None) == is_same
+            amended = await self.catalog.amend(made, expires=NOW + value, marker=None)
+            assert (amended is not None) == is_same
             if held is not None and is_same:
                 self.entries[made.id] = replaced(held, expires=NOW + value)
 

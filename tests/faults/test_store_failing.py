@@ -173,13 +173,13 @@ async def test_a_delete_that_was_cut_short_is_finished_by_asking_again(
     assert await keys_in(api) == []
 
 
+@pytest.mark.parametrize(("count", "method"), [(3, "DELETE"), (5, "POST"), (5, "PUT")])
 async def test_the_erasure_of_a_session_that_was_cut_short_is_finished_by_asking_again(
-    api: Api, faulty_s3: FaultyProxy
+    api: Api, faulty_s3: FaultyProxy, count: int, method: str
 ) -> None:
-    for number in range(5):
+    for number in range(count):
         await api.put(b"%d" % number, Overspill_Session="s")
-    faulty_s3.script("DELETE", passed, passed)
-    faulty_s3.always("DELETE", BROKEN)
+    faulty_s3.always(method, BROKEN)
     refused = await api.send("DELETE", "/v1/sessions/s")
     assert (refused.status, await code_of(refused)) == (503, Code.STORE_UNAVAILABLE)
 

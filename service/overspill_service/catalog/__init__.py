@@ -171,8 +171,12 @@ class Entries(Protocol):
         not return.
         """
 
-    async def amend(self, entry: Entry, *, expires: float, marker: str | None) -> bool:
-        """Give the entry a new expiry and marker; false where it (this upload of it) is gone."""
+    async def amend(self, entry: Entry, *, expires: float, marker: str | None) -> Entry | None:
+        """Give the entry a new expiry and marker, unless its marker was changed meanwhile.
+
+        Returns this upload's entry as it then is: with this marker where it was changed, with another one
+        where somebody came first. None where the upload is gone.
+        """
 
     async def remove(self, entry: Entry, tombstone: Tombstone, *, keep: float) -> bool:
         """Put a tombstone, kept for `keep` seconds, in the entry's place and take it off the totals.

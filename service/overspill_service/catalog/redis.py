@@ -108,17 +108,17 @@ class RedisCatalog:
         # A capture that was removed and stored anew has another position now, and is listed there.
         return positions, [entry for position, entry in pairs if entry and _position(entry) == position]
 
-    async def amend(self, entry: Entry, *, expires: float, marker: str | None) -> bool:
+    async def amend(self, entry: Entry, *, expires: float, marker: str | None) -> Entry | None:
         stored: Entry | None = entry
-        value = records.encode_entry(entry)
-        while stored is not None:
-            changed = records.encode_entry(replace(stored, expires=expires, marker=marker))
-            keys = redis_keys.of_entry(entry)[:2]
-            value = await self._link.step(scripts.AMEND, keys, value, changed, entry.id, repr(expires))
-            if value == scripts.DONE:
-                return True
-            stored = _same_upload(entry, value)
-        return False
+        keys = redis_keys.of_entry(entry)[:2]
+        while stored is not None and stored.marker == entry.marker:
+            changed = replace(stored, expires=expires, marker=marker)
+            values = records.encode_entry(stored), records.encode_entry(changed)
+            answer = await self._link.step(scripts.AMEND, keys, *values, entry.id, repr(expires))
+            if answer == scripts.DONE:
+                return changed
+            stored = _same_upload(entry, answer)
+        return stored
 
     async def remove(self, entry: Entry, tombstone: Tombstone, *, keep: float) -> bool:
         grave = records.encode_tombstone(tombstone, secrets.token_bytes(records.NONCE))

@@ -67,7 +67,7 @@ class SqliteCatalog:
         last = entries[limit - 1]
         return entries[:limit], records.encode_cursor(records.position(last.created, last.id))
 
-    async def amend(self, entry: Entry, *, expires: float, marker: str | None) -> bool:
+    async def amend(self, entry: Entry, *, expires: float, marker: str | None) -> Entry | None:
         return await self._writer.run(partial(_amend, entry, expires, marker))
 
     async def remove(self, entry: Entry, tombstone: Tombstone, *, keep: float) -> bool:
@@ -226,14 +226,16 @@ def _conditions(query: Query) -> tuple[list[str], dict[str, Any]]:
     return where, values
 
 
-def _amend(entry: Entry, expires: float, marker: str | None, db: sqlite3.Connection) -> bool:
+def _amend(entry: Entry, expires: float, marker: str | None, db: sqlite3.Connection) -> Entry | None:
     stored = _held(entry.tenant, entry.id, db)
     if stored is None or stored.upload != entry.upload:
-        return False
-    value = records.encode_entry(replace(stored, expires=expires, marker=marker))
+        return None
+    if stored.marker != entry.marker:
+        return stored
+    changed = replace(stored, expires=expires, marker=marker)
     update = "UPDATE captures SET expires = ?, value = ? WHERE tenant = ? AND id = ?"
-    db.execute(update, (expires, value, entry.tenant, entry.id))
-    return True
+    db.execute(update, (expires, records.encode_entry(changed), entry.tenant, entry.id))
+    return changed
 
 
 def _remove(entry: Entry, tombstone: Tombstone, now: float, until: float, db: sqlite3.Connection) -> bool:

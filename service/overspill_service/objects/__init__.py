@@ -42,6 +42,9 @@ class ObjectStore(Protocol):
     async def delete(self, keys: Iterable[str]) -> None:
         """Delete the objects; absent keys are no error."""
 
+    async def now(self) -> float:
+        """The time of the clock that `Stored.modified` is told by, in seconds since the epoch."""
+
     async def ping(self) -> None:
         """Return when the store answers; cheap enough for a readiness probe."""
 

@@ -78,6 +78,9 @@ class FileStore:
         while batch := [*itertools.islice(places, self._page_size)]:
             await self._run(_unlink, batch)
 
+    async def now(self) -> float:
+        return time.time()
+
     async def ping(self) -> None:
         await self._run(self._require_folder)
 

@@ -43,6 +43,9 @@ class MemoryStore:
             check_key(key)
             self._objects.pop(key, None)
 
+    async def now(self) -> float:
+        return time.time()
+
     async def ping(self) -> None:
         pass
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from overspill_service.errors import CaptureDamaged, ServiceError, StoreUnavailable
+from overspill_service.fan_out import fan_out
 from overspill_service.objects import CheckResult
 from overspill_service.objects.checks import PROBES, check_operations, outcome, probe_key
 from overspill_service.objects.keys import check_key, check_prefix
@@ -38,6 +39,8 @@ __all__ = ["Location", "Probe", "S3Store"]
 
 FEW: Final = 4
 """Up to so many keys are deleted one by one: cheaper than boto3's multi-delete."""
+SINGLES_AT_ONCE: Final = 16
+"""Keys that are deleted one by one at the same time, where there are few or the store has no multi-delete."""
 PING_SECONDS: Final = 5
 MAX_SKEW_SECONDS: Final = 300
 """AWS refuses signatures that are 900 s off; a clock on its way there is worth a word."""
@@ -113,8 +116,12 @@ class S3Store:
             for key in batch:
                 check_key(key)
             rest = batch if len(batch) <= FEW else await self._bucket.delete(batch)
-            for key in rest:
-                await self._delete(key)
+            await fan_out(self._delete, rest, at_once=SINGLES_AT_ONCE)
+
+    async def now(self) -> float:
+        """The `Date` of an answer, whatever the answer is: whole seconds."""
+        reply = await self._http.send(Request("HEAD", f"{self.base}/"), self._ping_retry)
+        return _date(reply) or time.time()
 
     async def ping(self) -> None:
         reply = await self._http.send(Request("HEAD", f"{self.base}/"), self._ping_retry)
@@ -204,5 +211,13 @@ def _is_asked_for(reply: Reply, start: int) -> bool:
 
 def _skew(reply: Reply, now: float) -> float:
     """Seconds by which this machine's clock is ahead of the store's; 0 where the store does not say."""
-    date = reply.headers.get("Date")
-    return now - parsedate_to_datetime(date).timestamp() if date else 0.0
+    date = _date(reply)
+    return 0.0 if date is None else now - date
+
+
+def _date(reply: Reply) -> float | None:
+    """When the store says that it answered; None where it does not say, or not as RFC 9110 has it."""
+    try:
+        return parsedate_to_datetime(reply.headers.get("Date", "")).timestamp()
+    except ValueError:
+        return None

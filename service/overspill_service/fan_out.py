@@ -1,0 +1,52 @@
+"""One piece of work on many items, several at the same time: bounded, and ended by the first failure."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+async def fan_out(
+    work: Callable[[T], Coroutine[Any, Any, R]], items: Iterable[T] | AsyncIterable[T], *, at_once: int
+) -> list[R]:
+    """Do `work` on every item, on `at_once` of them at the same time; return the results in order.
+
+    The first failure is raised, once the work that still ran was cancelled and has ended.
+    """
+    tasks: list[asyncio.Task[R]] = []
+    running: set[asyncio.Task[R]] = set()
+    try:
+        async for item in _each(items):
+            if len(running) == at_once:
+                running = await _one_less(running)
+            task = asyncio.create_task(work(item))
+            tasks.append(task)
+            running.add(task)
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _one_less(running: set[asyncio.Task[R]]) -> set[asyncio.Task[R]]:
+    """Those that still run once at least one has ended. Raises what that one raised."""
+    done, rest = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+    for task in done:
+        task.result()
+    return rest
+
+
+async def _each(items: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[T]:
+    if hasattr(items, "__aiter__"):
+        async for item in items:
+            yield item
+    else:
+        for item in items:
+            yield item

@@ -1,0 +1,316 @@
+"""What was removed stays removed, whatever the catalog forgets, and lives again where it is stored again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from overspill.errors import NotFound, OverspillError
+from overspill.wire import Code
+from overspill_service import object_keys
+from overspill_service.catalog import Query
+from overspill_service.errors import CatalogUnavailable, StoreUnavailable
+from overspill_service.rebuild import encode_entry, rebuild
+from overspill_service.removal import finish_removals
+from overspill_service.stale import Listed
+
+from tests.faults.test_sweep import upload_of
+from tests.faults.traffic import MIB, client_of, code_of, content_of, keys_in, noise, until, usage_of
+from tests.servers.faulty_proxy import stall
+from tests.web.conftest import Api, id_of, path_of
+
+if TYPE_CHECKING:
+    from tests.faults.conftest import StartServices
+    from tests.servers.faulty_proxy import FaultyProxy
+    from tests.servers.redis import RedisServer
+    from tests.servers.swift import S3Server
+
+LOG = b"one line\n"
+OTHER = b"another line\n"
+
+
+@pytest.fixture
+async def pair(
+    start_api: Callable[..., Any], own_redis: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[Api]:
+    """Two replicas that rebuild when the test says so, and cut segments small."""
+    monkeypatch.setattr("overspill_service.uploading.SEGMENT_SIZE", 64 * 1024)
+    monkeypatch.setattr("overspill_service.maintenance.LOOK_SECONDS", 3600.0)
+    settings = {"store": f"file://{tmp_path}/objects", "catalog": own_redis.url}
+    replicas = [await start_api(**settings) for _ in range(2)]
+    for each in replicas:
+        await until(each.service.archive.catalog.is_complete)
+    return replicas
+
+
+@contextmanager
+def broken(port: object, operation: str, error: Exception) -> Iterator[None]:
+    """An operation of a back end fails, until the block ends."""
+
+    async def fail(*_: object, **__: object) -> None:
+        raise error
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(port, operation, fail)
+        yield
+
+
+async def removals_in(api: Api) -> list[str]:
+    return [each.key async for each in api.service.archive.store.list(object_keys.REMOVALS)]
+
+
+async def statuses(apis: Iterable[Api], path: str) -> set[int]:
+    return {(await api.get(f"{path}/content")).status for api in apis}
+
+
+async def cut_short(api: Api, path: str) -> None:
+    """Ask for a removal whose objects cannot be deleted now."""
+    with broken(api.service.archive.store, "delete", StoreUnavailable("down")):
+        refused = await api.send("DELETE", path)
+    assert (refused.status, await code_of(refused)) == (503, Code.STORE_UNAVAILABLE)
+
+
+async def store_a_second_upload(api: Api, content: bytes) -> None:
+    """Objects of a whole upload of the same capture that the catalog was never told of."""
+    upload, draft = await upload_of(api.service.archive, content)
+    await upload.seal(encode_entry(draft))
+
+
+# --- the catalog is lost --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("content", [LOG, noise(MIB)], ids=["one segment", "many segments"])
+async def test_a_removal_that_was_cut_short_survives_the_loss_of_the_catalog(
+    pair: list[Api], own_redis: RedisServer, content: bytes
+) -> None:
+    await pair[0].put(content)
+    await cut_short(pair[0], path_of(content))
+    assert await statuses(pair, path_of(content)) == {410}
+    own_redis.restart(empty=True)
+
+    assert await statuses(pair, path_of(content)) == {404}
+    await rebuild(pair[1].service.archive)
+    assert await statuses(pair, path_of(content)) == {404}
+    assert await keys_in(pair[0]) == await removals_in(pair[0]) == []
+
+
+async def test_a_service_killed_while_it_removes_a_capture_has_removed_it(
+    start_services: StartServices, own_redis: RedisServer, s3_server: S3Server, faulty_s3: FaultyProxy
+) -> None:
+    store = s3_server.url(s3_server.create_bucket(), endpoint=faulty_s3.url)
+    (service,) = await asyncio.to_thread(start_services, 1, store=store, catalog=own_redis.url)
+    faulty_s3.always("DELETE", stall)
+    async with client_of(service) as client:
+        entry = await client.put(LOG)
+        faulty_s3.forget()
+        removal = asyncio.create_task(client.delete(entry.id))
+        await until(lambda: asyncio.sleep(0, faulty_s3.count("DELETE")))
+        service.kill()
+        with pytest.raises(OverspillError):
+            await removal
+    own_redis.restart(empty=True)
+    faulty_s3.heal()
+    await asyncio.to_thread(service.start)
+
+    async with client_of(service, retries=3) as client:
+
+        async def is_rebuilt() -> bool:
+            return not (await client.list()).incomplete
+
+        await until(is_rebuilt)
+        with pytest.raises(NotFound):
+            await client.content(entry.id)
+
+
+async def test_a_capture_that_was_stored_twice_is_removed_whole(
+    pair: list[Api], own_redis: RedisServer
+) -> None:
+    await pair[0].put(LOG)
+    await store_a_second_upload(pair[0], LOG)
+    assert (await pair[0].send("DELETE", path_of(LOG))).status == 200
+    own_redis.restart(empty=True)
+    await rebuild(pair[1].service.archive)
+
+    assert await statuses(pair, path_of(LOG)) == {404}
+    assert await keys_in(pair[0]) == []
+
+
+async def test_an_upload_that_a_removal_overtakes_is_sent_once_more(pair: list[Api]) -> None:
+    await pair[0].put(LOG)
+    commit = pair[1].service.archive.catalog.commit
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def late(*args: Any) -> Any:
+        begun.set()
+        await go_on.wait()
+        return await commit(*args)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pair[1].service.archive.catalog, "commit", late)
+        patch.setattr("overspill_service.storing._held", nothing_held)
+        put = asyncio.create_task(pair[1].send("PUT", path_of(LOG), data=LOG))
+        await begun.wait()
+        assert (await pair[0].send("DELETE", path_of(LOG))).status == 200
+        go_on.set()
+        refused = await put
+
+    assert (refused.status, await code_of(refused)) == (503, Code.CATALOG_UNAVAILABLE)
+    assert await keys_in(pair[0]) == []
+    assert (await pair[1].send("PUT", path_of(LOG), data=LOG)).status == 201
+    assert await content_of(pair[0], path_of(LOG)) == LOG
+
+
+async def nothing_held(*_: object) -> None:
+    return None
+
+
+# --- stored again ---------------------------------------------------------------------------------
+
+
+async def test_what_is_stored_again_after_a_removal_that_was_cut_short_lives(
+    pair: list[Api], own_redis: RedisServer
+) -> None:
+    await pair[0].put(LOG)
+    await cut_short(pair[0], path_of(LOG))
+    assert (await pair[1].send("PUT", path_of(LOG), data=LOG)).status == 201
+    await finish_removals(pair[0].service.archive)
+
+    assert await content_of(pair[0], path_of(LOG)) == LOG
+    assert len(await keys_in(pair[0])) == 1
+    own_redis.restart(empty=True)
+    assert await content_of(pair[1], path_of(LOG)) == LOG
+    await rebuild(pair[0].service.archive)
+    assert await content_of(pair[1], path_of(LOG)) == LOG
+
+
+async def test_a_capture_is_stored_anew_where_only_an_older_catalog_still_has_it(
+    pair: list[Api], own_redis: RedisServer
+) -> None:
+    await pair[0].put(LOG)
+    own_redis.command("SAVE")
+    await cut_short(pair[0], path_of(LOG))
+    own_redis.restart()  # as it was at the SAVE
+
+    assert (await pair[1].send("PUT", path_of(LOG), data=LOG)).status == 201
+    await rebuild(pair[0].service.archive)
+    assert await content_of(pair[1], path_of(LOG)) == LOG
+
+
+async def test_a_removal_that_never_reached_the_catalog_takes_nothing_that_lives(pair: list[Api]) -> None:
+    await pair[0].put(LOG)
+    archive = pair[0].service.archive
+    with broken(archive.catalog, "remove", CatalogUnavailable("down")):
+        refused = await pair[0].send("DELETE", path_of(LOG))
+    assert (refused.status, await code_of(refused)) == (503, Code.CATALOG_UNAVAILABLE)
+    assert len(await removals_in(pair[0])) == 1
+    await finish_removals(archive)
+
+    assert await content_of(pair[1], path_of(LOG)) == LOG
+    assert await removals_in(pair[0]) == []
+
+
+async def test_a_removal_under_way_is_left_to_whoever_is_at_it(pair: list[Api]) -> None:
+    await pair[0].put(LOG)
+    await cut_short(pair[0], path_of(LOG))
+    await finish_removals(pair[1].service.archive, age=60)
+    assert len(await keys_in(pair[0])) == len(await removals_in(pair[0])) == 1
+
+    await finish_removals(pair[1].service.archive)
+    assert await keys_in(pair[0]) == await removals_in(pair[0]) == []
+
+
+# --- a catalog that fell back ---------------------------------------------------------------------
+
+
+async def test_what_an_older_catalog_brings_back_of_an_erased_session_goes_with_the_rebuild(
+    pair: list[Api], own_redis: RedisServer
+) -> None:
+    for number in range(30):
+        await pair[0].put(b"%d" % number, Overspill_Session="s", Overspill_Label_Secret="x")
+    await pair[0].put(LOG)
+    own_redis.command("SAVE")
+    before = await usage_of(pair[0])
+    assert (await pair[0].send("DELETE", "/v1/sessions/s")).status == 200
+    await pair[0].put(OTHER)
+    own_redis.restart()
+    assert await usage_of(pair[0]) == before
+
+    await rebuild(pair[1].service.archive)
+
+    left = await (await pair[0].get("/v1/captures?session=s")).json()
+    assert (left["captures"], left["incomplete"]) == ([], False)
+    assert await statuses(pair, path_of(b"7")) == {404}
+    assert await content_of(pair[0], path_of(LOG)) == LOG
+    assert await content_of(pair[0], path_of(OTHER)) == OTHER
+    usage = await usage_of(pair[0])
+    assert (usage.captures, usage.size) == (2, len(LOG) + len(OTHER))
+
+
+async def test_an_upload_that_is_stored_while_a_rebuild_runs_is_not_dropped(pair: list[Api]) -> None:
+    archive = pair[1].service.archive
+    listing = archive.store.list
+
+    async def then_stored(prefix: str) -> AsyncIterator[Any]:
+        async for each in listing(prefix):
+            yield each
+        if prefix == object_keys.ROOT:
+            await pair[0].put(LOG)
+
+    archive.store.list = then_stored  # type: ignore[method-assign]
+    await rebuild(archive)
+
+    assert await content_of(pair[0], path_of(LOG)) == LOG
+    assert (await usage_of(pair[0])).captures == 1
+
+
+async def test_a_store_that_fails_during_a_rebuild_costs_no_entry(pair: list[Api]) -> None:
+    await pair[0].put(LOG)
+    archive = pair[1].service.archive
+    with broken(archive.store, "read", StoreUnavailable("down")), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("overspill_service.stale.Listed.__contains__", lambda *_: False)
+        with pytest.raises(StoreUnavailable):
+            await rebuild(archive)
+
+    assert await content_of(pair[0], path_of(LOG)) == LOG
+
+
+async def test_an_entry_that_was_dropped_by_mistake_comes_back_with_the_next_rebuild(
+    pair: list[Api], tmp_path: Path
+) -> None:
+    await pair[0].put(LOG)
+    (tmp_path / "objects" / "v1").rename(tmp_path / "elsewhere")
+    await rebuild(pair[1].service.archive)
+    assert (await usage_of(pair[0])).captures == 0
+    (tmp_path / "elsewhere").rename(tmp_path / "objects" / "v1")
+    await rebuild(pair[1].service.archive)
+
+    assert await content_of(pair[0], path_of(LOG)) == LOG
+
+
+async def test_every_page_of_a_catalog_is_looked_through(
+    pair: list[Api], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("overspill_service.stale.PAGE", 4)
+    for number in range(20):
+        await pair[0].put(b"%d" % number)
+    archive = pair[0].service.archive
+    gone = [key for key in await keys_in(pair[0]) if key.split("/")[2] != id_of(b"7")]
+    await archive.store.delete(gone)
+    await rebuild(archive)
+
+    entries, _ = await archive.catalog.find("default", Query(), now=0, limit=100)
+    assert [entry.id for entry in entries] == [id_of(b"7")]
+
+
+def test_what_a_listing_showed_is_never_denied_and_what_it_did_not_hardly_ever_affirmed() -> None:
+    listed = Listed(b"salt")
+    shown = [object_keys.new_upload() for _ in range(20_000)]
+    for upload in shown:
+        listed.add(upload)
+
+    assert all(upload in listed for upload in shown)
+    assert sum(object_keys.new_upload() in listed for _ in range(20_000)) <= 2
