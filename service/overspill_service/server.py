@@ -30,6 +30,8 @@ MOST_LINE_BYTES: Final = 512 * 1024
 BACKLOG: Final = 1024
 READ_BUFFER: Final = 256 * 1024
 KEEP_ALIVE_SECONDS: Final = 75.0
+PAUSE_SECONDS: Final = 0.1
+"""How long a stop waits for requests that clients have sent already on connections that they keep open."""
 CLOSE_SECONDS: Final = 1.0
 """How long aiohttp waits for handlers once connections are being closed: it passes no more bodies on then."""
 
@@ -118,8 +120,12 @@ async def serve(settings: Settings, listener: socket.socket, parent: TextIO | No
 
 
 async def _drain(service: Service, grace: float) -> None:
-    """Let requests in flight end, bodies that are still coming in included, within `grace` seconds."""
+    """Let requests in flight end within `grace` seconds, with the bodies that are still coming in.
+
+    Requests on open connections are served too. Each answer says that its connection is closed after it, so
+    there is an end to them: a connection that is still open after the pause is idle.
+    """
     service.is_stopping = True
     with suppress(TimeoutError):
         async with asyncio.timeout(grace):
-            await service.in_flight.ended()
+            await service.in_flight.pause(PAUSE_SECONDS)

@@ -7,19 +7,20 @@ import logging
 import os
 import signal
 import sys
-import tempfile
 import time
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client.multiprocess import mark_process_dead
 
 from overspill_service.metrics import MULTIPROCESS
+from overspill_service.metrics_folder import metrics_folder
 from overspill_service.server import url_of
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Sequence
 
+    from overspill_service.metrics_folder import MetricsFolder
     from overspill_service.settings import Settings
 
 SHORT_LIFE: Final = 5.0
@@ -42,7 +43,7 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
         url = url_of(self._listener)
-        with tempfile.TemporaryDirectory(prefix="overspill-metrics-") as figures:
+        with metrics_folder() as figures:
             started = [loop.create_future() for _ in range(self._settings.workers)]
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._close_listener())
@@ -57,7 +58,7 @@ class Supervisor:
         await self._stop.wait()
         self._listener.close()
 
-    async def _keep(self, figures: str, started: asyncio.Future[bool]) -> None:
+    async def _keep(self, figures: MetricsFolder, started: asyncio.Future[bool]) -> None:
         """Keep one worker alive until the stop."""
         while not self._stop.is_set():
             born = time.monotonic()
@@ -65,7 +66,7 @@ class Supervisor:
             if not started.done():
                 started.set_result(await self._has_started(worker))
             code = await self._wait(worker)
-            mark_process_dead(worker.pid, figures)  # type: ignore[no-untyped-call]
+            mark_process_dead(worker.pid, figures.path)  # type: ignore[no-untyped-call]
             if not started.result() and not self._stop.is_set():
                 self._exit_code = code or 1
                 self._stop.set()
@@ -75,7 +76,7 @@ class Supervisor:
         if not started.done():
             started.set_result(False)
 
-    async def _spawn(self, figures: str) -> asyncio.subprocess.Process:
+    async def _spawn(self, figures: MetricsFolder) -> asyncio.subprocess.Process:
         descriptor = self._listener.fileno()
         return await asyncio.create_subprocess_exec(
             sys.executable,
@@ -86,8 +87,8 @@ class Supervisor:
             *self._arguments,
             stdin=asyncio.subprocess.PIPE,  # its end tells the worker that this process has gone
             stdout=asyncio.subprocess.PIPE,
-            pass_fds=[descriptor],
-            env=os.environ | {MULTIPROCESS: figures},
+            pass_fds=[descriptor, figures.descriptor],
+            env=os.environ | {MULTIPROCESS: figures.path},
         )
 
     async def _has_started(self, worker: asyncio.subprocess.Process) -> bool:

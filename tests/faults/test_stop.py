@@ -6,6 +6,10 @@ import asyncio
 import os
 import re
 import signal
+import subprocess
+import sys
+from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +21,8 @@ from tests.web.conftest import path_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from overspill.wire import Entry
 
     from tests.faults.conftest import StartServices
     from tests.servers.overspill import ServiceProcess
@@ -66,6 +72,48 @@ async def test_a_stop_lets_uploads_and_downloads_in_flight_end(
             assert stored.status == 201
         assert first + rest == LARGE
     assert await asyncio.to_thread(service._ended, PATIENCE) == 0
+
+
+async def test_requests_on_open_connections_are_served_and_the_connections_closed(
+    start_services: StartServices,
+) -> None:
+    (service,) = await asyncio.to_thread(start_services)
+    go_on = asyncio.Event()
+
+    async def body() -> AsyncIterator[bytes]:
+        yield LARGE[:MIB]
+        await go_on.wait()
+
+    async with AsyncExitStack() as stack:
+        entry = await stored(service)
+        requests = [
+            ("PUT", path_of(b"new"), b"new", 201),
+            ("GET", f"/v1/captures/{entry.id}/content", None, 200),
+            ("GET", "/v1/captures", None, 200),
+            ("GET", "/readyz", None, 503),
+            ("DELETE", f"/v1/captures/{entry.id}", None, 200),
+        ]
+        sessions = [await stack.enter_async_context(aiohttp.ClientSession()) for _ in requests]
+        for session in sessions:  # which keeps its connection open
+            async with session.get(f"{service.url}/healthz") as response:
+                assert response.status == 200
+        holding = await stack.enter_async_context(aiohttp.ClientSession())
+        upload = asyncio.create_task(holding.put(service.url + path_of(LARGE[:MIB]), data=body()))
+        await until(lambda: has_upload(service))
+        os.kill(service.pid, signal.SIGTERM)
+        await until(lambda: is_refusing(service))
+        for session, (method, path, data, status) in zip(sessions, requests, strict=True):
+            async with session.request(method, service.url + path, data=data) as response:
+                assert (response.status, response.headers["Connection"]) == (status, "close")
+        go_on.set()
+        async with await upload as ended:
+            assert (ended.status, ended.headers["Connection"]) == (201, "close")
+    assert await asyncio.to_thread(service._ended, PATIENCE) == 0
+
+
+async def stored(service: ServiceProcess) -> Entry:
+    async with client_of(service) as client:
+        return await client.put(b"stored", call_id="old")
 
 
 async def test_a_stop_ends_after_its_grace_whatever_clients_do(start_services: StartServices) -> None:
@@ -132,6 +180,62 @@ async def test_workers_add_up_their_figures_and_are_replaced_when_killed(
 
 async def is_replaced(service: ServiceProcess, victim: int) -> bool:
     return victim not in workers_of(service) and len(workers_of(service)) == 2
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of temporary files that services of this test use."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    return tmp_path / "temporary"
+
+
+async def test_a_service_removes_the_figures_of_those_that_were_killed_and_of_no_others(
+    start_services: StartServices, temporary: Path
+) -> None:
+    killed, living = await asyncio.to_thread(start_services, 2, workers=2)
+    before = set(temporary.iterdir())
+    assert len(before) == 2
+    await asyncio.to_thread(killed.kill)
+    assert set(temporary.iterdir()) == before
+
+    (third,) = await asyncio.to_thread(start_services, workers=2)
+    assert len(before & set(temporary.iterdir())) == 1
+    async with client_of(living) as client:
+        await client.put(b"x")
+    assert await puts_counted(living) == 1
+    for service in (living, third):
+        assert await asyncio.to_thread(service.stop) == 0
+    assert list(temporary.iterdir()) == []
+
+
+async def test_figures_stay_as_long_as_a_worker_of_a_killed_supervisor_lives(
+    start_services: StartServices, temporary: Path
+) -> None:
+    (service,) = await asyncio.to_thread(start_services, workers=2)
+    workers = workers_of(service)
+    for pid in workers:
+        os.kill(pid, signal.SIGSTOP)
+    os.kill(service.pid, signal.SIGKILL)
+    await until(lambda: has_ended(service.pid))
+    remove_stale_in(temporary)
+    assert len(list(temporary.iterdir())) == 1
+    for pid in workers:
+        os.kill(pid, signal.SIGKILL)
+        await until(partial(has_ended, pid))
+
+    remove_stale_in(temporary)
+    assert list(temporary.iterdir()) == []
+
+
+def remove_stale_in(folder: Path) -> None:
+    """What a service does at its start, in a process of its own."""
+    subprocess.run(
+        [sys.executable, "-c", "from overspill_service.metrics_folder import remove_stale; remove_stale()"],
+        check=True,
+        timeout=PATIENCE,
+        env=os.environ | {"TMPDIR": str(folder)},
+    )
 
 
 async def test_workers_end_when_their_supervisor_is_killed(start_services: StartServices) -> None:

@@ -18,7 +18,6 @@ from overspill_service.errors import (
     BadRequest,
     CaptureTooLarge,
     IncompleteBody,
-    ShuttingDown,
     TooManyRequests,
 )
 from overspill_service.storing import Body
@@ -48,8 +47,6 @@ async def put(call: Call[wire.NoQuery]) -> web.Response:
     encoding = body_coding(listed(request.headers, hdrs.CONTENT_ENCODING))
     if encoding is None and (request.content_length or 0) > limit:
         raise CaptureTooLarge(limit)
-    if service.is_stopping:
-        raise ShuttingDown("this replica is stopping; send it again")
     facts = facts_of(request.headers)
     await _require_preconditions(call)
     body = Body(_chunks(request, service.settings.idle_timeout), encoding, digest_of(request.headers))

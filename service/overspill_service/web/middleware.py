@@ -9,7 +9,7 @@ import time
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
-from aiohttp import web
+from aiohttp import hdrs, web
 from overspill.wire import PROBLEM_TYPE, Header
 
 from overspill_service.errors import ExpectationFailed
@@ -76,6 +76,7 @@ async def stamp(request: web.Request, response: web.StreamResponse) -> None:
     response.headers["X-Content-Type-Options"] = "nosniff"
     if request.app[SERVICE].is_stopping:
         response.force_close()
+        response.headers[hdrs.CONNECTION] = "close"  # aiohttp wrote its own before it asked us
 
 
 def _refused(request: web.Request, error: Exception, identity: str) -> web.Response:

@@ -82,21 +82,29 @@ class InFlight:
 
     def __init__(self) -> None:
         self._count = 0
-        self._none = asyncio.Event()
+        self._some, self._none = asyncio.Event(), asyncio.Event()
         self._none.set()
 
     def __enter__(self) -> None:
         self._count += 1
         self._none.clear()
+        self._some.set()
 
     def __exit__(self, *_: object) -> None:
         self._count -= 1
         if not self._count:
+            self._some.clear()
             self._none.set()
 
-    async def ended(self) -> None:
-        """Wait for a moment without any."""
-        await self._none.wait()
+    async def pause(self, seconds: float) -> None:
+        """Wait until there was no request for so long."""
+        is_quiet = False
+        while not is_quiet:
+            await self._none.wait()
+            try:
+                await asyncio.wait_for(self._some.wait(), seconds)
+            except TimeoutError:
+                is_quiet = True
 
 
 @dataclass(slots=True, kw_only=True)
