@@ -7,9 +7,9 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 from overspill_service import index
-from overspill_service.errors import CaptureDamaged
+from overspill_service.errors import CaptureDamaged, ObjectMissing
 from overspill_service.frame_map import FrameMap, pack
-from overspill_service.object_keys import segment_key
+from overspill_service.object_keys import parse, segment_key
 from overspill_service.reading import Reader
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Archive:
         return found
 
     async def read_index(self, key: str, stored_size: int) -> index.Index:
-        """The index at the end of an object of `stored_size` bytes. Raises `CaptureDamaged`."""
+        """The index at the end of a segment of `stored_size` bytes. Raises `CaptureDamaged`."""
         try:
             tail = await self.store.read(key, -index.TAIL_SIZE, index.TAIL_SIZE)
             try:
@@ -87,7 +87,10 @@ class Archive:
         except index.NeedMore as more:
             raise CaptureDamaged(f"the object {key} is shorter than its trailer says") from more
         except KeyError as error:
-            raise CaptureDamaged(f"the object {key} is missing from the object store") from error
+            name = parse(key)
+            assert name is not None
+            assert name.number is not None
+            raise ObjectMissing(name.capture, name.upload, name.number) from error
 
     async def _load(self, entry: Entry) -> FrameMap:
         if entry.index is not None:

@@ -58,6 +58,16 @@ class Captures:
         found = await self._catalog.get(self.tenant.name, capture)
         return await self._recover(capture) if found is None else found
 
+    async def is_lost(self, capture: str, upload: str) -> bool:
+        """Whether an upload whose object is missing is still the one to read: then nobody removed it.
+
+        Raises what `get` raises, and `CatalogIncomplete` where the catalog may be older than a removal.
+        """
+        if (await self.get(capture)).upload != upload:
+            return False
+        await self._require_complete()
+        return True
+
     async def find(self, query: Query, *, limit: int, cursor: str | None) -> wire.Listing:
         """A page of unexpired captures, newest first."""
         entries, following = await self._catalog.find(

@@ -8,6 +8,7 @@ ServiceError
 ├── Refused             NotAcceptable, PreconditionFailed, ExpectationFailed, IdConflict,
 │                       CaptureTooLarge, BodyTooLarge, RangeNotSatisfiable, TooManyRequests, QuotaExceeded
 ├── CaptureDamaged      what the object store holds is not what was stored
+│                       ObjectMissing
 └── Unavailable         StoreUnavailable, StoreFull, CatalogUnavailable, CatalogIncomplete,
                         DeadlineExceeded, ShuttingDown
 """
@@ -169,6 +170,14 @@ class QuotaExceeded(Refused):
 
 class CaptureDamaged(ServiceError):
     code = Code.CAPTURE_DAMAGED
+
+
+class ObjectMissing(CaptureDamaged):
+    """An object of an upload is not there: its capture was removed meanwhile, or the store lost it."""
+
+    def __init__(self, capture: str, upload: str, number: int) -> None:
+        super().__init__(f"segment {number} of {capture} is missing from the object store")
+        self.capture, self.upload = capture, upload
 
 
 class Unavailable(ServiceError):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from overspill_service.chunks import Chunk
 from overspill_service.cpu import ahead
-from overspill_service.errors import CaptureDamaged
+from overspill_service.errors import ObjectMissing
 from overspill_service.frames import decode_frame
 from overspill_service.object_keys import segment_key
 
@@ -129,9 +129,7 @@ class Reader:
         try:
             return await self._store.read(key, span.start, span.length)
         except KeyError as error:
-            raise CaptureDamaged(
-                f"segment {span.segment} of {entry.id} is missing from the object store"
-            ) from error
+            raise ObjectMissing(entry.id, entry.upload, span.segment) from error
 
 
 def _same(chunk: Chunk) -> Chunk:

@@ -10,7 +10,7 @@ import msgspec
 from aiohttp import hdrs, web
 from overspill.wire import NoQuery, Path, Scope
 
-from overspill_service.errors import InvalidParameter
+from overspill_service.errors import InvalidParameter, ObjectMissing
 from overspill_service.web.call import Call
 from overspill_service.web.conditions import SAFE, are_given, is_not_modified
 from overspill_service.web.fields import listed
@@ -76,9 +76,19 @@ def _bound(route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse
         service = request.app[SERVICE]
         principal = await _principal(service, route, request)
         call = Call(request, service, principal, _parse(route.query, request))
-        return await (route.handler(call) if route.is_negotiated else _conditional(route, call))
+        return await _answered(route, call)
 
     return handle
+
+
+async def _answered(route: Route, call: Call[Any]) -> web.StreamResponse:
+    """Answer. A capture that is removed beside a read is gone, not damaged; one stored again is read anew."""
+    while True:
+        try:
+            return await (route.handler(call) if route.is_negotiated else _conditional(route, call))
+        except ObjectMissing as error:
+            if await call.captures.is_lost(error.capture, error.upload):
+                raise
 
 
 async def _conditional(route: Route, call: Call[Any]) -> web.StreamResponse:
