@@ -283,6 +283,8 @@ class Usage(Struct, frozen=True, kw_only=True):
     max_captures: int
     default_ttl: int
     max_ttl: int
+    incomplete: bool = False
+    """The catalog was lost and is being rebuilt from the object store: the totals may be too low."""
 
 
 class Removed(Struct, frozen=True, kw_only=True):

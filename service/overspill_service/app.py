@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from aiohttp import web
 
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from overspill_service.settings import Settings
 
 T = TypeVar("T")
+
+FIRST_LOOK_SECONDS: Final = 2.0
+"""How long a start waits for a new catalog to become complete; a rebuild of much may take longer."""
 
 
 @asynccontextmanager
@@ -122,10 +125,14 @@ async def _serve(app: web.Application, settings: Settings) -> AsyncIterator[None
             settings=settings,
             uploads=asyncio.Semaphore(settings.max_uploads),
         )
-        maintenance = asyncio.create_task(Maintenance(service).run(), name="maintenance")
+        maintenance = Maintenance(service)
+        running = asyncio.create_task(maintenance.run(), name="maintenance")
         try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(FIRST_LOOK_SECONDS):
+                    await maintenance.has_looked.wait()
             yield
         finally:
-            maintenance.cancel()
+            running.cancel()
             with suppress(asyncio.CancelledError):
-                await maintenance
+                await running

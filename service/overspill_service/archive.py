@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from overspill_service import index
 from overspill_service.errors import CaptureDamaged, ObjectMissing
 from overspill_service.frame_map import FrameMap, pack
+from overspill_service.misses import Misses
 from overspill_service.object_keys import parse, segment_key
 from overspill_service.reading import Reader
 
@@ -45,6 +46,7 @@ class Archive:
     ) -> None:
         self.store, self.catalog, self.cpu = store, catalog, cpu
         self.clock, self.level = clock, level
+        self.misses = Misses()
         self._maps: OrderedDict[tuple[str, str, str], FrameMap] = OrderedDict()
         self._cached = 0
         self._complete_at = -COMPLETE_SECONDS

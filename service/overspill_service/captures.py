@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import logging
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from overspill import wire
 
 from overspill_service import object_keys, retention
 from overspill_service.catalog import Entry, Query, Quota, Tombstone, instant
-from overspill_service.errors import CatalogIncomplete, Deleted, Expired, InvalidId, NotFound
-from overspill_service.rebuild import recover
+from overspill_service.errors import (
+    CatalogIncomplete,
+    CatalogUnavailable,
+    Deleted,
+    Expired,
+    InvalidId,
+    NotFound,
+    QuotaExceeded,
+)
+from overspill_service.rebuild import give_back, is_young, recover
 from overspill_service.removal import erase, finish_removals
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from overspill_service.archive import Archive
     from overspill_service.tenants import Tenant
+
+T = TypeVar("T")
 
 MARKER: Final = bytes.fromhex("5d2a4d1800000000")
 """What an expiry marker holds: an empty skippable frame. Its key says everything."""
 PAGE: Final = 200
 """Captures of a session that are removed together."""
 MICROSECONDS: Final = 10**6
+
+INCOMPLETE: Final = (
+    "the catalog is being rebuilt from the object store; ask by capture id, or again in a moment"
+)
+
+log = logging.getLogger(__name__)
 
 
 class Captures:
@@ -33,8 +52,8 @@ class Captures:
     async def get(self, ref: str, session: str | None = None) -> Entry:
         """The entry of a capture id or of `call:{tool-call id}` (the newest; `session` narrows).
 
-        Raises `NotFound`, `Expired`, `Deleted`, `InvalidId`, and `CatalogIncomplete` where the catalog was
-        lost and cannot tell yet.
+        Raises `NotFound`, `Expired`, `Deleted`, `InvalidId`, `TooManyRequests` where too many ids were not
+        there, and `CatalogIncomplete` for a tool call where the catalog was lost and cannot tell yet.
         """
         if (call_id := call_id_of(ref)) is not None:
             return await self._find_call(call_id, session)
@@ -49,14 +68,23 @@ class Captures:
                 raise Deleted(f"{ref} was deleted at {instant(found.at):%Y-%m-%dT%H:%M:%SZ}")
         raise NotFound(f"there is no capture {ref}; GET {wire.Path.CAPTURES} lists those that there are")
 
-    async def look_up(self, capture: str) -> Entry | Tombstone | None:
-        """What is known of a capture id, expired or not; out of the object store while the catalog is lost.
+    @property
+    def quota(self) -> Quota:
+        limits = self.tenant.limits
+        return Quota(stored_size=limits.max_stored_size, captures=limits.max_captures)
 
-        Raises `InvalidId`.
+    async def look_up(self, capture: str, *, is_limited: bool = True) -> Entry | Tombstone | None:
+        """What is known of a capture id, expired or not; where the catalog misses it, by its objects.
+
+        Raises `InvalidId`, and `TooManyRequests` where `is_limited` and too many ids were not there.
         """
         check_id(capture)
         found = await self._catalog.get(self.tenant.name, capture)
-        return await self._recover(capture) if found is None else found
+        if found is not None:
+            return found
+        return await self.archive.misses.find(
+            self.tenant.name, capture, lambda: self._recover(capture), is_limited=is_limited
+        )
 
     async def is_lost(self, capture: str, upload: str) -> bool:
         """Whether an upload whose object is missing is still the one to read: then nobody removed it.
@@ -70,11 +98,14 @@ class Captures:
 
     async def find(self, query: Query, *, limit: int, cursor: str | None) -> wire.Listing:
         """A page of unexpired captures, newest first."""
-        entries, following = await self._catalog.find(
-            self.tenant.name, query, now=self.archive.clock(), limit=limit, cursor=cursor
+        (entries, following), is_complete = await self._looked_up(
+            lambda: self._catalog.find(
+                self.tenant.name, query, now=self.archive.clock(), limit=limit, cursor=cursor
+            )
         )
-        incomplete = not await self._catalog.is_complete()
-        return wire.Listing(captures=[e.public() for e in entries], cursor=following, incomplete=incomplete)
+        return wire.Listing(
+            captures=[entry.public() for entry in entries], cursor=following, incomplete=not is_complete
+        )
 
     async def set_ttl(self, ref: str, ttl: int, session: str | None = None) -> Entry:
         """Let a capture live `ttl` seconds from now. Raises what `get` raises, and `InvalidParameter`."""
@@ -101,16 +132,19 @@ class Captures:
         """
         captures = stored_size = 0
         while True:
-            entries, _ = await self._catalog.find(self.tenant.name, Query(session=session), now=0, limit=PAGE)
+            (entries, _), is_complete = await self._looked_up(
+                lambda: self._catalog.find(self.tenant.name, Query(session=session), now=0, limit=PAGE)
+            )
             removed = await erase(self.archive, self.tenant.name, entries)
             captures, stored_size = captures + removed.captures, stored_size + removed.stored_size
             if not entries:
                 await finish_removals(self.archive, object_keys.removals_prefix(self.tenant.name))
-                await self._require_complete()
+                if not is_complete:
+                    raise CatalogIncomplete(INCOMPLETE)
                 return wire.Removed(captures=captures, stored_size=stored_size)
 
     async def usage(self) -> wire.Usage:
-        totals = await self._catalog.totals(self.tenant.name)
+        totals, is_complete = await self._looked_up(lambda: self._catalog.totals(self.tenant.name))
         limits = self.tenant.limits
         return wire.Usage(
             tenant=self.tenant.name,
@@ -123,6 +157,7 @@ class Captures:
             max_captures=limits.max_captures,
             default_ttl=limits.default_ttl,
             max_ttl=limits.max_ttl,
+            incomplete=not is_complete,
         )
 
     async def extend(self, entry: Entry, expires: float) -> Entry:
@@ -149,30 +184,45 @@ class Captures:
         return object_keys.marker_key(entry.tenant, entry.id, entry.upload, expires, revision)
 
     async def _find_call(self, call_id: str, session: str | None) -> Entry:
-        entries, _ = await self._catalog.find(
-            self.tenant.name, Query(call_id=call_id, session=session), now=self.archive.clock(), limit=1
+        """The newest capture of a tool call, which only a complete catalog can tell."""
+        query = Query(call_id=call_id, session=session)
+        (entries, _), is_complete = await self._looked_up(
+            lambda: self._catalog.find(self.tenant.name, query, now=self.archive.clock(), limit=1)
         )
-        if entries:
-            return entries[0]
-        await self._require_complete()
-        raise NotFound(
-            f"no capture of the tool call {call_id[:100]!r} is kept: it never was, expired or was deleted"
-        )
+        if not is_complete:
+            raise CatalogIncomplete(INCOMPLETE)
+        if not entries:
+            raise NotFound(
+                f"no capture of the tool call {call_id[:100]!r} is kept: it never was, expired or was deleted"
+            )
+        return entries[0]
 
     async def _recover(self, capture: str) -> Entry | Tombstone | None:
-        """The capture out of the object store, where the catalog was lost and not rebuilt yet."""
-        if await self._catalog.is_complete():
-            return None
+        """The capture out of the object store, with its entry given back to the catalog."""
+        found = await self._catalog.get(self.tenant.name, capture)
+        if found is not None:  # another request has found it
+            return found
         entry = await recover(self.archive, self.tenant.name, capture)
         if entry is None or entry.is_expired(self.archive.clock()):
             return entry
-        return await self._catalog.commit(entry, Quota())
+        is_counted = is_young(self.archive, entry) and await self._catalog.is_complete()
+        try:
+            given = await give_back(self.archive, entry, self.quota if is_counted else Quota())
+        except (QuotaExceeded, CatalogIncomplete, CatalogUnavailable) as error:
+            log.warning("%s of tenant %s is read without an entry: %s", capture, self.tenant.name, error)
+            return entry
+        log.info("gave %s of tenant %s its lost entry back", capture, self.tenant.name)
+        return given
 
-    async def _require_complete(self) -> None:
-        if not await self._catalog.is_complete():
-            raise CatalogIncomplete(
-                "the catalog is being rebuilt from the object store; ask by capture id, or again in a moment"
-            )
+    async def _looked_up(self, look: Callable[[], Awaitable[T]]) -> tuple[T, bool]:
+        """What a look-up finds, and whether the catalog was complete from before it until after it.
+
+        To ask on one side only would take a rebuild that ends, or a loss, during the look-up for no reason
+        to doubt what it found.
+        """
+        was_complete = await self._catalog.is_complete()
+        found = await look()
+        return found, was_complete and await self._catalog.is_complete()
 
 
 def call_id_of(ref: str) -> str | None:

@@ -9,8 +9,8 @@ ServiceError
 │                       CaptureTooLarge, BodyTooLarge, RangeNotSatisfiable, TooManyRequests, QuotaExceeded
 ├── CaptureDamaged      what the object store holds is not what was stored
 │                       ObjectMissing
-└── Unavailable         StoreUnavailable, StoreFull, CatalogUnavailable, CatalogIncomplete,
-                        DeadlineExceeded, ShuttingDown
+└── Unavailable         StoreUnavailable, StoreFull, CatalogUnavailable, CatalogRefuses,
+                        CatalogIncomplete, DeadlineExceeded, ShuttingDown
 """
 
 from __future__ import annotations
@@ -194,6 +194,10 @@ class StoreFull(Unavailable):
 
 class CatalogUnavailable(Unavailable):
     code = Code.CATALOG_UNAVAILABLE
+
+
+class CatalogRefuses(CatalogUnavailable):
+    """The catalog answers, but cannot be trusted to keep what it is given; nothing was recorded."""
 
 
 class CatalogIncomplete(Unavailable):

@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from overspill_service.errors import ServiceError
-from overspill_service.rebuild import rebuild_if_lost
+from overspill_service.rebuild import rebuild_if_due
 from overspill_service.removal import finish_removals
 from overspill_service.sweep import sweep_all, sweep_orphans
 
@@ -40,6 +40,9 @@ class Maintenance:
         self._service, self._archive = service, service.archive
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         self._orphans_due = time.monotonic()
+        self._failing: dict[str, str] = {}
+        self.has_looked = asyncio.Event()
+        """Set once the first look has ended: what is small or was complete is complete by then."""
 
     async def run(self) -> None:
         """Until cancelled: look every few seconds, sweep every `sweep_interval`."""
@@ -48,6 +51,7 @@ class Maintenance:
         waited = 0.0
         while True:
             await self._guarded("rebuild", self.rebuild_once())
+            self.has_looked.set()
             if interval and waited >= due:
                 if not await self._guarded("sweep", self.sweep_once()):
                     self._service.metrics.sweep(0, is_done=False)
@@ -56,9 +60,11 @@ class Maintenance:
             waited += LOOK_SECONDS
 
     async def rebuild_once(self) -> None:
-        count = await rebuild_if_lost(self._archive, self._holder)
+        """Rebuild where that is due; not into a catalog that refuses what it is given."""
+        await self._archive.catalog.ping()
+        count = await rebuild_if_due(self._archive, self._holder)
         if count:
-            log.warning("rebuilt the catalog of %d captures from the object store", count)
+            log.warning("rebuilt the catalog: the object store has %d captures", count)
 
     async def sweep_once(self) -> None:
         """Remove expired captures of all tenants, and now and then orphans, unless another replica does."""
@@ -77,13 +83,20 @@ class Maintenance:
                 log.warning("deleted %d orphaned objects", deleted)
 
     async def _guarded(self, what: str, work: Awaitable[None]) -> bool:
-        """Whether one round succeeds. After a failure of any kind there is a next round all the same."""
+        """Whether one round succeeds. After a failure of any kind there is a next round all the same.
+
+        A failure that lasts is logged once.
+        """
         try:
             await work
         except ServiceError as error:
-            log.warning("%s failed, to be tried again: %s", what, error)
+            if self._failing.get(what) != str(error):
+                log.warning("%s failed, to be tried again: %s", what, error)
+            self._failing[what] = str(error)
         except Exception:
             log.exception("%s failed unexpectedly, to be tried again", what)
         else:
+            if self._failing.pop(what, None):
+                log.info("%s succeeds again", what)
             return True
         return False

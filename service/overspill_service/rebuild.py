@@ -19,11 +19,11 @@ from msgspec import Struct
 
 from overspill_service import object_keys
 from overspill_service.archive import inline_index
-from overspill_service.catalog import Entry, Quota, Segment
+from overspill_service.catalog import Entry, Quota, Segment, Tombstone
 from overspill_service.errors import CaptureDamaged
 from overspill_service.frame_map import FrameMap
 from overspill_service.removal import finish_removals, removed_uploads
-from overspill_service.stale import Listed, drop_stale
+from overspill_service.stale import Listed, drop_stale, forget
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 AT_ONCE: Final = 16
 """Captures read at the same time."""
+YOUNG_SECONDS: Final = 120.0
+"""After which no upload is still on its way from its last segment to its end."""
 LEASE: Final = "rebuild"
 LEASE_TTL: Final = 60.0
 
@@ -196,6 +198,7 @@ async def rebuild(archive: Archive, holder: str = "") -> int:
     Captures that the catalog knows stay as they are, so this may run at any time, and twice at once.
     The lease of its `holder` is renewed on the way.
     """
+    began = await archive.catalog.begin_rebuild()
     await finish_removals(archive)
     listed = Listed(secrets.token_bytes(16))
     count = 0
@@ -211,7 +214,7 @@ async def rebuild(archive: Archive, holder: str = "") -> int:
             await _renew(archive, holder)
     count += await _adopt_all(archive, pending)
     await _drop_stale(archive, listed, holder)
-    await archive.catalog.mark_complete()
+    await archive.catalog.mark_complete(began)
     return count
 
 
@@ -230,9 +233,9 @@ async def _renew(archive: Archive, holder: str) -> None:
         await archive.catalog.lease(LEASE, holder, LEASE_TTL)
 
 
-async def rebuild_if_lost(archive: Archive, holder: str) -> int | None:
-    """Rebuild where the catalog is not complete and nobody else is at it; None where that is not needed."""
-    if await archive.catalog.is_complete():
+async def rebuild_if_due(archive: Archive, holder: str) -> int | None:
+    """Rebuild where the catalog asks for it and nobody else is at it; None where that is not needed."""
+    if not await archive.catalog.is_rebuild_due():
         return None
     if not await archive.catalog.lease(LEASE, holder, LEASE_TTL):
         return None
@@ -260,4 +263,25 @@ async def adopt(archive: Archive, found: CaptureFound) -> bool:
     entry = await entry_of(archive, found)
     if entry is None or entry.is_expired(archive.clock()):
         return False
-    return isinstance(await archive.catalog.commit(entry, Quota()), Entry)
+    return isinstance(await give_back(archive, entry, Quota()), Entry)
+
+
+async def give_back(archive: Archive, entry: Entry, quota: Quota) -> Entry | Tombstone | None:
+    """Commit the entry of an upload that was found whole; None where that was withdrawn meanwhile.
+
+    A young upload may be one that is just being refused: then its objects are deleted first and its entry
+    after them, so one of the two looks finds the other's work. Raises what `Catalog.commit` raises.
+    """
+    held = await archive.catalog.commit(entry, quota)
+    if not isinstance(held, Entry) or held.upload != entry.upload or not is_young(archive, entry):
+        return held
+    try:
+        await archive.index_of(entry, len(entry.segments) - 1)
+    except CaptureDamaged:
+        await forget(archive, entry)
+        return None
+    return held
+
+
+def is_young(archive: Archive, entry: Entry) -> bool:
+    return entry.created > archive.clock() - YOUNG_SECONDS

@@ -67,13 +67,18 @@ async def drop_stale(archive: Archive, listed: Listed) -> AsyncGenerator[int, No
 
 
 async def _drop(archive: Archive, entry: Entry) -> bool:
-    """Whether the entry was dropped: its last segment is not there.
-
-    No tombstone is kept: should the object appear again, nothing stands in its way.
-    """
+    """Whether the entry was dropped: its last segment is not there."""
     try:
         await archive.store.read(entry.segment_keys[-1], -1, 1)
     except KeyError:
-        tombstone = Tombstone(id=entry.id, reason="deleted", at=archive.clock())
-        return await archive.catalog.remove(entry, tombstone, keep=0)
+        return await forget(archive, entry)
     return False
+
+
+async def forget(archive: Archive, entry: Entry) -> bool:
+    """Drop an entry whose objects are gone; false where this upload has none any more.
+
+    No tombstone is kept: should the object appear again, nothing stands in its way.
+    """
+    tombstone = Tombstone(id=entry.id, reason="deleted", at=archive.clock())
+    return await archive.catalog.remove(entry, tombstone, keep=0)

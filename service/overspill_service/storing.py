@@ -20,12 +20,21 @@ from overspill.wire import State
 from overspill_service import object_keys, retention
 from overspill_service.archive import inline_index
 from overspill_service.captures import check_id
-from overspill_service.catalog import Entry, Quota, Tombstone
-from overspill_service.errors import Absent, CaptureDamaged, CatalogUnavailable, IdConflict, QuotaExceeded
+from overspill_service.catalog import UNCOUNTED, Entry, Tombstone
+from overspill_service.errors import (
+    Absent,
+    CaptureDamaged,
+    CatalogIncomplete,
+    CatalogRefuses,
+    CatalogUnavailable,
+    IdConflict,
+    QuotaExceeded,
+)
 from overspill_service.ingest import Ingest
 from overspill_service.kind import detect
 from overspill_service.rebuild import encode_entry
 from overspill_service.removal import bury, removed_uploads
+from overspill_service.stale import forget
 from overspill_service.uploading import Upload
 
 if TYPE_CHECKING:
@@ -67,13 +76,16 @@ async def put(captures: Captures, capture: str, facts: Facts, body: Body) -> tup
 
     The same content under the same id is stored once, however often and wherever it is sent. Raises
     `IdConflict` for another content, `DigestMismatch`, `CaptureTooLarge`, `DamagedEncoding`,
-    `QuotaExceeded`, `InvalidId`, and `InvalidParameter` for a TTL outside the tenant's bounds.
+    `QuotaExceeded`, `InvalidId`, `InvalidParameter` for a TTL outside the tenant's bounds, and
+    `CatalogIncomplete` where the tenant has limits and the catalog was lost.
     """
     check_id(capture)
     expires = retention.expiry(captures.archive.clock(), facts.ttl, captures.tenant.limits)
     held = await _held(captures, capture)
     if held is not None:
         return await _repeat(captures, held, body, expires), False
+    if captures.quota.is_limited and not await captures.archive.was_complete():
+        raise CatalogIncomplete(UNCOUNTED)
     upload = Upload(
         captures.archive.store, captures.archive.cpu, captures.tenant.name, capture, object_keys.new_upload()
     )
@@ -95,7 +107,7 @@ async def _held(captures: Captures, capture: str) -> Entry | None:
     """
     found = await captures.archive.catalog.get(captures.tenant.name, capture)
     if found is None and not await captures.archive.was_complete():
-        found = await captures.look_up(capture)
+        found = await captures.look_up(capture, is_limited=False)
     return found if isinstance(found, Entry) and await _is_good(captures, found) else None
 
 
@@ -160,13 +172,13 @@ async def _finish(captures: Captures, upload: Upload, draft: Entry) -> tuple[Ent
     try:
         await upload.seal(encode_entry(draft))
     except BaseException:
-        await upload.discard()
+        await _withdraw(captures, upload)
         raise
     entry = msgspec.structs.replace(draft, segments=upload.segments, index=inline_index(upload.frames))
     try:
         winner = await _commit(captures, entry)
-    except QuotaExceeded:
-        await upload.discard()
+    except (QuotaExceeded, CatalogIncomplete, CatalogRefuses):
+        await _withdraw(captures, upload)
         raise
     if isinstance(winner, Tombstone):
         await upload.discard()
@@ -178,10 +190,17 @@ async def _finish(captures: Captures, upload: Upload, draft: Entry) -> tuple[Ent
     return await _renewed(captures, winner, entry.expires), False
 
 
+async def _withdraw(captures: Captures, upload: Upload) -> None:
+    """Take away what was stored, and an entry that who found it whole in the store has given it meanwhile."""
+    await upload.discard()
+    found = await captures.archive.catalog.get(upload.tenant, upload.capture)
+    if isinstance(found, Entry) and found.upload == upload.name:
+        await forget(captures.archive, found)
+
+
 async def _commit(captures: Captures, entry: Entry) -> Entry | Tombstone:
     """Record the entry; one that holds its id but cannot be read any more gives way to it."""
-    limits, catalog = captures.tenant.limits, captures.archive.catalog
-    quota = Quota(stored_size=limits.max_stored_size, captures=limits.max_captures)
+    catalog, quota = captures.archive.catalog, captures.quota
     winner = await catalog.commit(entry, quota)
     if not isinstance(winner, Entry) or winner.upload == entry.upload or await _is_good(captures, winner):
         return winner

@@ -65,8 +65,8 @@ def _sum(removed: Iterable[wire.Removed]) -> wire.Removed:
 async def sweep_orphans(archive: Archive, *, age: float) -> int:
     """Go through all objects; delete those that no entry will ever need, adopt those that lack theirs.
 
-    An upload younger than `age` seconds is let alone: it may still be on its way. Nothing is touched while
-    the catalog is incomplete. Returns how many objects were deleted.
+    An upload younger than `age` seconds keeps its objects: it may still be on its way. Nothing is touched
+    while the catalog is incomplete. Returns how many objects were deleted.
     """
     if not await archive.catalog.is_complete():
         return 0
@@ -77,9 +77,6 @@ async def sweep_orphans(archive: Archive, *, age: float) -> int:
 
 
 async def _sweep_capture(archive: Archive, found: CaptureFound, before: float) -> int:
-    old = [upload for upload in found.uploads if upload.modified < before]
-    if not old:
-        return 0
     known = await archive.catalog.get(found.tenant, found.capture)
     if known is None and not await archive.catalog.is_complete():  # lost since: it knows nothing now
         return 0
@@ -87,6 +84,8 @@ async def _sweep_capture(archive: Archive, found: CaptureFound, before: float) -
         log.warning("gave %s of tenant %s its lost entry back", found.capture, found.tenant)
         known = await archive.catalog.get(found.tenant, found.capture)
     kept = frozenset(known.keys if isinstance(known, Entry) else ())
+    old = [upload for upload in found.uploads if upload.modified < before]
     keys = [each.key for upload in old for each in upload.objects if each.key not in kept]
-    await archive.store.delete(keys)
+    if keys:
+        await archive.store.delete(keys)
     return len(keys)

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from overspill import wire
 from overspill_service.catalog import Entry, Query, Quota, Totals
-from overspill_service.errors import InvalidParameter, QuotaExceeded
+from overspill_service.errors import CatalogIncomplete, InvalidParameter, QuotaExceeded
 
 from tests.contracts.entries import (
     NOW,
@@ -19,6 +19,7 @@ from tests.contracts.entries import (
     eventually,
     is_gone,
     listed,
+    rebuilt,
     tombstone,
 )
 
@@ -81,6 +82,7 @@ async def test_any_text_survives_in_an_entry(catalog: Catalog) -> None:
 
 
 async def test_a_quota_of_captures_is_reached_but_never_passed(catalog: Catalog) -> None:
+    await rebuilt(catalog)
     for number in range(3):
         await catalog.commit(entry(number), Quota(captures=3))
 
@@ -91,7 +93,20 @@ async def test_a_quota_of_captures_is_reached_but_never_passed(catalog: Catalog)
     assert await catalog.get(TENANT, entry(3).id) is None
 
 
+async def test_no_quota_is_held_to_totals_that_are_incomplete(catalog: Catalog) -> None:
+    await catalog.commit(entry(1), UNLIMITED)
+
+    for quota in (Quota(captures=9), Quota(stored_size=10**6)):
+        with pytest.raises(CatalogIncomplete, match="limits cannot be held to"):
+            await catalog.commit(entry(2), quota)
+    assert await catalog.get(TENANT, entry(2).id) is None
+    assert (await catalog.totals(TENANT)).captures == 1
+    await rebuilt(catalog)
+    assert await catalog.commit(entry(2), Quota(captures=9)) == entry(2)
+
+
 async def test_a_quota_of_stored_bytes_is_reached_but_never_passed(catalog: Catalog) -> None:
+    await rebuilt(catalog)
     await catalog.commit(entry(1, stored_size=60), Quota(stored_size=100))
     await catalog.commit(entry(2, stored_size=40), Quota(stored_size=100))
 
@@ -102,12 +117,14 @@ async def test_a_quota_of_stored_bytes_is_reached_but_never_passed(catalog: Cata
 
 
 async def test_a_full_tenant_still_gets_the_entry_that_is_there(catalog: Catalog) -> None:
+    await rebuilt(catalog)
     await catalog.commit(entry(), Quota(captures=1))
 
     assert await catalog.commit(entry(upload="retry"), Quota(captures=1)) == entry()
 
 
 async def test_concurrent_commits_do_not_pass_a_quota_together(catalog: Catalog) -> None:
+    await rebuilt(catalog)
     commits = [catalog.commit(entry(number), Quota(captures=7)) for number in range(30)]
 
     results = await asyncio.gather(*commits, return_exceptions=True)
@@ -117,6 +134,7 @@ async def test_concurrent_commits_do_not_pass_a_quota_together(catalog: Catalog)
 
 
 async def test_sizes_beyond_four_billion_are_counted_exactly(catalog: Catalog) -> None:
+    await rebuilt(catalog)
     huge = [entry(number, stored_size=2**40 + number, size=2**50 + 1) for number in range(3)]
     for each in huge:
         await catalog.commit(each, Quota(stored_size=2**42))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from overspill import wire
 from overspill_service.catalog import KeyRecord
 
-from tests.contracts.entries import NOW, TENANT, eventually
+from tests.contracts.entries import NOW, TENANT, eventually, rebuilt
 
 if TYPE_CHECKING:
     from overspill_service.catalog import Catalog
@@ -57,7 +57,7 @@ async def test_a_name_is_first_again_when_its_time_is_over(catalog: Catalog) -> 
 async def test_a_new_catalog_is_not_complete_until_it_is_said(catalog: Catalog) -> None:
     assert not await catalog.is_complete()
 
-    await catalog.mark_complete()
+    await rebuilt(catalog)
     assert await catalog.is_complete()
 
 

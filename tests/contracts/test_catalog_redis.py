@@ -11,7 +11,7 @@ from overspill_service.catalog import Query, Quota, Totals, redis_keys
 from overspill_service.catalog.urls import open_catalog
 from overspill_service.errors import CatalogUnavailable
 
-from tests.contracts.entries import NOW, TENANT, capture_id, entry, listed, tombstone
+from tests.contracts.entries import NOW, TENANT, capture_id, entry, listed, rebuilt, tombstone
 from tests.servers.redis import RedisServer, running, sentinel_set
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ async def test_a_redis_that_comes_back_empty_is_incomplete_and_takes_up_its_work
 ) -> None:
     async with opened(own_redis.url, tmp_path, deadline=10) as catalog:
         await catalog.commit(entry(1), UNLIMITED)
-        await catalog.mark_complete()
+        await rebuilt(catalog)
         own_redis.restart(empty=True)
 
         assert not await catalog.is_complete()
@@ -64,12 +64,12 @@ async def test_a_restart_that_kept_its_data_is_checked_again_because_the_last_wr
     with running(RedisServer(tmp_path / "redis", appendonly="yes", appendfsync="always")) as server:
         async with opened(server.url, tmp_path, deadline=10) as catalog:
             await catalog.commit(entry(), UNLIMITED)
-            await catalog.mark_complete()
+            await rebuilt(catalog)
             server.restart()
 
             assert await catalog.get(TENANT, entry().id) == entry()
             assert not await catalog.is_complete()
-            await catalog.mark_complete()
+            await rebuilt(catalog)
             assert await catalog.is_complete()
 
 
@@ -77,13 +77,13 @@ async def test_a_rebuild_that_redis_did_not_live_through_does_not_count(
     own_redis: RedisServer, tmp_path: Path
 ) -> None:
     async with opened(own_redis.url, tmp_path, deadline=10) as catalog:
-        assert not await catalog.is_complete()  # the rebuild begins
+        began = await catalog.begin_rebuild()
         await catalog.commit(entry(), UNLIMITED)
         own_redis.restart(empty=True)
-        await catalog.mark_complete()  # and ends, without what it had written
+        await catalog.mark_complete(began)  # without what the rebuild had written
 
         assert not await catalog.is_complete()
-        await catalog.mark_complete()
+        await rebuilt(catalog)
         assert await catalog.is_complete()
 
 
@@ -282,7 +282,7 @@ async def test_after_a_failover_the_new_master_takes_writes_within_the_deadline(
         url = f"redis+sentinel://127.0.0.1:{sentinel.port}/overspill"
         async with opened(url, tmp_path, deadline=20) as catalog:
             await catalog.commit(entry(1), UNLIMITED)
-            await catalog.mark_complete()
+            await rebuilt(catalog)
             with master.client() as client:
                 client.wait(1, 5000)  # the replica has it
             master.kill()
@@ -300,7 +300,7 @@ async def test_a_cluster_that_lost_a_node_says_so_and_recovers_with_it(
     async with opened(redis_cluster_url, tmp_path, deadline=20) as catalog:
         for tenant in tenants:
             await catalog.commit(entry(tenant=tenant), UNLIMITED)
-        await catalog.mark_complete()
+        await rebuilt(catalog)
         assert await catalog.is_complete()
         redis_cluster[2].restart()  # without persistence: its slots are empty now, its place it keeps
 

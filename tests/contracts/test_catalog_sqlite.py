@@ -14,7 +14,7 @@ from overspill_service.catalog import Query, Quota, sqlite_schema, sqlite_worker
 from overspill_service.catalog.sqlite import SqliteCatalog
 from overspill_service.errors import CatalogUnavailable
 
-from tests.contracts.entries import NOW, TENANT, entry, listed, tombstone
+from tests.contracts.entries import NOW, TENANT, entry, listed, rebuilt, tombstone
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -56,7 +56,7 @@ def test_the_file_is_for_its_owner_alone(path: Path) -> None:
 async def test_what_was_committed_is_there_after_closing(path: Path) -> None:
     before = SqliteCatalog(path)
     await before.commit(entry(), Quota())
-    await before.mark_complete()
+    await rebuilt(before)
     await before.close()
 
     after = SqliteCatalog(path)
@@ -182,6 +182,7 @@ async def test_a_file_that_became_read_only_is_reported_by_ping(catalog: SqliteC
 
 
 async def test_a_write_that_fails_undoes_itself_and_nothing_else_of_its_batch(catalog: SqliteCatalog) -> None:
+    await rebuilt(catalog)
     commits = [catalog.commit(entry(number), Quota(captures=5 if number % 2 else 0)) for number in range(20)]
     results = await asyncio.gather(*commits, return_exceptions=True)
 

@@ -14,7 +14,7 @@ from overspill_service.catalog import Entry, Query, Quota, Tombstone, Totals
 from overspill_service.catalog.urls import open_catalog
 from overspill_service.errors import QuotaExceeded
 
-from tests.contracts.entries import NOW, capture_id, entry, listed, tombstone
+from tests.contracts.entries import NOW, capture_id, entry, listed, rebuilt, tombstone
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -42,6 +42,7 @@ STEPS = st.lists(
 async def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Catalog]:
     url: str = request.param
     made = open_catalog(url if url.endswith(":") else request.getfixturevalue(url), data_dir=tmp_path)
+    await rebuilt(made)
     yield made
     await made.close()
 

@@ -8,6 +8,8 @@ import pytest
 from overspill_service.catalog import redis_connections
 from overspill_service.catalog.urls import open_catalog
 
+from tests.contracts.entries import rebuilt
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -95,7 +97,7 @@ async def test_an_embedded_catalog_lives_in_the_data_directory_or_where_it_is_to
 
 async def test_catalogs_in_memory_share_nothing(tmp_path: Path) -> None:
     one, two = (open_catalog("memory:", data_dir=tmp_path) for _ in range(2))
-    await one.mark_complete()
+    await rebuilt(one)
 
     assert not await two.is_complete()
     await one.close()

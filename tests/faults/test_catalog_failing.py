@@ -14,7 +14,7 @@ from overspill_service.catalog import scripts
 from overspill_service.sweep import sweep_orphans
 
 from tests.faults.relay import Relay, relaying
-from tests.faults.traffic import PATIENCE, content_of, keys_in, until
+from tests.faults.traffic import PATIENCE, content_of, keys_in, until, usage_of
 from tests.web.conftest import Api, path_of, problem
 
 if TYPE_CHECKING:
@@ -121,10 +121,22 @@ async def test_a_capture_that_was_never_committed_nor_sent_again_is_adopted(api:
     relay.lose_requests(scripts.COMMIT.sha.encode())
     await refused(api, LOG)
     relay.heal()
-    assert (await api.get(path_of(LOG))).status == 404
+    assert (await usage_of(api)).captures == 0
 
     assert await sweep_orphans(api.service.archive, age=-1) == 0
+    assert (await usage_of(api)).captures == 1
     assert await content_of(api, path_of(LOG)) == LOG
+
+
+async def test_a_capture_that_was_never_committed_is_adopted_by_its_first_reader(
+    api: Api, relay: Relay
+) -> None:
+    relay.lose_requests(scripts.COMMIT.sha.encode())
+    await refused(api, LOG)
+    relay.heal()
+
+    assert await content_of(api, path_of(LOG)) == LOG
+    assert (await usage_of(api)).captures == 1
 
 
 async def test_a_commit_that_redis_gets_round_to_late_points_at_its_bytes(

@@ -203,11 +203,14 @@ async def test_old_orphans_go_and_uploads_in_progress_stay(fleet: list[Api], tmp
     assert len(await keys_in(fleet[0])) == 1 + len(in_progress.segments)
 
 
-async def test_a_whole_upload_without_an_entry_gets_it_back(fleet: list[Api], tmp_path: Path) -> None:
+@pytest.mark.parametrize("age", [0.0, 2 * DAY])
+async def test_a_whole_upload_without_an_entry_gets_it_back_at_any_age(
+    fleet: list[Api], tmp_path: Path, age: float
+) -> None:
     content = noise(MIB)
     upload, draft = await upload_of(fleet[0].service.archive, content)
     await upload.seal(encode_entry(draft))
-    make_older(tmp_path / "objects", 2 * DAY)
+    make_older(tmp_path / "objects", age)
 
     await asyncio.gather(*(sweep_orphans(api.service.archive, age=DAY) for api in fleet))
 

@@ -106,6 +106,8 @@ def usage(at: Invocation) -> None:
             "kept": f"{used.default_ttl:,} s, at most {used.max_ttl:,} s",
         }
     )
+    if used.incomplete:
+        output.say("the catalog is being rebuilt: the totals may be too low")
 
 
 def summary(at: Invocation, ref: Ref, *, session: Within = None) -> None:

@@ -8,12 +8,17 @@ since the epoch; the caller passes `now`, so that an adapter has no clock of its
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 from overspill import wire
 
 from overspill_service.object_keys import segment_key
+
+UNCOUNTED: Final = (
+    "the catalog is being rebuilt from the object store, and the tenant's limits cannot be held to until it "
+    "is; try again in a moment"
+)
 
 
 class Segment(Struct, frozen=True, array_like=True):
@@ -118,6 +123,10 @@ class Quota(Struct, frozen=True):
     stored_size: int = 0
     captures: int = 0
 
+    @property
+    def is_limited(self) -> bool:
+        return self.stored_size > 0 or self.captures > 0
+
 
 class Query(Struct, frozen=True, kw_only=True):
     """What a listing selects: every given field must be equal; `since <= created < until`."""
@@ -155,7 +164,9 @@ class Entries(Protocol):
 
         Where the id has an entry already, that one is returned and nothing changes. A tombstone of the id
         gives way, except one of this very upload, which is returned: what was removed never comes back by
-        a step that came late. Raises `QuotaExceeded` where the totals with this entry would pass the quota.
+        a step that came late. Raises `QuotaExceeded` where the totals with this entry would pass the quota,
+        and `CatalogIncomplete` where there is a quota and the totals cannot be held to it yet. After either,
+        and after `CatalogRefuses`, nothing was recorded.
         """
 
     async def get(self, tenant: str, capture: str) -> Entry | Tombstone | None:
@@ -209,8 +220,14 @@ class Coordination(Protocol):
     async def is_complete(self) -> bool:
         """Whether the catalog knows every capture: false when new or lost, until it is rebuilt."""
 
-    async def mark_complete(self) -> None:
-        """Say that a rebuild has ended."""
+    async def is_rebuild_due(self) -> bool:
+        """Whether a rebuild should run: while incomplete, and where late losses are possible once more."""
+
+    async def begin_rebuild(self) -> str:
+        """Say that a rebuild begins; return what `mark_complete` takes at its end."""
+
+    async def mark_complete(self, began: str) -> None:
+        """Say that the rebuild has ended. It counts only if nothing was lost since it began."""
 
 
 class KeyStore(Protocol):
@@ -222,6 +239,6 @@ class KeyStore(Protocol):
 
 class Catalog(Entries, Ledger, Coordination, KeyStore, Protocol):
     async def ping(self) -> None:
-        """Return when the catalog answers and takes writes."""
+        """Return when the catalog answers and takes writes. Raises `CatalogRefuses` if it may lose them."""
 
     async def close(self) -> None: ...

@@ -6,14 +6,15 @@ Needs Redis 6.2 or Valkey, no modules, and a `maxmemory-policy` that does not ev
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import secrets
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from overspill_service.catalog import Entry, Tombstone, Totals, records, redis_keys, scripts
-from overspill_service.errors import CatalogUnavailable, QuotaExceeded
+from overspill_service.catalog import UNCOUNTED, Entry, Tombstone, Totals, records, redis_keys, scripts
+from overspill_service.catalog.redis_completeness import Completeness
+from overspill_service.catalog.redis_safety import eviction
+from overspill_service.errors import CatalogIncomplete, CatalogRefuses, CatalogUnavailable, QuotaExceeded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,24 +27,30 @@ BATCH: Final = 128
 SCANNED: Final = 4096
 """Entries that a listing looks at before it hands back a short page and a cursor to go on from."""
 
+UNKNOWN: Final = "?"
+"""A complete state that no totals were ever counted in."""
+
 
 class RedisCatalog:
     def __init__(self, link: Link) -> None:
         self._link = link
+        self._completeness = Completeness(link)
         self._registered: set[str] = set()
-        self._incomplete: str | None = None
-        """The servers as they were when this process first saw the catalog incomplete."""
+        self._eviction: str | None = None
+        """Why commits are refused; empty where they are not, None until Redis was asked."""
 
     # --- entries ----------------------------------------------------------------------------------
 
     async def commit(self, entry: Entry, quota: Quota) -> Entry | Tombstone:
+        await self._require_no_eviction()
         if entry.tenant not in self._registered:
-            await self._register(entry.tenant)
+            await self._register(entry.tenant, quota)
         answer = await self._commit(entry, quota)
-        if answer == scripts.UNREGISTERED:  # Redis has lost it since
-            await self._register(entry.tenant)
+        if answer == scripts.UNREGISTERED:  # Redis has lost it since, or limits are held to it anew
+            await self._register(entry.tenant, quota)
             answer = await self._commit(entry, quota)
         if answer == scripts.DONE:
+            self._completeness.note_write()
             return entry
         if answer == scripts.TOO_MANY:
             raise QuotaExceeded("captures", quota.captures)
@@ -66,12 +73,20 @@ class RedisCatalog:
             quota.stored_size,
             quota.captures,
             entry.upload,
+            (self._completeness.state or UNKNOWN) if quota.is_limited else "",
         )
 
-    async def _register(self, tenant: str) -> None:
-        """Make the tenant known before its first entry, so that no sweep overlooks it."""
+    async def _register(self, tenant: str, quota: Quota) -> None:
+        """Make the tenant known before its first entry, so that no sweep overlooks it.
+
+        Where there are limits, note that its totals are complete. Raises `CatalogIncomplete` if they are not.
+        """
         await self._link.call("SADD", redis_keys.TENANTS, tenant)
         await self._link.call("HSETNX", redis_keys.totals(tenant), "captures", 0)
+        if quota.is_limited:
+            if not await self.is_complete():
+                raise CatalogIncomplete(UNCOUNTED)
+            await self._link.call("HSET", redis_keys.totals(tenant), "complete", self._completeness.state)
         self._registered.add(tenant)
 
     async def get(self, tenant: str, capture: str) -> Entry | Tombstone | None:
@@ -116,6 +131,7 @@ class RedisCatalog:
             values = records.encode_entry(stored), records.encode_entry(changed)
             answer = await self._link.step(scripts.AMEND, keys, *values, entry.id, repr(expires))
             if answer == scripts.DONE:
+                self._completeness.note_write()
                 return changed
             stored = _same_upload(entry, answer)
         return stored
@@ -137,6 +153,7 @@ class RedisCatalog:
                 -stored.stored_size,
             )
             if value == scripts.DONE:
+                self._completeness.note_write()
                 return True
             stored = _same_upload(entry, value)
             if stored is not None and not tombstone.may_replace(stored):
@@ -184,24 +201,20 @@ class RedisCatalog:
         return bool(await self._link.step(scripts.LEASE, [key], holder, _milliseconds(ttl)))
 
     async def is_complete(self) -> bool:
-        """Also false once a server was restarted or promoted: its last writes may be lost."""
-        servers = await self._servers()
-        if await self._link.call("GET", redis_keys.COMPLETE) == servers.encode():
-            self._incomplete = None
+        """Also false once a server was restarted or promoted, or a split ended: writes may be lost."""
+        if await self._completeness.is_complete():
             return True
-        self._incomplete = self._incomplete or servers
         self._registered.clear()
         return False
 
-    async def mark_complete(self) -> None:
-        servers = self._incomplete or await self._servers()
-        await self._link.call("SET", redis_keys.COMPLETE, servers)
-        self._incomplete = None
+    async def is_rebuild_due(self) -> bool:
+        return not await self.is_complete() or await self._completeness.is_rebuild_due()
 
-    async def _servers(self) -> str:
-        """A digest of the server processes that hold the data; another one after any restart."""
-        runs = sorted(str(facts.get("run_id", "")) for facts in await self._link.info("server"))
-        return hashlib.sha256(" ".join(runs).encode()).hexdigest()[:32]
+    async def begin_rebuild(self) -> str:
+        return await self._completeness.begin()
+
+    async def mark_complete(self, began: str) -> None:
+        await self._completeness.finish(began)
 
     # --- keys -------------------------------------------------------------------------------------
 
@@ -223,12 +236,18 @@ class RedisCatalog:
 
     async def ping(self) -> None:
         await self._link.call("SET", redis_keys.PING, 1, "PX", redis_keys.PING_LIFE)
-        for facts in await self._link.info("memory"):
-            policy = str(facts.get("maxmemory_policy", ""))
-            if facts.get("maxmemory") and policy.startswith("allkeys"):
-                raise CatalogUnavailable(
-                    f"Redis may evict entries (maxmemory-policy {policy}); set it to noeviction"
-                )
+        known, self._eviction = self._eviction, eviction(await self._link.info("memory"))
+        if self._eviction:
+            if not known:  # what was evicted meanwhile is only found by a rebuild
+                await self._completeness.doubt()
+            raise CatalogRefuses(self._eviction)
+
+    async def _require_no_eviction(self) -> None:
+        """Raise `CatalogRefuses` where entries may be evicted, as the last `ping` found."""
+        if self._eviction is None:
+            await self.ping()
+        if self._eviction:
+            raise CatalogRefuses(self._eviction)
 
     async def close(self) -> None:
         await self._link.close()

@@ -11,10 +11,13 @@ removes it. Tenant names have no braces.
     ov1:{tenant}:tool:{digest}      zset    the same of one tool; goes with its last entry
     ov1:{tenant}:state:{state}      zset    the same of one state, except complete; goes with its last entry
     ov1:{tenant}:expiry             zset    id -> expires
-    ov1:{tenant}:totals             hash    captures, size, stored; where it is, the tenant is in ov1:tenants
+    ov1:{tenant}:totals             hash    captures, size, stored; where it is, the tenant is in ov1:tenants;
+                                            complete: the complete state in which limits were held to it
     ov1:tenants                     set     for ever
     ov1:keys                        hash    key hash -> record, until revoked
-    ov1:complete                    string  the servers that were complete, for ever
+    ov1:complete                    string  a `redis_completeness.Mark` of what is complete, for ever
+    ov1:rebuild                     string  one of the rebuild that began last, for ever
+    ov1:epoch                       string  how often a loss was noticed, for ever
     ov1:lease:{name}                string  the holder; expires with the lease
     ov1:once:{name}                 string  who was first; expires
     ov1:ping                        string  expires after PING_LIFE
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
 TENANTS: Final = "ov1:tenants"
 KEYS: Final = "ov1:keys"
 COMPLETE: Final = "ov1:complete"
+REBUILD: Final = "ov1:rebuild"
+EPOCH: Final = "ov1:epoch"
 PING: Final = "ov1:ping"
 PING_LIFE: Final = 1000
 """Milliseconds."""

@@ -19,18 +19,20 @@ class Script:
 
 
 UNREGISTERED: Final = 0
+"""The totals are not there, or were not counted in the complete state that the caller knows of."""
 DONE: Final = 1
 TOO_MANY: Final = -1
 TOO_LARGE: Final = -2
 
 COMMIT: Final = Script("""
--- ARGV: value, position, id, expires, size, stored size, most stored, most captures (0: no limit), upload
+-- ARGV: value, position, id, expires, size, stored size, most stored, most captures (0: no limit), upload,
+--       complete state that the totals must be of ('': any)
 -- Returns the value of the entry that was there, or of the tombstone of this upload, or a number.
 local held = redis.call('GET', KEYS[1])
 if held and string.sub(held, 1, 1) == 'E' then return held end
 if held and string.find(held, '/' .. ARGV[9] .. '-', 1, true) then return held end
-local totals = redis.call('HMGET', KEYS[3], 'captures', 'stored')
-if not totals[1] then return 0 end
+local totals = redis.call('HMGET', KEYS[3], 'captures', 'stored', 'complete')
+if not totals[1] or (ARGV[10] ~= '' and totals[3] ~= ARGV[10]) then return 0 end
 local most_stored, most_captures = tonumber(ARGV[7]), tonumber(ARGV[8])
 if most_captures > 0 and tonumber(totals[1]) + 1 > most_captures then return -1 end
 if most_stored > 0 and tonumber(totals[2] or 0) + tonumber(ARGV[6]) > most_stored then return -2 end
@@ -99,4 +101,9 @@ RELEASE: Final = Script("""
 -- ARGV: holder
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1
+""")
+
+NOW: Final = Script("""
+-- KEYS: any, whose server is asked. Returns its clock: seconds and microseconds.
+return redis.call('TIME')
 """)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from overspill_service.catalog import Entry, Tombstone, Totals, records, sqlite_schema
+from overspill_service.catalog import UNCOUNTED, Entry, Tombstone, Totals, records, sqlite_schema
 from overspill_service.catalog.sqlite_worker import Worker
-from overspill_service.errors import QuotaExceeded
+from overspill_service.errors import CatalogIncomplete, QuotaExceeded
 
 if TYPE_CHECKING:
     import sqlite3
@@ -104,9 +104,15 @@ class SqliteCatalog:
         return await self._writer.run(partial(_lease, f"once:{name}", secrets.token_hex(8), now, now + ttl))
 
     async def is_complete(self) -> bool:
-        return bool(await self._rows("SELECT 1 FROM facts WHERE name = 'complete'"))
+        return await self._reader.run(_is_complete)
 
-    async def mark_complete(self) -> None:
+    async def is_rebuild_due(self) -> bool:
+        return not await self.is_complete()
+
+    async def begin_rebuild(self) -> str:
+        return ""
+
+    async def mark_complete(self, began: str) -> None:  # noqa: ARG002  (a file loses nothing meanwhile)
         await self._write("INSERT OR IGNORE INTO facts VALUES ('complete')")
 
     # --- keys -------------------------------------------------------------------------------------
@@ -171,14 +177,20 @@ def _count(entry: Entry, times: int, db: sqlite3.Connection) -> None:
 
 
 def _check(tenant: str, quota: Quota, db: sqlite3.Connection) -> None:
-    if quota.captures <= 0 and quota.stored_size <= 0:
+    if not quota.is_limited:
         return
+    if not _is_complete(db):
+        raise CatalogIncomplete(UNCOUNTED)
     select = "SELECT captures, stored_size FROM totals WHERE tenant = ?"
     captures, stored_size = db.execute(select, (tenant,)).fetchone()
     if 0 < quota.captures < captures:
         raise QuotaExceeded("captures", quota.captures)
     if 0 < quota.stored_size < stored_size:
         raise QuotaExceeded("stored bytes", quota.stored_size)
+
+
+def _is_complete(db: sqlite3.Connection) -> bool:
+    return db.execute("SELECT 1 FROM facts WHERE name = 'complete'").fetchone() is not None
 
 
 def _get(tenant: str, capture: str, now: float, db: sqlite3.Connection) -> Entry | Tombstone | None:
