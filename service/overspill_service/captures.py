@@ -91,10 +91,10 @@ class Captures:
 
         Raises what `get` raises, and `CatalogIncomplete` where the catalog may be older than a removal.
         """
-        if (await self.get(capture)).upload != upload:
-            return False
-        await self._require_complete()
-        return True
+        entry, is_complete = await self._looked_up(lambda: self.get(capture))
+        if entry.upload == upload and not is_complete:
+            raise CatalogIncomplete(INCOMPLETE)
+        return entry.upload == upload
 
     async def find(self, query: Query, *, limit: int, cursor: str | None) -> wire.Listing:
         """A page of unexpired captures, newest first."""
