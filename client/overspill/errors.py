@@ -38,7 +38,13 @@ class ContentChanged(OverspillError):
 
 
 class Unreachable(OverspillError):
-    pass
+    """There is no connection to the service, or it did not answer in time.
+
+    Start one with `overspill-service serve`, or say where it is with `OVERSPILL_URL`. `was_sent` is whether
+    the request may have reached it, so that it may have done what it was asked for.
+    """
+
+    was_sent: bool = True
 
 
 class ProtocolError(OverspillError):

@@ -6,8 +6,11 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
+import sys
 import threading
 from concurrent.futures import Future
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
@@ -25,6 +28,7 @@ from overspill.errors import (
 )
 from overspill.spill import Kept
 from overspill.spools import flush
+from overspill.spools.claim import Claim
 from overspill.spools.own_directory import NotSpooled
 from overspill.sync import SyncClient
 from overspill.wire import Outcome
@@ -41,26 +45,46 @@ T = TypeVar("T")
 
 _FAILING: Final = (Unreachable, ProtocolError, Unavailable, Internal, TooManyRequests)
 """Failures of the service as a whole; all other problems concern the one capture, the key or a limit."""
+_DOUBTFUL: Final = (ProtocolError, Internal, Unavailable)
+"""After these the service may have stored a capture all the same; after `Unreachable`, if it was sent."""
+_SLOW_MODULES: Final = frozenset({"overspill.transfer.transport", "overspill.transfer.upload"})
+_LOOK: Final = 2.0
+"""Seconds within which the service must say whether it has a capture that it did not acknowledge."""
+_DISK_PATIENCE: Final = 20.0
+"""Seconds that an output has for getting to the disk, at least: nothing else can save it then."""
+_UNCONFIRMED: Final = "the disk of the local spool did not confirm in time that it is stored"
 
 
 class Failure(NamedTuple):
-    """Why a place does not have it; `is_final`: and never will."""
+    """Why a place does not have it.
+
+    `is_final`: and never will. `is_doubtful`: it may have it, and did not say so.
+    """
 
     why: str
     is_final: bool = False
+    is_doubtful: bool = False
 
 
 class Place(Protocol):
     def unusable(self) -> str:
-        """Why it is not worth trying now; empty where it is."""
+        """Return why it is not worth trying now; empty where it is."""
+
+    def prepare(self) -> None:
+        """Do what a first `put` needs besides: its deadline begins afterwards."""
+
+    async def prepare_async(self) -> None: ...
 
     def put(self, spill: Spill, before: Failure | None) -> Kept:
-        """Keep it, for as long as that takes; `before` is why the place before this one failed."""
+        """Keep it within the spill's deadline; `before` is why the place before this one failed.
+
+        Raises `TimeoutError` at the deadline, and whatever else goes wrong.
+        """
 
     async def put_async(self, spill: Spill, before: Failure | None) -> Kept: ...
 
     def failure(self, spill: Spill, error: Exception) -> Failure:
-        """What became of a `put` that ended in `error`; a `TimeoutError` is that of the spill's deadline."""
+        """Return what became of a `put` that ended in `error`."""
 
 
 class ServicePlace:
@@ -85,13 +109,41 @@ class ServicePlace:
         since = "" if self._failing_since is None else f" since {self._failing_since:%Y-%m-%dT%H:%M:%SZ}"
         return f"the service has failed{since}: {self._last_failure}"
 
+    def prepare(self) -> None:
+        """Import the HTTP library: on a busy machine that alone may take seconds."""
+        for module in _SLOW_MODULES:
+            importlib.import_module(module)
+
+    async def prepare_async(self) -> None:
+        if not sys.modules.keys() >= _SLOW_MODULES:
+            await asyncio.wrap_future(in_thread(self.prepare))
+
     def put(self, spill: Spill, before: Failure | None) -> Kept:  # noqa: ARG002
+        return in_thread(lambda: self._put(spill)).result(spill.deadline)
+
+    async def put_async(self, spill: Spill, before: Failure | None) -> Kept:  # noqa: ARG002
+        async with asyncio.timeout(spill.deadline):
+            if isinstance(self._client, Client) and self._is_its_loop(self._client):
+                return self._captured(await self._client.put(_source(spill), **_metadata(spill)))
+            return await asyncio.wrap_future(in_thread(lambda: self._put(spill)))
+
+    def _put(self, spill: Spill) -> Kept:
         return self._captured(self._synchronous().put(_source(spill), **_metadata(spill)))
 
-    async def put_async(self, spill: Spill, before: Failure | None) -> Kept:
-        if isinstance(self._client, Client) and self._is_its_loop(self._client):
-            return self._captured(await self._client.put(_source(spill), **_metadata(spill)))
-        return await asyncio.wrap_future(in_thread(lambda: self.put(spill, before)))
+    def found(self, spill: Spill) -> Kept | None:
+        """Ask the service, for a short time, whether it has a spill; None if it has another.
+
+        Raises `TimeoutError` and what asking raises.
+        """
+        return in_thread(lambda: self._found(spill)).result(_LOOK)
+
+    async def found_async(self, spill: Spill) -> Kept | None:
+        async with asyncio.timeout(_LOOK):
+            return await asyncio.wrap_future(in_thread(lambda: self._found(spill)))
+
+    def _found(self, spill: Spill) -> Kept | None:
+        entry = self._synchronous().get(spill.id)
+        return self._captured(entry) if entry.sha256 == spill.sha256.hex() else None
 
     def _is_its_loop(self, client: Client) -> bool:
         """Whether this event loop is the one that the asynchronous client serves: the first that comes."""
@@ -114,13 +166,13 @@ class ServicePlace:
         if isinstance(error, TimeoutError):
             why = f"the service did not store it within {round(spill.deadline, 1):g} s"
             self._failed(why, slow=True)
-            return Failure(why)
+            return Failure(why, is_doubtful=True)
         why = reason(error)
         if isinstance(error, _FAILING):
             self._failed(why, slow=False)
         elif isinstance(error, ProblemError):
             self._answered()
-        return Failure(why, flush.is_permanent(error))
+        return Failure(why, flush.is_permanent(error), _is_doubtful(error))
 
     def _failed(self, why: str, *, slow: bool) -> None:
         if self._failing_since is None:
@@ -152,21 +204,58 @@ class SpoolPlace:
     def unusable(self) -> str:
         return ""
 
+    def prepare(self) -> None:
+        pass
+
+    async def prepare_async(self) -> None:
+        pass
+
     def put(self, spill: Spill, before: Failure | None) -> Kept:
-        before = before or Failure("")
+        claim = Claim()
+        kept = in_thread(lambda: self._keep(spill, before or Failure(""), claim))
+        with suppress(TimeoutError):
+            return kept.result(_patience(spill))
+        if claim.take():
+            raise TimeoutError
+        try:
+            return kept.result(_patience(spill))  # it is being published
+        except TimeoutError:
+            raise NotSpooled(_UNCONFIRMED) from None
+
+    async def put_async(self, spill: Spill, before: Failure | None) -> Kept:
+        claim = Claim()
+        kept = asyncio.wrap_future(in_thread(lambda: self._keep(spill, before or Failure(""), claim)))
+        try:
+            await asyncio.wait([kept], timeout=_patience(spill))
+            if not kept.done() and claim.take():
+                raise TimeoutError
+            await asyncio.wait([kept], timeout=_patience(spill))
+            if not kept.done():
+                raise NotSpooled(_UNCONFIRMED)
+            return kept.result()
+        finally:
+            kept.cancel()
+
+    def _keep(self, spill: Spill, before: Failure, claim: Claim) -> Kept:
         refused = before.why if before.is_final else ""
-        entry = self.shelf.keep(spill, before.why, refused=refused)
+        patience = _patience(spill)
+        entry = self.shelf.keep(spill, before.why, refused=refused, patience=patience, claim=claim)
         if not refused:
             self._on_kept()
         return Kept(outcome=Outcome.SPOOLED, expires=entry.expires, reason=entry.reason, path=entry.path)
 
-    async def put_async(self, spill: Spill, before: Failure | None) -> Kept:
-        return await asyncio.wrap_future(in_thread(lambda: self.put(spill, before)))
-
     def failure(self, spill: Spill, error: Exception) -> Failure:
         if isinstance(error, TimeoutError):
-            return Failure(f"the local spool did not store it within {round(spill.deadline, 1):g} s")
+            return Failure(f"the local spool did not store it within {round(_patience(spill), 1):g} s")
         return Failure(str(error) if isinstance(error, NotSpooled) else reason(error))
+
+
+def _patience(spill: Spill) -> float:
+    return max(_DISK_PATIENCE, spill.deadline)
+
+
+def _is_doubtful(error: Exception) -> bool:
+    return error.was_sent if isinstance(error, Unreachable) else isinstance(error, _DOUBTFUL)
 
 
 def _source(spill: Spill) -> Any:

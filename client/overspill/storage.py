@@ -6,16 +6,16 @@ notice can state.
 
 from __future__ import annotations
 
-import asyncio
 import threading
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from overspill import forks
+from overspill import forks, state_log
 from overspill.circuit import FIRST, LONGEST, Circuit
 from overspill.courier import FIRST as SOON
 from overspill.courier import courier_to, let_go
-from overspill.places import Failure, ServicePlace, SpoolPlace, in_thread, reason
+from overspill.places import Failure, ServicePlace, SpoolPlace, reason
 from overspill.spill import Kept
 from overspill.spools import flush
 from overspill.spools.spool import Spool
@@ -34,6 +34,7 @@ __all__ = ["Storage", "reason", "shelf_for"]
 
 NO_CLIENT: Final = "no Overspill service is configured"
 _NO_PLACE: Final = "outputs of this size are not to be stored"
+_DOUBT: Final = "; it may be stored there all the same"
 _FIRST_ALONE: Final = 1.0
 _LONGEST_ALONE: Final = 5.0
 """Seconds that a failing service is left alone where no spool keeps what it misses."""
@@ -122,31 +123,50 @@ class Storage:
             let_go(courier)
 
     async def put(self, spill: Spill) -> Kept:
-        """What became of it. Raises nothing but `CancelledError`."""
+        """Return what became of it. Raises nothing but `CancelledError`."""
         failure: Failure | None = None
         for place in self._places_for(spill):
-            result = _not_now(place) or await _put(place, spill, failure)
+            result = await _put(place, spill, failure)
             if isinstance(result, Kept):
-                return self._noted(result)
+                return self._noted(result, failure)
             failure = _joined(failure, result)
-        return self._lost(failure)
+        return self._noted(await self._found(spill, failure) or self._lost(failure), failure)
 
     def put_sync(self, spill: Spill) -> Kept:
         """As `put`, for code without an event loop."""
         failure: Failure | None = None
         for place in self._places_for(spill):
-            result = _not_now(place) or _put_sync(place, spill, failure)
+            result = _put_sync(place, spill, failure)
             if isinstance(result, Kept):
-                return self._noted(result)
+                return self._noted(result, failure)
             failure = _joined(failure, result)
-        return self._lost(failure)
+        return self._noted(self._found_sync(spill, failure) or self._lost(failure), failure)
+
+    async def _found(self, spill: Spill, failure: Failure | None) -> Kept | None:
+        """Return what the service stored without saying so, if it did."""
+        service = self._doubted(failure)
+        with suppress(Exception):  # whatever fails here, it is not known to be stored
+            return None if service is None else await service.found_async(spill)
+        return None
+
+    def _found_sync(self, spill: Spill, failure: Failure | None) -> Kept | None:
+        service = self._doubted(failure)
+        with suppress(Exception):  # as above
+            return None if service is None else service.found(spill)
+        return None
+
+    def _doubted(self, failure: Failure | None) -> ServicePlace | None:
+        service = self._places.get("service")
+        is_doubtful = failure is not None and failure.is_doubtful
+        return service if is_doubtful and isinstance(service, ServicePlace) else None
 
     def _places_for(self, spill: Spill) -> list[Place]:
         names = spill.policy.band(spill.size).places
         return [self._places[name] for name in names if name in self._places]
 
-    def _noted(self, kept: Kept) -> Kept:
+    def _noted(self, kept: Kept, failure: Failure | None) -> Kept:
         """Once the service works again what waits for it is uploaded, also what earlier processes left."""
+        self._log(kept, failure)
         if kept.outcome is Outcome.SPOOLED:
             self._has_looked = False
         elif not self._has_looked:
@@ -154,30 +174,41 @@ class Storage:
             self._upload(0.0)
         return kept
 
+    def _log(self, kept: Kept, failure: Failure | None) -> None:
+        """Tell the logger of changes. A refusal that concerns one capture alone is none."""
+        if self._client is not None and not (failure is not None and failure.is_final):
+            state_log.note(
+                self._client.address.url, kept, None if self.shelf is None else self.shelf.folder.path
+            )
+
     def _lost(self, failure: Failure | None) -> Kept:
-        missing = _NO_PLACE if self.can_keep else NO_CLIENT
-        return Kept(outcome=Outcome.TRUNCATED, reason=missing if failure is None else failure.why)
-
-
-def _not_now(place: Place) -> Failure | None:
-    why = place.unusable()
-    return Failure(why) if why else None
+        if failure is None:
+            return Kept(outcome=Outcome.TRUNCATED, reason=_NO_PLACE if self.can_keep else NO_CLIENT)
+        doubt = _DOUBT if failure.is_doubtful else ""
+        return Kept(outcome=Outcome.TRUNCATED, reason=failure.why + doubt)
 
 
 async def _put(place: Place, spill: Spill, before: Failure | None) -> Kept | Failure:
+    if why := place.unusable():
+        return Failure(why)
     try:
-        async with asyncio.timeout(spill.deadline):
-            return await place.put_async(spill, before)
+        await place.prepare_async()
+        return await place.put_async(spill, before)
     except Exception as error:  # noqa: BLE001  (the boundary: whatever fails becomes a reason)
         return place.failure(spill, error)
 
 
 def _put_sync(place: Place, spill: Spill, before: Failure | None) -> Kept | Failure:
+    if why := place.unusable():
+        return Failure(why)
     try:
-        return in_thread(partial(place.put, spill, before)).result(spill.deadline)
+        place.prepare()
+        return place.put(spill, before)
     except Exception as error:  # noqa: BLE001  (the boundary: whatever fails becomes a reason)
         return place.failure(spill, error)
 
 
 def _joined(before: Failure | None, after: Failure) -> Failure:
-    return after if before is None else Failure(f"{before.why}; {after.why}", before.is_final)
+    if before is None:
+        return after
+    return Failure(f"{before.why}; {after.why}", before.is_final, before.is_doubtful or after.is_doubtful)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,7 +17,6 @@ from overspill import wire
 from overspill.body import Filed
 from overspill.errors import InvalidId
 from overspill.spools import own_directory
-from overspill.spools.folder import ORPHANED
 from overspill.spools.own_directory import NotSpooled
 from overspill.spools.spool import MAX_BYTES, Shelf, Spool
 
@@ -141,12 +141,13 @@ def test_a_body_in_a_file_of_the_same_file_system_is_not_copied(shelf: Shelf, tm
     filed = Filed(path, size=spill.size, lines=spill.lines, sha256=spill.sha256)
     shelf.spool.make()
     shelf.folder.path.mkdir()
-    part = shelf.folder.reserve(filed.size)
-    shelf.folder.fill(part, filed)
+    with shelf.folder.begin(0, filed.size) as draft:
+        draft.fill(".bin", filed)
+        part = shelf.folder.path / draft.name(".bin")
 
-    assert (shelf.folder.path / part).stat().st_ino == path.stat().st_ino
-    filed.close()
-    assert (shelf.folder.path / part).read_bytes() == b"line\n" * 1_000
+        assert part.stat().st_ino == path.stat().st_ino
+        filed.close()
+        assert part.read_bytes() == b"line\n" * 1_000
 
 
 # --- for whom ---
@@ -280,11 +281,12 @@ def test_an_output_larger_than_the_whole_spool_is_refused_and_nothing_else_goes(
 
 def test_what_is_still_being_written_counts_and_is_not_dropped(shelf: Shelf) -> None:
     kept = shelf.keep(spilled("1" * 100_000), WHY)
-    shelf.folder.reserve(700_000)
+    begin = partial(shelf.folder.begin, 0, 700_000)
+    with shelf.spool.room.admit(700_000, begin, time.monotonic() + 60):
+        with pytest.raises(NotSpooled, match="full of outputs that are still being written"):
+            shelf.keep(spilled("2" * 400_000), WHY)
 
-    with pytest.raises(NotSpooled, match="full of outputs that are still being written"):
-        shelf.keep(spilled("2" * 400_000), WHY)
-    assert shelf.find(kept.id) == kept
+        assert shelf.find(kept.id) == kept
 
 
 def test_what_has_expired_is_not_found_and_goes_before_anything_else(shelf: Shelf, clock: Clock) -> None:
@@ -392,7 +394,8 @@ def test_two_threads_keep_the_same_capture_at_once(shelf: Shelf, spool: Spool) -
 
     assert {entry.id for entry in kept} == {spill.id}
     assert content_of(shelf, spill.id) == spill.data
-    assert len(files_of(spool)) == 3  # the lock, the content, its entry
+    assert len(list(shelf.folder.path.iterdir())) == 2  # the content and its entry
+    assert spool.used() == sum(path.stat().st_size for path in shelf.folder.path.iterdir())
 
 
 def test_processes_keep_at_once_and_the_bound_holds(tmp_path: Path) -> None:
@@ -450,20 +453,19 @@ for number in range(10_000):
     assert shelf.keep(spilled("afterwards"), WHY)
 
 
-def test_what_a_dead_process_left_goes_after_an_hour_and_not_before(shelf: Shelf, spool: Spool) -> None:
+def test_what_a_dead_process_left_goes_and_what_a_live_one_writes_stays(shelf: Shelf, spool: Spool) -> None:
     shelf.keep(spilled("whole"), WHY)
-    part = shelf.folder.path / shelf.folder.reserve(1_000)
-    content = shelf.folder.path / f"cap_{'a' * 20}.bin"
-    content.write_bytes(b"no entry")
+    dead = shelf.folder.begin(10, 1_000)
+    dead.close()  # as the end of its process does
+    (shelf.folder.path / f"cap_{'a' * 20}.bin").write_bytes(b"no entry")
     (shelf.folder.path / f"cap_{'b' * 20}.json").write_bytes(b"no content")
-    spool.tidy()
-    young = (part.exists(), content.exists())
-    for path in shelf.folder.path.iterdir():
-        os.utime(path, (0, time.time() - ORPHANED - 60))
-    spool.tidy()
+    with shelf.folder.begin(10, 1_000) as live:
+        spool.room.tidy()
+        left = {path.name for path in shelf.folder.path.iterdir()}
+        parts = {live.name(".bin"), live.name(".json")}
 
-    assert young == (True, True)
-    assert sorted(path.suffix for path in shelf.folder.path.iterdir()) == [".bin", ".json"]
+    assert {name for name in left if name.startswith(".part")} == parts
+    assert sorted(name.partition(".")[2] for name in left - parts) == ["bin", "json"]
     assert len(shelf.entries()) == 1
 
 
@@ -486,7 +488,7 @@ def test_a_damaged_entry_is_passed_over(shelf: Shelf, damage: bytes) -> None:
 
 def test_a_spool_that_others_keep_locked_is_given_up_soon(shelf: Shelf, spool: Spool) -> None:
     spool.make()
-    with spool.locked(), ThreadPoolExecutor(1) as threads:
+    with spool.room.locked(), ThreadPoolExecutor(1) as threads:
         kept = threads.submit(shelf.keep, spilled("text"), WHY)
 
         with pytest.raises(NotSpooled, match="others keep the local spool busy"):
@@ -499,7 +501,7 @@ def test_threads_wait_for_each_other_as_long_as_they_may(spool: Spool) -> None:
     spool.make()
     patient = spilled("patient", wait=60)
     with ThreadPoolExecutor(16) as threads:
-        with spool.locked():
+        with spool.room.locked():
             kept = [threads.submit(shelf.keep, patient, WHY)]
             time.sleep(own_directory.PATIENCE + 0.5)
         kept += [threads.submit(shelf.keep, spilled(f"{number}", f"c{number}"), WHY) for number in range(100)]
@@ -512,7 +514,7 @@ def test_a_process_that_dies_with_the_lock_does_not_keep_it(shelf: Shelf, spool:
 import os
 from pathlib import Path
 from overspill.spools import own_directory
-with own_directory.locked(Path({str(spool.path)!r})):
+with own_directory.locked(Path({str(spool.path / ".lock")!r})):
     os.kill(os.getpid(), 9)
 """
     spool.make()
@@ -524,7 +526,7 @@ with own_directory.locked(Path({str(spool.path)!r})):
 def test_a_child_forked_while_the_spool_is_locked_does_not_keep_it_locked(shelf: Shelf, spool: Spool) -> None:
     spool.make()
     read_end, write_end = os.pipe()
-    with spool.locked():
+    with spool.room.locked():
         child = os.fork()
         if child == 0:
             os.read(read_end, 1)

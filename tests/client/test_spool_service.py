@@ -531,7 +531,9 @@ for number in range(5):
         env=clean_environment(OVERSPILL_SPOOL=str(spool_path)),
     )
 
-    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["spooled"] * 5, "")
+    assert (done.returncode, done.stdout.split()) == (0, ["spooled"] * 5)
+    assert done.stderr.startswith("outputs are being spooled in ")
+    assert done.stderr.count("\n") == 1
     assert len(Spool().shelf(NOWHERE, "").entries()) == 5
 
 

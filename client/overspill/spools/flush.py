@@ -87,8 +87,7 @@ def flush(shelf: Shelf, client: SyncClient, *, again: bool = False) -> Flushed:
     """
     flushed = Flushed()
     if shelf.exists():
-        with shelf.spool.locked():
-            shelf.spool.tidy_now_and_then()
+        shelf.spool.room.tidy_if_due()
     waiting = [entry for entry in shelf.entries() if again or not entry.refused]
     for number, entry in enumerate(waiting):
         try:

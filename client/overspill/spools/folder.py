@@ -1,22 +1,17 @@
 """A directory of contents, each with an entry that says what it is.
 
     cap_….bin     the content, as it is (the suffix is the folder's own)
-    cap_….json    its entry, dated when it expires; it is written last, and a content without one does
-                  not exist
-    .part-…       a content on its way, as long as it will be; what a dead process left goes after an hour
-    dropped.json  the last of those that had to go
+    cap_….json    its entry, dated when it expires; one without the other does not exist
+    .part-…       a `Draft`
+    dropped.json  the last of those that had to go; not counted as kept
 
-Everything is reached through the directory's own descriptor and no symbolic link is followed, so nothing
-outside is ever touched. Whoever changes a folder holds a lock around it. All methods raise `OSError`.
+Whoever publishes or removes anything holds the spool's lock, which also guards the total of its bytes: the
+methods that do so return the bytes that went. All methods raise `OSError`.
 """
 
 from __future__ import annotations
 
 import os
-import secrets
-import stat
-import time
-from contextlib import contextmanager, suppress
 from datetime import datetime  # noqa: TC003  (msgspec resolves annotations at run time)
 from typing import IO, TYPE_CHECKING, Final, NamedTuple, TypeVar
 
@@ -24,30 +19,26 @@ import msgspec
 from msgspec import Struct
 
 from overspill import wire
-from overspill.body import Filed
+from overspill.spools import files
+from overspill.spools.draft import PART, Draft
+from overspill.spools.own_directory import lock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 T = TypeVar("T")
 
-ORPHANED: Final = 3600.0
-"""Seconds after which what nobody committed is taken for the leavings of a dead process."""
 MOST_DROPPED: Final = 200
 """How many of those that had to go are remembered."""
-_PIECE: Final = 1024 * 1024
-_ENTRY: Final = ".json"
-_PART: Final = ".part-"
+ENTRY: Final = ".json"
 _DROPPED: Final = "dropped.json"
-_NO_LINKS: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-_DIRECTORY: Final = _NO_LINKS | getattr(os, "O_DIRECTORY", 0)
 
 
 class Spooled(Struct, frozen=True, kw_only=True):
     """What is known of a content: `reason` why it is here, `refused` why the service will never have it.
 
-    `path` is where its agent finds it, in a workspace.
+    `path` is where its agent finds it, in a workspace. `failures` uploads of this one have failed, so that
+    it is not uploaded again before `next_try`.
     """
 
     id: str
@@ -66,6 +57,9 @@ class Spooled(Struct, frozen=True, kw_only=True):
     reason: str
     refused: str = ""
     path: str = ""
+    labels: dict[str, str] = {}
+    failures: int = 0
+    next_try: datetime | None = None
 
 
 class Dropped(Struct, frozen=True, kw_only=True):
@@ -80,105 +74,125 @@ class Dropped(Struct, frozen=True, kw_only=True):
 
 
 class Held(NamedTuple):
-    """A content by the sizes and dates of its files, in bytes and seconds since the epoch; a copy may lie."""
+    """A content by the sizes and dates of its files, in bytes and seconds since the epoch; a copy may lie.
+
+    `kept` are the bytes of content and entry.
+    """
 
     changed: float
     id: str
     size: int
+    kept: int
     expires: float
+
+
+class Stock(NamedTuple):
+    """All files at one look: their bytes, the contents oldest first, the names of what belongs to neither."""
+
+    size: int
+    held: list[Held]
+    loose: list[str]
 
 
 class Folder:
     def __init__(self, path: Path, *, suffix: str = ".bin", mode: int = 0o600) -> None:
         """`mode` is that of the files."""
         self.path = path
-        self._suffix = suffix
+        self.suffix = suffix
         self._mode = mode
 
     def name(self, id: str) -> str:  # noqa: A002  (the field's own name)
-        """The file of a content. Raises `ValueError` for what is no capture id."""
-        return _checked(id) + self._suffix
+        """Return the file of a content. Raises `ValueError` for what is no capture id."""
+        return _checked(id) + self.suffix
 
-    # --- writing -----------------------------------------------------------------------------------
+    # --- changing, under the spool's lock ----------------------------------------------------------
 
-    def reserve(self, size: int) -> str:
-        """Make a part of `size` bytes, which count as used from now on; its name."""
-        part = _PART + secrets.token_hex(8)
-        with self._opened() as directory, self._created(directory, part) as file:
-            file.truncate(size)
-        return part
+    def begin(self, entry: int, content: int | None = None) -> Draft:
+        """Make a draft of an entry of so many bytes, and of its content unless that is None."""
+        sizes = {} if content is None else {self.suffix: content}
+        return Draft(self.path, {**sizes, ENTRY: entry}, mode=self._mode)
 
-    def fill(self, part: str, body: bytes | Filed) -> None:
-        """Let a reserved part be `body`, on the disk itself; a file on the same file system is not copied."""
-        with self._opened() as directory:
-            if isinstance(body, Filed) and self._link(directory, part, body):
-                return
-            descriptor = os.open(part, os.O_WRONLY | _NO_LINKS, dir_fd=directory)
-            with os.fdopen(descriptor, "wb", buffering=0) as file:
-                for piece in _pieces(body):
-                    _write(file, piece)
-                os.fsync(file.fileno())
-
-    def commit(self, part: str, entry: Spooled) -> None:
-        """Let a filled part be the content of `entry`, from here on visible and safe from a crash."""
-        with self._opened() as directory:
-            os.rename(part, self.name(entry.id), src_dir_fd=directory, dst_dir_fd=directory)
+    def publish(self, draft: Draft, id: str) -> int:  # noqa: A002
+        """Let a filled draft be the content and the entry of `id`; return the bytes that it replaces."""
+        freed = 0
+        with files.opened(self.path) as directory:
             try:
-                self._put_entry(directory, entry)
+                for suffix in draft.suffixes:
+                    name = _checked(id) + suffix
+                    freed += files.size(directory, name)
+                    os.rename(draft.name(suffix), name, src_dir_fd=directory, dst_dir_fd=directory)
             except OSError:
-                _unlink(directory, self.name(entry.id))
+                if self.suffix in draft.suffixes:
+                    files.remove(directory, self.name(id))
                 raise
+        return freed
 
-    def amend(self, entry: Spooled) -> None:
-        """Replace the entry of a content."""
-        with self._opened() as directory:
-            self._put_entry(directory, entry)
+    def remove(self, id: str) -> int:  # noqa: A002
+        """Remove a capture, if it is there."""
+        with files.opened(self.path) as directory:
+            return sum(files.remove(directory, _checked(id) + suffix) for suffix in (ENTRY, self.suffix))
 
-    def remove(self, id: str) -> None:  # noqa: A002
-        """Nothing happens where it is not there."""
-        with self._opened() as directory:
-            _unlink(directory, _checked(id) + _ENTRY)
-            _unlink(directory, self.name(id))
+    def clear(self, name: str) -> int:
+        """Remove a loose file, unless it was published meanwhile or its process still writes it."""
+        with files.opened(self.path) as directory:
+            is_left = _is_dead(directory, name) if name.startswith(PART) else self._is_single(directory, name)
+            return files.remove(directory, name) if is_left else 0
 
-    def discard(self, part: str) -> None:
-        with self._opened() as directory:
-            _unlink(directory, part)
+    # --- changing ----------------------------------------------------------------------------------
 
-    def tidy(self) -> None:
-        """Remove what nobody committed within the hour."""
-        before = time.time() - ORPHANED
-        with self._opened() as directory:
-            for found in os.scandir(directory):
-                if self._is_loose(directory, found.name) and _changed(found) < before:
-                    _unlink(directory, found.name)
+    def sync(self) -> None:
+        """Let the names of all files be on the disk itself."""
+        with files.opened(self.path) as directory:
+            os.fsync(directory)
 
     def remember(self, dropped: list[Dropped]) -> None:
-        """Add to what `dropped` tells."""
-        kept = [*self.dropped(), *dropped][-MOST_DROPPED:]
-        with self._opened() as directory:
-            self._put(directory, _DROPPED, msgspec.json.encode(kept))
+        """Add to what `dropped` tells; for one process at a time."""
+        data = msgspec.json.encode([*self.dropped(), *dropped][-MOST_DROPPED:])
+        with Draft(self.path, {ENTRY: len(data)}, mode=self._mode) as draft:
+            draft.fill(ENTRY, data)
+            with files.opened(self.path) as directory:
+                os.rename(draft.name(ENTRY), _DROPPED, src_dir_fd=directory, dst_dir_fd=directory)
 
     # --- reading -----------------------------------------------------------------------------------
 
-    def held(self) -> list[Held]:
-        """The contents that have an entry, oldest first."""
-        with self._opened() as directory:
-            files = {found.name: found for found in os.scandir(directory)}
-            stems = [name.removesuffix(_ENTRY) for name in files if name.endswith(_ENTRY)]
-            held = [
-                Held(_changed(content), stem, _size(content), _changed(files[stem + _ENTRY]))
-                for stem in stems
-                if wire.CAPTURE_ID.fullmatch(stem) and (content := files.get(stem + self._suffix))
-            ]
-        return sorted(held)
+    def stock(self) -> Stock:
+        """Look at all files: a system call for each."""
+        with files.opened(self.path) as directory:
+            sizes = {
+                found.name: _measured(found) for found in os.scandir(directory) if self._is_own(found.name)
+            }
+        stems = [name.removesuffix(ENTRY) for name in sizes if _is_entry(name)]
+        held = [
+            Held(content.changed, stem, content.size, content.size + entry.size, entry.changed)
+            for stem in stems
+            if (content := sizes.get(stem + self.suffix)) and (entry := sizes[stem + ENTRY])
+        ]
+        paired = {each.id for each in held}
+        loose = [name for name in sizes if name.partition(".")[0] not in paired]
+        return Stock(sum(each.size for each in sizes.values()), sorted(held), loose)
 
-    def used(self) -> int:
-        """Bytes of all files."""
-        with self._opened() as directory:
-            return sum(map(_size, os.scandir(directory)))
+    def held(self) -> list[Held]:
+        """Return the contents that have an entry, oldest first."""
+        return self.stock().held
+
+    def is_empty(self) -> bool:
+        """Return whether nothing is kept here; quick where much is."""
+        with files.opened(self.path) as directory, os.scandir(directory) as found:
+            return not any(_is_entry(each.name) for each in found)
+
+    def changed(self, id: str) -> float | None:  # noqa: A002
+        """Return when a content was written, in seconds since the epoch; None where there is none."""
+        with files.opened(self.path) as directory:
+            status = files.found(directory, self.name(id))
+        return None if status is None else status.st_mtime
+
+    def has(self, id: str) -> bool:  # noqa: A002
+        """Return whether a content and its entry are there."""
+        with files.opened(self.path) as directory:
+            return all(files.exists(directory, _checked(id) + suffix) for suffix in (ENTRY, self.suffix))
 
     def size(self, id: str) -> int | None:  # noqa: A002
-        """The bytes of a content that has an entry; None where there is none."""
+        """Return the bytes of a content that has an entry; None where there is none."""
         if self.entry(id) is None:
             return None
         try:
@@ -188,107 +202,64 @@ class Folder:
             return None
 
     def entry(self, id: str) -> Spooled | None:  # noqa: A002
-        """None where there is none, or none that can be understood."""
-        with self._opened() as directory:
-            return self._read(directory, _checked(id) + _ENTRY, Spooled)
+        """Return None where there is none, or none that can be understood."""
+        with files.opened(self.path) as directory:
+            return _read(directory, _checked(id) + ENTRY, Spooled)
 
     def entries(self) -> list[Spooled]:
-        """Oldest first."""
+        """Return all entries, oldest first."""
         found = [self.entry(held.id) for held in self.held()]
         return sorted((entry for entry in found if entry is not None), key=lambda entry: entry.created)
 
     def open(self, id: str) -> IO[bytes]:  # noqa: A002
-        """The content, to be read. It stays readable where it is removed meanwhile."""
-        with self._opened() as directory:
-            return self._open(directory, self.name(id))
+        """Open a content to read it. It stays readable where it is removed meanwhile."""
+        with files.opened(self.path) as directory:
+            return files.open_regular(directory, self.name(id))
 
     def dropped(self) -> list[Dropped]:
-        """The last of those that had to go, oldest first."""
-        with self._opened() as directory:
-            return self._read(directory, _DROPPED, list[Dropped]) or []
+        """Return the last of those that had to go, oldest first."""
+        with files.opened(self.path) as directory:
+            return _read(directory, _DROPPED, list[Dropped]) or []
 
-    # --- files -------------------------------------------------------------------------------------
+    # --- names -------------------------------------------------------------------------------------
 
-    @contextmanager
-    def _opened(self) -> Iterator[int]:
-        """The directory's descriptor."""
-        descriptor = os.open(self.path, os.O_RDONLY | _DIRECTORY)
-        try:
-            yield descriptor
-        finally:
-            os.close(descriptor)
+    def _is_own(self, name: str) -> bool:
+        """Return whether a file counts: a part, a content or an entry."""
+        stem, dot, suffix = name.partition(".")
+        is_kept = wire.CAPTURE_ID.fullmatch(stem) and dot + suffix in (ENTRY, self.suffix)
+        return bool(is_kept) or name.startswith(PART)
 
-    @contextmanager
-    def _created(self, directory: int, name: str) -> Iterator[IO[bytes]]:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINKS
-        descriptor = os.open(name, flags, self._mode, dir_fd=directory)
-        try:
-            with os.fdopen(descriptor, "wb", buffering=0) as file:
-                yield file
-        except BaseException:
-            _unlink(directory, name)
-            raise
+    def _is_single(self, directory: int, name: str) -> bool:
+        """Return whether a file is a content without an entry, or an entry without a content."""
+        stem = name.partition(".")[0]
+        other = self.name(stem) if name.endswith(ENTRY) else stem + ENTRY
+        return not files.exists(directory, other)
 
-    def _link(self, directory: int, part: str, body: Filed) -> bool:
-        """Whether the file could be had under the part's name; nobody writes to it any more."""
-        link = _PART + secrets.token_hex(8)
-        try:
-            os.link(body.path, link, dst_dir_fd=directory, follow_symlinks=False)
-        except OSError:
-            return False
-        try:
-            with self._open(directory, link) as file:
-                os.fchmod(file.fileno(), self._mode)
-                os.fsync(file.fileno())
-            os.utime(link, dir_fd=directory, follow_symlinks=False)
-            os.rename(link, part, src_dir_fd=directory, dst_dir_fd=directory)
-        except BaseException:
-            _unlink(directory, link)
-            raise
-        return True
 
-    def _put_entry(self, directory: int, entry: Spooled) -> None:
-        name, dated = _checked(entry.id) + _ENTRY, entry.expires.timestamp()
-        self._put(directory, name, msgspec.json.encode(entry), dated)
+class _Measured(NamedTuple):
+    size: int
+    changed: float
 
-    def _put(self, directory: int, name: str, data: bytes, dated: float | None = None) -> None:
-        """Let `name` be a file with this content, at once and for good."""
-        part = _PART + secrets.token_hex(8)
-        with self._created(directory, part) as file:
-            _write(file, data)
-            if dated is not None:
-                os.utime(file.fileno(), (dated, dated))
-            os.fsync(file.fileno())
-        os.rename(part, name, src_dir_fd=directory, dst_dir_fd=directory)
-        os.fsync(directory)
 
-    def _open(self, directory: int, name: str) -> IO[bytes]:
-        descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | _NO_LINKS, dir_fd=directory)
-        file = os.fdopen(descriptor, "rb", buffering=0)
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            file.close()
-            raise FileNotFoundError(name)
-        return file
+def _measured(found: os.DirEntry[str]) -> _Measured:
+    """Return nothing as the size of what went meanwhile."""
+    try:
+        status = found.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return _Measured(0, 0.0)
+    return _Measured(status.st_size, status.st_mtime)
 
-    def _read(self, directory: int, name: str, kind: type[T]) -> T | None:
-        try:
-            with self._open(directory, name) as file:
-                return msgspec.json.decode(file.read(), type=kind)
-        except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
-            return None
 
-    def _is_loose(self, directory: int, name: str) -> bool:
-        """Whether a file is a part, or a content or an entry without the other."""
-        if name.startswith(_PART):
-            return True
-        stem, dot, _ = name.partition(".")
-        if not dot or not wire.CAPTURE_ID.fullmatch(stem):
-            return False
-        other = self.name(stem) if name.endswith(_ENTRY) else stem + _ENTRY
-        try:
-            os.stat(other, dir_fd=directory, follow_symlinks=False)
-        except FileNotFoundError:
-            return True
+def _is_entry(name: str) -> bool:
+    return name.endswith(ENTRY) and wire.CAPTURE_ID.fullmatch(name.removesuffix(ENTRY)) is not None
+
+
+def _is_dead(directory: int, part: str) -> bool:
+    """Return whether nobody has a part locked: the process that made it died."""
+    try:
+        with files.open_regular(directory, part) as file:
+            return lock(file.fileno())
+    except OSError:
         return False
 
 
@@ -298,37 +269,9 @@ def _checked(id: str) -> str:  # noqa: A002
     return id
 
 
-def _pieces(body: bytes | Filed) -> Iterator[bytes | memoryview]:
-    if isinstance(body, Filed):
-        yield from body.pieces()
-        return
-    view = memoryview(body)
-    for start in range(0, len(view), _PIECE):
-        yield view[start : start + _PIECE]
-
-
-def _write(file: IO[bytes], data: bytes | memoryview) -> None:
-    """All of `data`: a raw write may take a part only."""
-    view = memoryview(data)
-    while view:
-        view = view[file.write(view) :]
-
-
-def _unlink(directory: int, name: str) -> None:
-    with suppress(FileNotFoundError):
-        os.unlink(name, dir_fd=directory)
-
-
-def _size(found: os.DirEntry[str]) -> int:
-    """0 where it went meanwhile."""
+def _read(directory: int, name: str, kind: type[T]) -> T | None:
     try:
-        return found.stat(follow_symlinks=False).st_size
-    except FileNotFoundError:
-        return 0
-
-
-def _changed(found: os.DirEntry[str]) -> float:
-    try:
-        return found.stat(follow_symlinks=False).st_mtime
-    except FileNotFoundError:
-        return 0.0
+        with files.open_regular(directory, name) as file:
+            return msgspec.json.decode(file.read(), type=kind)
+    except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
+        return None

@@ -1,9 +1,10 @@
-"""A directory that nobody but its owner can change, and the lock around changes to it."""
+"""A directory that nobody but its owner can change, and locks among processes."""
 
 from __future__ import annotations
 
 import errno
 import os
+import random
 import stat
 import threading
 import time
@@ -16,15 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-LOCK: Final = ".lock"
 PATIENCE: Final = 2.0
 """Seconds that a change waits for others, unless it is told to wait longer."""
 _BUSY: Final = "others keep the local spool busy"
-_AGAIN: Final = 0.005
+_SHORTEST_PAUSE: Final = 0.0005
+_LONGEST_PAUSE: Final = 0.02
 
 
 class _Own:
-    """A lock for each directory, in which the threads of this process queue: processes can only ask again."""
+    """A lock for each file, in which the threads of this process queue: processes can only ask again."""
 
     def __init__(self) -> None:
         self.start_afresh()
@@ -42,6 +43,10 @@ _own: Final = _Own()
 
 class NotSpooled(Exception):
     """Why something cannot be kept on this machine, or read from it, in words for a notice."""
+
+
+class Busy(NotSpooled):
+    """Others hold a lock for longer than the caller waits."""
 
 
 def exists(path: Path) -> bool:
@@ -75,30 +80,30 @@ def _check(path: Path, found: os.stat_result) -> None:
 
 
 @contextmanager
-def locked(path: Path, patience: float = PATIENCE) -> Iterator[None]:
-    """Alone among all threads and processes that lock this directory.
+def locked(path: Path, patience: float = PATIENCE) -> Iterator[int]:
+    """Lock a file among all threads and processes; give its descriptor to the block.
 
-    Raises `NotSpooled` where others take more than `patience` seconds, and `OSError`.
+    Raises `Busy` where others take more than `patience` seconds, and `OSError`.
     """
     until = time.monotonic() + patience
     own = _own.lock(path)
-    if not own.acquire(timeout=patience):
-        raise NotSpooled(_BUSY)
+    if not own.acquire(timeout=max(0.0, patience)):
+        raise Busy(_BUSY)
     try:
-        with _locked_file(path, until):
-            yield
+        with _locked_file(path, until) as descriptor:
+            yield descriptor
     finally:
         own.release()
 
 
 @contextmanager
-def _locked_file(path: Path, until: float) -> Iterator[None]:
+def _locked_file(path: Path, until: float) -> Iterator[int]:
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-    descriptor = os.open(path / LOCK, flags, 0o600)
+    descriptor = os.open(path, flags, 0o600)
     try:
         _wait_for(descriptor, until)
         try:
-            yield
+            yield descriptor
         finally:
             lock(descriptor, shut=False)  # a child forked meanwhile has the descriptor too
     finally:
@@ -106,10 +111,13 @@ def _locked_file(path: Path, until: float) -> Iterator[None]:
 
 
 def _wait_for(descriptor: int, until: float) -> None:
+    """Ask again and again: no system call waits for a lock for a limited time."""
+    pause = _SHORTEST_PAUSE
     while not lock(descriptor):
         if time.monotonic() > until:
-            raise NotSpooled(_BUSY)
-        time.sleep(_AGAIN)
+            raise Busy(_BUSY)
+        time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  (no secret)
+        pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 def lock(descriptor: int, *, shut: bool = True) -> bool:

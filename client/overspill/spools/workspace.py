@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from overspill.spools.folder import Folder
+from overspill.spools.location import MAX_BYTES
 from overspill.spools.own_directory import NotSpooled, is_directory
-from overspill.spools.spool import MAX_BYTES, Shelf, Spool
+from overspill.spools.spool import Shelf, Spool
 
 if TYPE_CHECKING:
     import os

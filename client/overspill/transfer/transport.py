@@ -34,6 +34,7 @@ MAX_ERROR: Final = 64 * 1024
 MAX_ANSWER: Final = 64 * 1024 * 1024
 """Bytes of an answer that is read as a whole. A page of a listing is the longest."""
 READ_BUFFER: Final = 256 * 1024
+_NOT_CONNECTED: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 _OK: Final = range(200, 300)
 _REDIRECT: Final = range(300, 400)
 
@@ -96,11 +97,15 @@ class Transport:
             await session.close()
 
     async def _persist(self, request: Request, attempt: Callable[[Request, Deadline], Awaitable[T]]) -> T:
+        was_sent = False
         async with self._deadline(request) as deadline:
             for number in itertools.count(1):
                 try:
                     return await attempt(request, deadline)
                 except OverspillError as error:
+                    was_sent = was_sent or not isinstance(error, Unreachable) or error.was_sent
+                    if isinstance(error, Unreachable):
+                        error.was_sent = was_sent
                     wait = retry.wait_before(number, error)
                     if wait is None or not request.repeatable or number > self.address.retries:
                         raise
@@ -143,7 +148,9 @@ class Transport:
         except aiohttp.ClientError as error:
             if outgoing is not None and outgoing.failure is not None:
                 raise outgoing.failure from None
-            raise Unreachable(f"{self.address.url} cannot be reached: {_reason(error)}") from error
+            failure = Unreachable(f"{self.address.url} cannot be reached: {_reason(error)}")
+            failure.was_sent = not isinstance(error, _NOT_CONNECTED)
+            raise failure from error
         if response.status in _OK:
             return response
         try:

@@ -1,0 +1,124 @@
+"""A content and its entry on their way into a folder.
+
+    .part-<token>.bin     as long as the content will be, from the beginning
+    .part-<token>.json    as long as the entry will be
+
+Each file is locked from the moment it exists until it is published or discarded. So a part that nobody
+has locked was left by a process that died.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, Self
+
+from overspill.body import Filed
+from overspill.spools import files
+from overspill.spools.own_directory import lock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+PART: Final = ".part-"
+_PIECE: Final = 1024 * 1024
+
+
+class Draft:
+    """One file for each suffix of `sizes`. Made under the spool's lock; used in a `with` block.
+
+    Methods raise `OSError`.
+    """
+
+    def __init__(self, path: Path, sizes: Mapping[str, int], *, mode: int) -> None:
+        self.size = sum(sizes.values())
+        self._path, self._mode = path, mode
+        self._token = secrets.token_hex(8)
+        self._descriptors: dict[str, int] = {}
+        try:
+            self._create(sizes)
+        except BaseException:
+            self.discard()
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def suffixes(self) -> list[str]:
+        """Return the suffixes of the files, the content's before the entry's."""
+        return list(self._descriptors)
+
+    def name(self, suffix: str) -> str:
+        return f"{PART}{self._token}{suffix}"
+
+    def fill(self, suffix: str, body: bytes | Filed, *, dated: float | None = None) -> None:
+        """Write one of the files to the disk itself; date it now, or `dated` seconds after the epoch.
+
+        A file that lies on the same file system is linked, not copied.
+        """
+        if not (isinstance(body, Filed) and self._link(suffix, body)):
+            for piece in _pieces(body):
+                files.write(self._descriptors[suffix], piece)
+        date = time.time_ns() if dated is None else int(dated * 1e9)  # finer than the system's own
+        os.utime(self._descriptors[suffix], ns=(date, date))
+        os.fsync(self._descriptors[suffix])
+
+    def discard(self) -> int:
+        """Remove the files that were not published; return their bytes."""
+        with files.opened(self._path) as directory:
+            return sum(files.remove(directory, self.name(suffix)) for suffix in self._descriptors)
+
+    def close(self) -> None:
+        """Unlock the files. A child that was forked meanwhile has the descriptors too."""
+        for descriptor in self._descriptors.values():
+            with suppress(OSError):
+                lock(descriptor, shut=False)
+            os.close(descriptor)
+        self._descriptors.clear()
+
+    def _create(self, sizes: Mapping[str, int]) -> None:
+        with files.opened(self._path) as directory:
+            for suffix, size in sizes.items():
+                descriptor = files.create(directory, self.name(suffix), self._mode)
+                self._descriptors[suffix] = descriptor
+                lock(descriptor)
+                os.ftruncate(descriptor, size)
+
+    def _link(self, suffix: str, body: Filed) -> bool:
+        """Put the file itself in the part's place; nobody writes to it any more. False if it cannot be."""
+        descriptor = os.open(body.path, os.O_RDONLY | files.NO_LINKS)
+        try:
+            is_linked = lock(descriptor) and self._replace(suffix, body.path)
+            if is_linked:
+                os.fchmod(descriptor, self._mode)
+                descriptor, self._descriptors[suffix] = self._descriptors[suffix], descriptor
+        finally:
+            os.close(descriptor)
+        return is_linked
+
+    def _replace(self, suffix: str, path: Path) -> bool:
+        link = f"{PART}{secrets.token_hex(8)}{suffix}"
+        with files.opened(self._path) as directory:
+            try:
+                os.link(path, link, dst_dir_fd=directory, follow_symlinks=False)
+            except OSError:
+                return False
+            os.rename(link, self.name(suffix), src_dir_fd=directory, dst_dir_fd=directory)
+        return True
+
+
+def _pieces(body: bytes | Filed) -> Iterator[bytes | memoryview]:
+    if isinstance(body, Filed):
+        yield from body.pieces()
+        return
+    view = memoryview(body)
+    for start in range(0, len(view), _PIECE):
+        yield view[start : start + _PIECE]

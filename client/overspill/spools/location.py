@@ -1,0 +1,40 @@
+"""Where the spool is and how large it may be, as the environment says."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Final
+
+MAX_BYTES: Final = 1024**3
+"""What the spool may take of the disk, unless `OVERSPILL_SPOOL_BYTES` says otherwise."""
+_OFF: Final = "off"
+
+
+def is_off() -> bool:
+    """Return whether the environment wants no spool."""
+    return os.environ.get("OVERSPILL_SPOOL", "").strip().lower() == _OFF
+
+
+def directory() -> Path:
+    """Return the directory of `OVERSPILL_SPOOL`, else `overspill/spool` among the user's states."""
+    given = os.environ.get("OVERSPILL_SPOOL", "").strip()
+    if given:
+        return Path(os.path.expanduser(given))  # noqa: PTH111
+    state = os.environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(state):  # noqa: PTH117
+        state = os.path.expanduser("~/.local/state")  # noqa: PTH111  (raises nothing where there is no home)
+    if state.startswith("~"):
+        return Path(tempfile.gettempdir()) / f"overspill-{os.getuid()}" / "spool"
+    return Path(state) / "overspill" / "spool"
+
+
+def max_bytes() -> int:
+    """Return the bound in bytes. Raises `ValueError` where the environment gives no number."""
+    given = os.environ.get("OVERSPILL_SPOOL_BYTES", "").strip()
+    if not given:
+        return MAX_BYTES
+    if not (given.isascii() and given.isdigit()):
+        raise ValueError(f"OVERSPILL_SPOOL_BYTES must be a number of bytes; it is {given!r}")
+    return int(given)

@@ -1,0 +1,310 @@
+"""The spool's bound among many processes: what it costs, and what crashes leave."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from base64 import b32encode
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import pytest
+from overspill.spools.claim import Claim
+from overspill.spools.ledger import UNKNOWN
+from overspill.spools.own_directory import NotSpooled
+from overspill.spools.spool import Shelf, Spool
+
+from tests.client.spooling import NOON, Clock, spilled
+from tests.servers.overspill import clean_environment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOWHERE: Final = "http://127.0.0.1:1"
+WHY: Final = "down"
+
+
+def total_of(spool: Spool) -> int:
+    """The running total."""
+    with spool.room.locked() as ledger:
+        return ledger.read().total
+
+
+def filled(shelf: Shelf, count: int, size: int) -> Shelf:
+    """A shelf with `count` further captures of `size` bytes, as if other processes had kept them long ago."""
+    pattern = shelf.keep(spilled("x" * size, "pattern"), WHY)
+    for _ in range(count):
+        name = "cap_" + b32encode(secrets.token_bytes(13)).decode().lower()[:20]
+        entry = msgspec.structs.replace(pattern, id=name)
+        content, known = shelf.folder.path / f"{name}.bin", shelf.folder.path / f"{name}.json"
+        content.write_bytes(b"x" * size)
+        known.write_bytes(msgspec.json.encode(entry))
+        os.utime(content, (1, 1))
+        os.utime(known, (entry.expires.timestamp(),) * 2)
+    shelf.spool.room.tidy()
+    return shelf
+
+
+def counted_looks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The directories that are looked through from now on."""
+    looks: list[object] = []
+    scandir = os.scandir
+
+    def counting(path: Any) -> Any:
+        looks.append(path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", counting)
+    return looks
+
+
+# --- what a put costs ---
+
+
+def test_a_put_beside_many_captures_looks_at_none_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf = filled(Spool(tmp_path / "spool").shelf(NOWHERE, ""), 300, 10)
+    looks = counted_looks(monkeypatch)
+    for number in range(20):
+        shelf.keep(spilled(f"new {number}"), WHY)
+
+    assert looks == []
+    assert total_of(shelf.spool) == shelf.spool.used()
+
+
+def test_a_full_spool_looks_at_its_captures_once_for_many_puts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool = Spool(tmp_path / "spool", max_bytes=3_000_000)
+    shelf = filled(spool.shelf(NOWHERE, ""), 2_000, 1_000)
+    looks = counted_looks(monkeypatch)
+    for number in range(150):
+        shelf.keep(spilled(f"{number} " + "y" * 1_000, str(number)), WHY)
+
+    assert len(looks) <= 1
+    assert spool.used() <= spool.max_bytes
+    assert {entry.call_id for entry in shelf.entries()} >= {str(number) for number in range(150)}
+
+
+def test_the_lock_is_free_while_content_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spool = Spool(tmp_path / "spool")
+    shelf = spool.shelf(NOWHERE, "")
+    free: list[bool] = []
+    fsync = os.fsync
+
+    def watched(descriptor: int) -> None:
+        with spool.room.locked(0.0):
+            free.append(True)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    kept = shelf.keep(spilled("text"), WHY)
+    shelf.amend(kept)
+
+    assert free == [True] * 4  # content, entry, their names; the new entry
+
+
+# --- many processes ---
+
+AGENTS: Final = """
+import os, sys
+from overspill import Guard, Policy, Spool, SyncClient
+spool, bound = sys.argv[1:]
+
+def agent(number):
+    client = SyncClient("http://127.0.0.1:1", retries=0)
+    guard = Guard(client, Policy(), spool=Spool(spool, max_bytes=int(bound)))
+    for turn in range(3):
+        text = f"{number} {turn}\\n" * 9_000
+        done = guard.process_sync(text, tool="build", call_id=f"{number}-{turn}")
+        os.write(1, f"{done.outcome} {done.reason}\\n".encode())
+
+children = []
+for number in range(50):
+    children.append(os.fork())
+    if children[-1] == 0:
+        try:
+            agent(number)
+        finally:
+            os._exit(0)
+for child in children:
+    os.waitpid(child, 0)
+"""
+
+
+@pytest.mark.parametrize("bound", [1024**3, 20_000_000], ids=["filled", "full"])
+def test_fifty_processes_beside_a_filled_spool_lose_nothing(tmp_path: Path, bound: int) -> None:
+    spool = Spool(tmp_path / "spool", max_bytes=bound)
+    filled(spool.shelf(NOWHERE, ""), 4_000, 4_500)
+    done = subprocess.run(
+        [sys.executable, "-c", AGENTS, spool.path, str(bound)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+        env=clean_environment(),
+    )
+    told = done.stdout.splitlines()
+    entries = {entry.call_id for entry in spool.shelf(NOWHERE, "").entries()}
+
+    assert [line for line in told if not line.startswith("spooled ")] == []
+    assert len(told) == 150
+    assert {f"{number}-{turn}" for number in range(50) for turn in range(3)} <= entries
+    assert spool.used() <= bound
+    assert total_of(spool) == spool.used()
+
+
+def test_one_process_at_a_time_looks_at_all_captures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spool = Spool(tmp_path / "spool", max_bytes=3_000_000)
+    shelf = filled(spool.shelf(NOWHERE, ""), 1_500, 1_500)
+    (spool.path / ".lock").write_bytes(b"damaged")
+    looks = counted_looks(monkeypatch)
+    with ThreadPoolExecutor(16) as threads:
+        puts = [
+            threads.submit(shelf.keep, spilled(f"{number} " + "y" * 1_000, str(number), wait=60), WHY)
+            for number in range(64)
+        ]
+    kept = {put.result().id for put in puts}
+
+    assert len(looks) == 1
+    assert kept <= {entry.id for entry in shelf.entries()}
+
+
+# --- the total ---
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"nonsense", b"0" * 63, b"%020d %020d %020d\n" % (10**17, 0, 0)], ids=str
+)
+def test_a_total_that_is_damaged_or_too_high_is_counted_anew(tmp_path: Path, damage: bytes) -> None:
+    spool = Spool(tmp_path / "spool")
+    shelf = spool.shelf(NOWHERE, "")
+    before = shelf.keep(spilled("before"), WHY)
+    (spool.path / ".lock").write_bytes(damage)
+    shelf.keep(spilled("after"), WHY)
+
+    assert shelf.find(before.id) == before
+    assert total_of(spool) == spool.used()
+
+
+def test_a_total_that_is_too_low_is_right_after_tidying(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "spool")
+    shelf = spool.shelf(NOWHERE, "")
+    shelf.keep(spilled("x" * 10_000), WHY)
+    (spool.path / ".lock").write_bytes(b"%020d %020d %020d\n" % (5, 0, 0))
+    spool.room.tidy_if_due()
+
+    assert total_of(spool) == spool.used() > 10_000
+
+
+def test_a_total_is_right_where_files_were_removed_by_hand(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "spool", max_bytes=100_000)
+    shelf = spool.shelf(NOWHERE, "")
+    kept = [shelf.keep(spilled(str(number) * 30_000), WHY) for number in range(3)]
+    for entry in kept[1:]:
+        for path in shelf.folder.path.glob(f"{entry.id}.*"):
+            path.unlink()
+    (spool.path / ".oldest").unlink(missing_ok=True)
+    shelf.keep(spilled("3" * 30_000), WHY)
+
+    assert shelf.find(kept[0].id) == kept[0]
+    assert total_of(spool) == spool.used()
+
+
+def test_every_change_keeps_the_total_right(tmp_path: Path) -> None:
+    clock = Clock()
+    spool = Spool(tmp_path / "spool", max_bytes=200_000, clock=clock)
+    shelf, other = spool.shelf(NOWHERE, ""), spool.shelf(NOWHERE, "another key")
+    totals = []
+    for change in (
+        lambda: shelf.keep(spilled("a" * 10_000), WHY),
+        lambda: shelf.keep(spilled("a" * 10_000), "kept again, for a reason of another length"),
+        lambda: shelf.amend(msgspec.structs.replace(shelf.entries()[0], refused="why " * 100)),
+        lambda: other.keep(spilled("b" * 50_000, ttl=10), WHY),
+        lambda: shelf.drop([shelf.entries()[0].id], "by hand"),
+        lambda: shelf.drop(["cap_" + "a" * 20], "never there"),
+        lambda: [shelf.keep(spilled(str(n) * 20_000, ttl=100), WHY) for n in range(10)],
+        lambda: shelf.uploaded(shelf.entries()[0]),
+        lambda: setattr(clock, "now", NOON + 1_000),
+        spool.room.tidy,
+    ):
+        change()
+        totals.append((total_of(spool), spool.used()))
+
+    assert [total for total, _ in totals] == [used for _, used in totals]
+    assert totals[-1] == (0, 0)
+
+
+def test_two_processes_that_remove_the_same_count_it_once(tmp_path: Path) -> None:
+    shelf = filled(Spool(tmp_path / "spool").shelf(NOWHERE, ""), 100, 1_000)
+    code = """
+import sys
+from overspill.spools.spool import Spool
+shelf = Spool(sys.argv[1]).shelf("http://127.0.0.1:1", "")
+for entry in shelf.entries():
+    shelf.uploaded(entry)
+"""
+    processes = [
+        subprocess.Popen([sys.executable, "-c", code, shelf.spool.path], env=clean_environment())
+        for _ in range(2)
+    ]
+
+    assert [process.wait(60) for process in processes] == [0, 0]
+    assert (total_of(shelf.spool), shelf.spool.used()) == (0, 0)
+
+
+def test_kill_9_in_the_middle_of_puts_leaves_a_total_that_is_right_once_tidied(tmp_path: Path) -> None:
+    """The processes are killed at many different moments; what they left goes with the next look."""
+    code = """
+import sys
+from overspill.spools.spool import Spool
+from tests.client.spooling import spilled
+shelf = Spool(sys.argv[1], max_bytes=3_000_000).shelf("http://127.0.0.1:1", "")
+print("begins", flush=True)
+for number in range(10_000):
+    kept = shelf.keep(spilled(f"{sys.argv[2]} {number}\\n" + "x" * 100_000), "down")
+    if number % 3 == 0:
+        shelf.uploaded(kept)
+"""
+    spool = Spool(tmp_path / "spool", max_bytes=3_000_000)
+    for turn in range(10):
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, spool.path, str(turn)],
+            stdout=subprocess.PIPE,
+            env=clean_environment(),
+        )
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(0.004 * (turn + 1))  # a moment, any moment
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    before = total_of(spool)
+    too_high = before - spool.used()
+    spool.room.tidy()
+    shelf = spool.shelf(NOWHERE, "")
+    names = {path.name.partition(".")[0] for path in shelf.folder.path.iterdir()}
+
+    assert before == UNKNOWN or too_high >= 0
+    assert total_of(spool) == spool.used()
+    assert names - {"dropped"} == {entry.id for entry in shelf.entries()}
+
+
+# --- who has the last word ---
+
+
+def test_what_nobody_waits_for_any_more_is_not_kept(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "spool")
+    shelf = spool.shelf(NOWHERE, "")
+    claim = Claim()
+    claim.take()
+
+    with pytest.raises(NotSpooled, match="nobody waits"):
+        shelf.keep(spilled("text"), WHY, claim=claim)
+    assert list(shelf.folder.path.iterdir()) == []
+    assert total_of(spool) == 0
