@@ -114,6 +114,7 @@ def test_the_lock_is_free_while_content_is_written(tmp_path: Path, monkeypatch: 
 
 AGENTS: Final = """
 import os, sys
+import overspill.transfer.transport, overspill.transfer.upload
 from overspill import Guard, Policy, Spool, SyncClient
 spool, bound = sys.argv[1:]
 
