@@ -106,11 +106,9 @@ class Shell:
         )
         return Result(done.returncode, done.stdout, done.stderr.decode())
 
-    def terminal(
-        self, *words: str, columns: int = 80, stdout: int | None = None, **variables: str
-    ) -> Terminal:
+    def terminal(self, *words: str, columns: int = 80, stdout: int | None = None) -> Terminal:
         """Start a command on a terminal; with `stdout` its output goes there and not to the terminal."""
-        environment = {"TERM": "xterm-256color", **self.environment, **variables}
+        environment = {"TERM": "xterm-256color", **self.environment}
         return Terminal(command(*words), environment, columns=columns, stdout=stdout)
 
 

@@ -1,6 +1,7 @@
 """How commands end: exit codes, what is told on standard error, closed pipes, full disks, interrupts."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -47,8 +48,83 @@ def test_a_problem_is_one_line_with_the_request_id(overspill: Shell) -> None:
     result = overspill("stat", ABSENT)
 
     assert result.err.startswith(f"overspill: there is no capture {ABSENT}; ")
-    assert "not_found, HTTP 404, request " in result.err
+    assert "(not_found, request " in result.err
     assert result.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["stat", ABSENT],
+        ["cat", "no id at all"],
+        ["cat", "call:"],
+        ["grep", ABSENT, r"(a)\1"],
+        ["grep", ABSENT, "("],
+        ["grep", ABSENT, r"a\nb"],
+        ["grep", ABSENT, "(?=a)"],
+        ["grep", ABSENT, "x", "--cursor", "zzz"],
+        ["ttl", ABSENT, "2000w"],
+        ["put", "--label", "bad name=x"],
+        ["put", "--label", f"{'n' * 200}=x"],
+        ["put", "--ttl", "2000w"],
+        ["put", "--content-type", "no type"],
+        ["rm", "call:"],
+        ["rm", "--session", "", "--yes"],
+    ],
+    ids=" ".join,
+)
+def test_errors_speak_of_the_command_line_and_not_of_the_wire(overspill: Shell, words: list[str]) -> None:
+    capture = overspill.put(b"some\n")
+    result = overspill(*(capture if word == ABSENT and words[0] != "stat" else word for word in words))
+
+    assert result.code in (2, 3), result
+    assert result.err
+    assert not re.search(
+        r"HTTP|/v1/|Overspill-|\b(?!charset)[a-z_]+=|parameter|header|query", result.err
+    )
+
+
+COMMANDS = [
+    *("run", "ls", "stat", "usage", "summary", "grep", "cat", "head", "tail", "lines", "put", "rm", "ttl"),
+    *("demo", "completion", "spool list", "spool flush", "spool drop"),
+]
+
+
+def examples_in(help_page: str) -> list[str]:
+    return [line.strip() for line in help_page.partition("Examples:\n")[2].splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_help_has_examples_of_its_own_command(overspill: Shell, name: str) -> None:
+    examples = examples_in(overspill(*name.split(), "--help").out)
+
+    assert examples
+    assert all(f"overspill {name}" in example for example in examples)
+
+
+def test_the_examples_are_words_that_the_commands_take(tmp_path: Path) -> None:
+    """Each is run without a service: what it gets wrong would be told before the service is missed."""
+    shell = Shell(NOBODY, OVERSPILL_SPOOL=str(tmp_path / "spool"))
+    network = {"run", "demo", "completion"}
+    lines = [
+        example.partition("overspill ")[2].partition(" | ")[0].rstrip(")")
+        for name in COMMANDS
+        if name not in network
+        for example in examples_in(shell(*name.split(), "--help").out)
+    ]
+    (tmp_path / "build.log").touch()
+    (tmp_path / "report.json").touch()
+    results = {line: shell.script(f"cd {tmp_path}; overspill {line} </dev/null") for line in lines}
+
+    assert len(results) > 20
+    assert {line: result for line, result in results.items() if result.code not in (0, 3, 5)} == {}
+
+
+def test_the_version_is_told(overspill: Shell) -> None:
+    told = overspill("--version")
+
+    assert re.fullmatch(r"overspill \d+\.\d+\.\d+\n", told.out)
+    assert overspill("-V") == told
 
 
 def test_without_a_service_the_message_says_how_to_get_one() -> None:

@@ -4,6 +4,7 @@ import json
 import random
 import shlex
 import subprocess
+from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
@@ -64,6 +65,67 @@ def test_head_and_tail_give_what_the_tools_of_these_names_give(
     overspill: Shell, capture: str, content: bytes, tool: str, count: str
 ) -> None:
     assert overspill(tool, "-n", count, capture).data == told_by(tool, "-n", count, stdin=content)
+
+
+@pytest.mark.parametrize(
+    "words", [["head", "-20"], ["tail", "-20"], ["tail", "-n", "+3990"], ["tail", "-n+1"]]
+)
+def test_head_and_tail_take_the_numbers_that_their_namesakes_take(
+    overspill: Shell, capture: str, content: bytes, words: list[str]
+) -> None:
+    assert overspill(*words, capture).data == told_by(*words, stdin=content)
+    assert overspill(words[0], capture, *words[1:]).data == told_by(*words, stdin=content)
+
+
+@pytest.mark.parametrize("wrong", ["0", "+0", "x", "-5", "1e3", "9" * 20])
+def test_what_is_no_number_of_lines_is_a_usage_error(overspill: Shell, capture: str, wrong: str) -> None:
+    assert [overspill(tool, "-n", wrong, capture).code for tool in ("head", "tail")] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["cat"], slice(None)),
+        (["cat", "--range", "0-9"], slice(10)),
+        (["lines", "1:"], slice(None)),
+        (["tail", "-9999"], slice(None)),
+        (["head", "-9999"], slice(None)),
+    ],
+)
+def test_content_goes_into_a_file(
+    overspill: Shell, capture: str, content: bytes, tmp_path: Path, words: list[str], part: slice
+) -> None:
+    (tmp_path / "file").write_text("an older one")
+    result = overspill(words[0], capture, *words[1:], "-o", str(tmp_path / "file"))
+
+    assert result == (0, b"", "")
+    assert (tmp_path / "file").read_bytes() == content[part]
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_file_that_cannot_be_written_is_told_and_an_older_one_stays(
+    overspill: Shell, capture: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("an older one")
+    nowhere = overspill("cat", capture, "-o", str(tmp_path / "no" / "folder"))
+    absent = overspill("cat", "cap_aaaaaaaaaaaaaaaaaaaa", "-o", str(tmp_path / "file"))
+
+    assert (nowhere.code, absent.code) == (6, 3)
+    assert str(tmp_path / "no") in nowhere.err
+    assert (tmp_path / "file").read_text() == "an older one"
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_named_pipe_is_written_to_and_stays_one(overspill: Shell, capture: str, content: bytes) -> None:
+    assert overspill.script(f"overspill cat {capture} -o >(cat >&2); wait $!").err.encode() == content
+    assert overspill("cat", capture, "-o", "-").data == content
+
+
+def test_a_file_on_a_terminal_has_the_exact_bytes(overspill: Shell, tmp_path: Path) -> None:
+    terminal = overspill.terminal("cat", overspill.put(b"\x1b[31m\xff\n"), "-o", str(tmp_path / "file"))
+
+    assert (terminal.ended(), terminal.shown) == (0, b"")
+    assert (tmp_path / "file").read_bytes() == b"\x1b[31m\xff\n"
 
 
 def test_a_tail_that_begins_inside_a_long_line_is_whole_nevertheless(overspill: Shell) -> None:

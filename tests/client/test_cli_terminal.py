@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from overspill.cli.visible import Visible, harmless_json, visible, visible_line
 
-from tests.client.shell import Shell
+from tests.client.shell import Shell, Terminal, command
 from tests.servers.overspill import ServiceProcess
 
 HOSTILE = "plain \x1b[31mred\x1b]0;title\x07 \x9b2J \u202egnp.exe\u2069 \x00\x7f\rover\r\n\ttab größe\n"
@@ -93,6 +94,20 @@ def test_a_long_transfer_shows_a_bar_on_a_terminal_and_nowhere_else(overspill: S
     assert terminal.ended() == 0
     assert b"storing" in terminal.shown
     assert (quiet.code, quiet.err) == (0, "")
+
+
+def test_no_bar_is_drawn_while_another_program_reads(overspill: Shell, tmp_path: Path) -> None:
+    content = b"0123456789abcde\n" * 600_000
+    (tmp_path / "long").write_bytes(content)
+    capture = overspill.put(content)
+    script = f"{shlex.join(command('cat', capture))} | cat >/dev/null"
+    piped = Terminal(["/bin/sh", "-c", script], overspill.environment)
+    filed = overspill.terminal("cat", capture, "-o", str(tmp_path / "copy"))
+
+    assert (piped.ended(), piped.shown) == (0, b"")
+    assert filed.ended() == 0
+    assert b"reading" in filed.shown
+    assert (tmp_path / "copy").read_bytes() == content
 
 
 def test_ls_has_a_header_on_a_terminal(overspill: Shell, hostile: str) -> None:

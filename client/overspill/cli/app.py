@@ -5,7 +5,9 @@ from typing import Annotated
 import typer
 
 from overspill.cli import completion, listing, reading, running, searching, showcase, spooling, storing
-from overspill.cli.invocation import Invocation, Json, Key, Raw, Url
+from overspill.cli.color import When
+from overspill.cli.declaring import examples_of
+from overspill.cli.invocation import Color, Invocation, Json, Key, Raw, Url
 
 HELP = """Store oversized tool outputs, and read exactly the lines that are needed.
 
@@ -18,9 +20,18 @@ damaged bytes, the service itself); 130 interrupted; 141 nobody reads standard o
 command did.
 """
 
+EXAMPLES = (
+    "overspill run -- make test            # any command; a long output is stored",
+    "overspill ls                          # what is stored",
+    "overspill grep cap_... 'error|failed' # cap_...: a handle, from the notice or from ls",
+    "overspill tail -20 cap_...",
+    "overspill COMMAND --help              # each has examples",
+)
+
 app = typer.Typer(
     name="overspill",
     help=HELP,
+    epilog=examples_of(EXAMPLES),
     rich_markup_mode=None,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -37,7 +48,7 @@ def _version(value: bool) -> None:  # noqa: FBT001  (Typer calls it)
 
 
 Version = Annotated[
-    bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    bool, typer.Option("-V", "--version", callback=_version, is_eager=True, help="Show the version and exit.")
 ]
 
 
@@ -50,11 +61,12 @@ def common(
     key: Key = None,
     json: Json = False,
     raw: Raw = False,
+    color: Color = None,
 ) -> None:
-    context.obj = Invocation(url, key, json, raw)
+    context.obj = Invocation(url, key, json, raw, color or When.AUTO)
 
 
-for module in (storing, listing, reading, searching, running, spooling, showcase, completion):
+for module in (running, listing, searching, reading, storing, spooling, showcase, completion):
     module.add_to(app)
 
 

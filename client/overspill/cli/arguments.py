@@ -6,7 +6,9 @@ from typing import Annotated, Final
 import typer
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+_LONGEST: Final = 100 * 365 * 86_400
 _DURATION: Final = re.compile(r"(\d{1,12})\s*([smhdw]?)", re.ASCII)
+_MOST_LINES: Final = 2**53
 _LINES: Final = re.compile(r"(\d{0,15})(:?)(\d{0,15})", re.ASCII)
 
 
@@ -15,7 +17,10 @@ def seconds(text: str) -> int:
     match = _DURATION.fullmatch(text.strip())
     if match is None or int(match[1]) == 0:
         raise typer.BadParameter(f"{text!r} is no duration: say seconds, or 30m, 2h, 7d, 1w")
-    return int(match[1]) * _UNITS[match[2] or "s"]
+    found = int(match[1]) * _UNITS[match[2] or "s"]
+    if found > _LONGEST:
+        raise typer.BadParameter(f"{text!r} is longer than 100 years")
+    return found
 
 
 def line_range(text: str) -> tuple[int, int | None]:
@@ -28,6 +33,13 @@ def line_range(text: str) -> tuple[int, int | None]:
     if first < 1 or (last is not None and last < first):
         raise typer.BadParameter(f"{text!r}: lines count from 1, and the last is not before the first")
     return first, last
+
+
+def tail_of(text: str) -> tuple[int | None, int]:
+    """`20`: no start, and how many lines; `+20`: the line to start with, from 1, and 0."""
+    if not (text.removeprefix("+").isdecimal() and text.isascii()) or not 0 < int(text) <= _MOST_LINES:
+        raise typer.BadParameter(f"{text!r} is no number of lines: say 20, or +20 to start with line 20")
+    return (int(text), 0) if text.startswith("+") else (None, int(text))
 
 
 def labels_of(pairs: list[str]) -> dict[str, str]:
@@ -43,6 +55,10 @@ def labels_of(pairs: list[str]) -> dict[str, str]:
 
 Ref = Annotated[
     str, typer.Argument(metavar="REF", help="A capture id, or call:TOOL_CALL_ID.", show_default=False)
+]
+Into = Annotated[
+    str | None,
+    typer.Option("-o", "--output", metavar="FILE", help="Write into this file; - is standard output."),
 ]
 Session = Annotated[
     str | None,

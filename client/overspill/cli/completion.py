@@ -8,6 +8,11 @@ import typer
 
 from overspill.cli.invocation import Invocation, command
 
+_EXAMPLES = (
+    'eval "$(overspill completion bash)"',
+    "overspill completion fish > ~/.config/fish/completions/overspill.fish",
+)
+
 
 class Shell(StrEnum):
     BASH = "bash"
@@ -19,7 +24,10 @@ def completion(
     at: Invocation,  # noqa: ARG001  (every command has one)
     shell: Annotated[Shell, typer.Argument(help="The shell to complete for.")],
 ) -> None:
-    """Print what a shell needs to complete commands and options; --install-completion installs it."""
+    """Print what a shell needs to complete commands.
+
+    --install-completion installs it.
+    """
     from overspill.cli.app import app  # noqa: PLC0415  (it imports this module)
 
     os.environ["_OVERSPILL_COMPLETE"] = f"source_{shell}"
@@ -27,4 +35,4 @@ def completion(
 
 
 def add_to(app: typer.Typer) -> None:
-    command(app, options=())(completion)
+    command(app, examples=_EXAMPLES, options=())(completion)

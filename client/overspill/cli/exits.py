@@ -10,6 +10,7 @@ import typer
 
 from overspill import errors
 from overspill.cli import output
+from overspill.cli.wording import in_flags
 from overspill.spools.own_directory import NotSpooled
 
 if TYPE_CHECKING:
@@ -94,7 +95,19 @@ def code_of(error: errors.OverspillError) -> Code:
 def message_of(error: errors.OverspillError) -> str:
     """The error and what to do next."""
     hint = next((hint for kind, hint in _NEXT if isinstance(error, kind)), "")
-    return f"{error}; {hint}" if hint else str(error)
+    said = _problem(error) if isinstance(error, errors.ProblemError) else str(error)
+    return f"{said}; {hint}" if hint else said
+
+
+def _problem(error: errors.ProblemError) -> str:
+    """What the service said, in the command line's words.
+
+    The request id is for its operator's logs; wrong arguments are none of the operator's business.
+    """
+    if isinstance(error, (errors.BadRequest, errors.RangeNotSatisfiable)):
+        return in_flags(error.detail or error.title)
+    request = f", request {error.instance}" if error.instance else ""
+    return f"{in_flags(error.detail or error.title)} ({error.code or 'no code'}{request})"
 
 
 def _told(error: OSError) -> str:

@@ -4,7 +4,7 @@ No command module imports the client when it is loaded: `overspill --help` would
 """
 
 import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 import typer
 
 from overspill.cli import output
+from overspill.cli.color import When
+from overspill.cli.declaring import Command, examples_of
 from overspill.cli.visible import harmless_json
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ class Invocation:
     key: str | None = None
     json: bool = False
     raw: bool = False
+    color: When = When.AUTO
 
     def merged(self, given: Mapping[str, Any]) -> Self:
         return replace(self, **{name: value for name, value in given.items() if value})
@@ -105,15 +108,35 @@ Key = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print the service's JSON.")]
 Raw = Annotated[bool, typer.Option("--raw", help="Let escapes and control characters through.")]
 
-_COMMON: Final = {"url": (Url, None), "key": (Key, None), "json": (Json, False), "raw": (Raw, False)}
+Color = Annotated[
+    When | None,
+    typer.Option("--color", help="Colour: on terminals only (auto), always, or never.", show_default=False),
+]
+
+_COMMON: Final = {
+    "url": (Url, None),
+    "key": (Key, None),
+    "json": (Json, False),
+    "raw": (Raw, False),
+    "color": (Color, None),
+}
+ANSWER: Final = ("url", "key", "json", "raw")
+"""The options of a command that prints what the service answers."""
+COLORED: Final = (*ANSWER, "color")
 
 
 def command(
-    app: typer.Typer, name: str | None = None, *, options: Collection[str] = tuple(_COMMON), **settings: Any
+    app: typer.Typer,
+    name: str | None = None,
+    *,
+    examples: Sequence[str],
+    options: Collection[str] = ANSWER,
+    **settings: Any,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Declare a command: a function of an `Invocation` and of its own parameters, as Typer reads them.
 
-    `options` are those of the common options that mean something to it.
+    `options` are those of the common options that mean something to it, and `examples` lines as they are
+    typed, which its help ends with.
     """
 
     def declare(function: Callable[..., None]) -> Callable[..., None]:
@@ -125,7 +148,7 @@ def command(
                 function((typer_context.obj or Invocation()).merged(common), **given)
 
         _disguise(run, function, options)
-        app.command(name or function.__name__, **settings)(run)
+        app.command(name or function.__name__, cls=Command, epilog=examples_of(examples), **settings)(run)
         return function
 
     return declare

@@ -7,13 +7,23 @@ import typer
 
 from overspill.cli import output
 from overspill.cli.arguments import Ref, Within
-from overspill.cli.invocation import Invocation, command
+from overspill.cli.invocation import COLORED, Invocation, command
 from overspill.cli.table import instant, short, tabulate
 from overspill.cli.visible import visible, visible_line
 
 if TYPE_CHECKING:
     from overspill.wire import Entry, Listing, Summary
 
+_EXAMPLES = {
+    "stat": ("overspill stat cap_k3v7q2m5x4c6z2b7n5aa", "overspill stat --json call:call_17 | jq .labels"),
+    "ls": (
+        "overspill ls",
+        "overspill ls --session run-42 --tool pytest --limit 100",
+        "overspill ls --all --json | jq -r '.captures[].id'",
+    ),
+    "usage": ("overspill usage", "overspill usage --json"),
+    "summary": ("overspill summary cap_k3v7q2m5x4c6z2b7n5aa", "overspill summary call:call_17"),
+}
 _PAGE = 1000
 _COLUMNS = ("CAPTURE", "SIZE", "LINES", "STATE", "EXPIRES", "TOOL", "SESSION", "CALL ID")
 _NUMBERS = (1, 2)
@@ -40,7 +50,10 @@ def ls(
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 20,
     everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
 ) -> None:
-    """List captures, newest first; before them those that are on this machine only (state spooled)."""
+    """List captures, newest first.
+
+    Before them stand those that are on this machine only: their state is spooled.
+    """
     if call_id == "":  # a variable that was not set, not the captures without a call
         raise typer.BadParameter("it is empty", param_hint="--call-id")
     filters = {"session": session, "call_id": call_id, "tool": tool}
@@ -111,7 +124,10 @@ def usage(at: Invocation) -> None:
 
 
 def summary(at: Invocation, ref: Ref, *, session: Within = None) -> None:
-    """Tell what a capture looks like: totals, repeated lines, errors, the shape of its JSON."""
+    """Tell what a capture looks like.
+
+    That is: totals, first and last lines, repeated lines, errors, warnings, the shape of its JSON.
+    """
     with at.source(ref, session) as source:
         found = source.summary(ref, session=session)
     if at.json:
@@ -195,4 +211,4 @@ def _of(number: int, limit: int) -> str:
 
 def add_to(app: typer.Typer) -> None:
     for each in (stat, ls, usage, summary):
-        command(app)(each)
+        command(app, examples=_EXAMPLES[each.__name__], options=COLORED)(each)

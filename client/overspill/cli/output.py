@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
+import stat
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, redirect_stdout, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from overspill.cli.visible import visible, visible_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import BinaryIO
 
 
@@ -57,6 +61,38 @@ def say(message: str) -> None:
 
 def is_terminal() -> bool:
     return sys.stdout is not None and sys.stdout.isatty()
+
+
+def is_pipe() -> bool:
+    """Whether another program reads standard output, and may write to the terminal while this one does."""
+    if sys.stdout is None:
+        return False
+    mode = os.fstat(sys.stdout.fileno()).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+@contextmanager
+def into(path: str | None) -> Iterator[None]:
+    """Within the block, standard output is a file, which appears once it is whole. Raises `OSError`.
+
+    None and `-` change nothing. What is no plain file, as a named pipe, is written to directly.
+    """
+    if path in (None, "-"):
+        yield
+        return
+    given = Path(path or "")
+    target = given.resolve()
+    is_plain = not given.exists() or given.is_file()
+    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part") if is_plain else given
+    try:
+        with part.open("x" if is_plain else "w", encoding="utf-8") as file, redirect_stdout(file):
+            yield
+        if is_plain:
+            part.replace(target)
+    except BaseException:
+        if is_plain:
+            part.unlink(missing_ok=True)
+        raise
 
 
 def abandon() -> None:

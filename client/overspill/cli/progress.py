@@ -1,4 +1,4 @@
-"""A progress bar for long transfers, where standard error is a terminal."""
+"""A progress bar for long transfers, on a terminal that nothing else is written to meanwhile."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import typer
+
+from overspill.cli import output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -69,4 +71,7 @@ def _remaining(file: IO[bytes]) -> int:
 
 
 def _is_terminal() -> bool:
-    return sys.stderr is not None and sys.stderr.isatty()
+    """Whether standard error is one that can show a bar, and no reader of a pipe writes lines between."""
+    if sys.stderr is None or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        return False
+    return not output.is_pipe()

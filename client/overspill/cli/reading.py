@@ -5,18 +5,38 @@ there, in bounded memory. With `--json` one answer is printed as it is.
 """
 
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from overspill.cli import output
-from overspill.cli.arguments import Ref, Within, line_range
+from overspill.cli.arguments import Into, Ref, Within, line_range, tail_of
 from overspill.cli.invocation import Invocation, command
 
 if TYPE_CHECKING:
     from overspill.wire import ByteRange, Text
 
-Count = Annotated[int, typer.Option("-n", "--lines", min=1, help="How many lines.")]
+_EXAMPLES = {
+    "cat": (
+        "overspill cat cap_k3v7q2m5x4c6z2b7n5aa | jq .",
+        "overspill cat cap_k3v7q2m5x4c6z2b7n5aa -o build.log",
+        "overspill cat --range 0-999 call:call_17",
+    ),
+    "head": (
+        "overspill head cap_k3v7q2m5x4c6z2b7n5aa",
+        "overspill head -20 call:call_17",
+    ),
+    "tail": (
+        "overspill tail -20 cap_k3v7q2m5x4c6z2b7n5aa",
+        "overspill tail -n 5000 cap_k3v7q2m5x4c6z2b7n5aa -o end.log",
+        "overspill tail -n +120 cap_k3v7q2m5x4c6z2b7n5aa",
+    ),
+    "lines": (
+        "overspill lines cap_k3v7q2m5x4c6z2b7n5aa 120:140",
+        "overspill lines call:call_17 --session run-42 5000:",
+    ),
+}
 
 
 def cat(
@@ -29,21 +49,30 @@ def cat(
             "--range", metavar="A-B", help="Bytes A to B, from 0 and inclusive; A- to the end, -N the last N."
         ),
     ] = None,
+    into: Into = None,
     session: Within = None,
 ) -> None:
-    """Print a capture's bytes: exactly as captured, but for control characters on a terminal."""
+    """Print all of a capture, or a range of bytes.
+
+    A pipe or a file gets exactly what was captured; a terminal is shown control characters.
+    """
+    wanted = _parsed(byte_range)
+    with at.source(ref, session) as source, output.into(into):
+        size = source.get(ref, session=session).size if wanted is None and _is_watched() else 0
+        with source.stream(ref, wanted, session=session) as pieces:
+            _print_bytes(at, pieces, size)
+
+
+def _print_bytes(at: Invocation, pieces: Iterator[bytes], size: int) -> None:
     from overspill.cli.progress import counted  # noqa: PLC0415  (slow to import)
     from overspill.cli.visible import Visible  # noqa: PLC0415  (as the others)
 
-    wanted = _parsed(byte_range)
     shown = Visible() if output.is_terminal() and not at.raw else None
-    with at.source(ref, session) as source:
-        size = source.get(ref, session=session).size if wanted is None and _is_watched() else 0
-        with source.stream(ref, wanted, session=session) as pieces:
-            for piece in counted(pieces, size):
-                output.write(shown.feed(piece).encode() if shown else piece)
+    for piece in counted(pieces, size):
+        output.write(shown.feed(piece).encode() if shown else piece)
     if shown:
         output.write(shown.feed(b"", last=True).encode())
+    output.flush()
 
 
 def _is_watched() -> bool:
@@ -64,19 +93,41 @@ def _parsed(text: str | None) -> "ByteRange | None":
     return parsed
 
 
-def head(at: Invocation, ref: Ref, *, lines: Count = 50, session: Within = None) -> None:
+def head(
+    at: Invocation,
+    ref: Ref,
+    *,
+    lines: Annotated[
+        int, typer.Option("-n", "--lines", metavar="NUM", min=1, max=2**53, help="How many lines; also -NUM.")
+    ] = 50,
+    into: Into = None,
+    session: Within = None,
+) -> None:
     """Print the first lines."""
-    with at.source(ref, session) as source:
+    with at.source(ref, session) as source, output.into(into):
         _print(at, source, ref, session, source.head(ref, lines, ansi=at.raw, session=session))
 
 
-def tail(at: Invocation, ref: Ref, *, lines: Count = 50, session: Within = None) -> None:
+def tail(
+    at: Invocation,
+    ref: Ref,
+    *,
+    lines: Annotated[
+        str,
+        typer.Option("-n", "--lines", metavar="NUM", help="How many lines; also -NUM. +NUM: from that on."),
+    ] = "50",
+    into: Into = None,
+    session: Within = None,
+) -> None:
     """Print the last lines."""
-    with at.source(ref, session) as source:
-        text = source.tail(ref, lines, ansi=at.raw, session=session)
-        if text.next and not at.json:  # it holds the last of them only: begin with the first
-            start = int(text.next["start"])
-            text = source.lines(ref, start, text.total_lines, ansi=at.raw, session=session)
+    start, count = tail_of(lines)
+    with at.source(ref, session) as source, output.into(into):
+        if start is None:
+            text = source.tail(ref, count, ansi=at.raw, session=session)
+            if text.next and not at.json:  # it holds the last of them only: begin with the first
+                start = int(text.next["start"])
+        if start is not None:
+            text = source.lines(ref, start, ansi=at.raw, session=session)
         _print(at, source, ref, session, text)
 
 
@@ -90,11 +141,12 @@ def between(
         ),
     ],
     *,
+    into: Into = None,
     session: Within = None,
 ) -> None:
     """Print lines by number."""
     start, end = numbers
-    with at.source(ref, session) as source:
+    with at.source(ref, session) as source, output.into(into):
         _print(at, source, ref, session, source.lines(ref, start, end, ansi=at.raw, session=session))
 
 
@@ -111,6 +163,7 @@ def _print(at: Invocation, source: Any, ref: str, session: str | None, text: "Te
         text = source.lines(ref, **place, ansi=at.raw, session=session)
         output.text(text.content, raw=at.raw)
         replaced = replaced or text.replaced
+    output.flush()
     if replaced:
         output.say(
             "bytes that are not UTF-8 are shown as \N{REPLACEMENT CHARACTER}; `overspill cat` has them"
@@ -119,5 +172,5 @@ def _print(at: Invocation, source: Any, ref: str, session: str | None, text: "Te
 
 def add_to(app: typer.Typer) -> None:
     for each in (cat, head, tail):
-        command(app)(each)
-    command(app, "lines")(between)
+        command(app, examples=_EXAMPLES[each.__name__])(each)
+    command(app, "lines", examples=_EXAMPLES["lines"])(between)

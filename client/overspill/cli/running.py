@@ -9,6 +9,12 @@ from overspill.cli import output
 from overspill.cli.arguments import Session, Ttl
 from overspill.cli.invocation import Invocation, command
 
+_EXAMPLES = (
+    "overspill run -- make test",
+    "overspill run --session run-42 --max-lines 500 -- pytest -v",
+    "overspill run --tool lint -- sh -c 'ruff check . && mypy'",
+)
+
 
 def run(  # noqa: PLR0913  (one option for each decision)
     at: Invocation,
@@ -32,11 +38,12 @@ def run(  # noqa: PLR0913  (one option for each decision)
         ),
     ] = None,
 ) -> None:
-    """Run a command; print what it prints, or store that and print a notice where it is long.
+    """Run a command, and store its output if it is long.
 
-    Standard output and standard error are taken together, in their order. On a terminal they are shown as
-    they come, and then where they are stored. The exit code is the command's own: 127 where it is not
-    found, 126 where it cannot be run, 128 + n where signal n ended it.
+    A short output is printed; of a long one a notice with a handle is. Standard output and standard error
+    are taken together, in their order. On a terminal they are shown as they come, and then where they are
+    stored. The exit code is the command's own: 127 where it is not found, 126 where it cannot be run, 128 +
+    n where signal n ended it.
     """
     from overspill.cli import spilling  # noqa: PLC0415  (slow to import)
     from overspill.cli.process import Unstartable  # noqa: PLC0415  (as the others)
@@ -56,6 +63,7 @@ def run(  # noqa: PLR0913  (one option for each decision)
 def add_to(app: typer.Typer) -> None:
     command(
         app,
+        examples=_EXAMPLES,
         options=("url", "key", "raw"),
         context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     )(run)

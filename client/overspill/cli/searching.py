@@ -1,117 +1,125 @@
 """The command grep."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from overspill.cli import output
 from overspill.cli.arguments import Ref, Within
-from overspill.cli.invocation import Invocation, command
+from overspill.cli.invocation import COLORED, Invocation, command
+
+if TYPE_CHECKING:
+    from overspill.cli.search import Search
+
+_EXAMPLES = (
+    "overspill grep cap_k3v7q2m5x4c6z2b7n5aa 'error|failed'",
+    "overspill grep -i -C 2 timeout cap_k3v7q2m5x4c6z2b7n5aa",
+    "overspill grep -wF -e main.rs -e lib.rs call:call_17",
+    "overspill grep -c warning cap_k3v7q2m5x4c6z2b7n5aa",
+    "overspill grep -oN 'https?://[^ ]+' cap_k3v7q2m5x4c6z2b7n5aa | sort -u",
+)
 
 
-def grep(  # noqa: PLR0913  (one option for each query parameter)
+def grep(  # noqa: PLR0913  (one option for each of grep's)
     at: Invocation,
-    ref: Ref,
-    pattern: Annotated[str, typer.Argument(metavar="PATTERN", help="An RE2 expression.")],
+    first: Ref,
+    second: Annotated[
+        str | None,
+        typer.Argument(metavar="PATTERN", help="An RE2 expression. It may stand before REF, as for grep."),
+    ] = None,
     *,
+    patterns: Annotated[
+        list[str] | None,
+        typer.Option("-e", "--regexp", metavar="PATTERN", help="A pattern; may be repeated."),
+    ] = None,
     ignore_case: Annotated[bool, typer.Option("-i", "--ignore-case", help="Ignore case.")] = False,
-    fixed: Annotated[bool, typer.Option("-F", "--fixed", help="PATTERN is a plain string.")] = False,
-    invert: Annotated[bool, typer.Option("-v", "--invert", help="Lines that do not match.")] = False,
-    context: Annotated[int, typer.Option("-C", "--context", min=0, max=100, help="Lines around.")] = 0,
+    fixed: Annotated[
+        bool, typer.Option("-F", "--fixed-strings", "--fixed", help="PATTERN is a plain text.")
+    ] = False,
+    word: Annotated[bool, typer.Option("-w", "--word-regexp", help="Match whole words only.")] = False,
+    invert: Annotated[
+        bool, typer.Option("-v", "--invert-match", "--invert", help="Lines that do not match.")
+    ] = False,
+    only: Annotated[
+        bool, typer.Option("-o", "--only-matching", help="Print only what matches, each on a line.")
+    ] = False,
+    count: Annotated[bool, typer.Option("-c", "--count", help="Print only how many lines match.")] = False,
+    numbers: Annotated[
+        bool,
+        typer.Option(
+            "-n/-N",
+            "--line-number/--no-line-number",
+            help="With line numbers (usual), or without.",
+            show_default=False,
+        ),
+    ] = True,
+    context: Annotated[
+        int, typer.Option("-C", "--context", metavar="NUM", min=0, max=100, help="Lines around; also -NUM.")
+    ] = 0,
     before: Annotated[
-        int | None, typer.Option("-B", "--before", min=0, max=100, help="Lines before.")
+        int | None,
+        typer.Option(
+            "-B", "--before-context", "--before", metavar="NUM", min=0, max=100, help="Lines before."
+        ),
     ] = None,
-    after: Annotated[int | None, typer.Option("-A", "--after", min=0, max=100, help="Lines after.")] = None,
+    after: Annotated[
+        int | None,
+        typer.Option("-A", "--after-context", "--after", metavar="NUM", min=0, max=100, help="Lines after."),
+    ] = None,
     max_matches: Annotated[
-        int, typer.Option("-m", "--max-matches", min=1, max=1000, help="Stop after so many.")
-    ] = 50,
-    from_end: Annotated[bool, typer.Option("--from-end", help="Search from the end.")] = False,
-    count: Annotated[bool, typer.Option("-c", "--count", help="Only count all matching lines.")] = False,
-    cursor: Annotated[
-        str | None, typer.Option("--cursor", help="Go on where an earlier search stopped.")
+        int | None,
+        typer.Option(
+            "-m",
+            "--max-count",
+            "--max-matches",
+            metavar="NUM",
+            min=1,
+            help="Stop after so many lines (else 50).",
+        ),
     ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All lines that match.")] = False,
+    from_end: Annotated[bool, typer.Option("--from-end", help="Search from the end.")] = False,
+    cursor: Annotated[
+        str | None, typer.Option("--cursor", metavar="CURSOR", help="Go on where an earlier search stopped.")
+    ] = None,
+    extended: Annotated[bool, typer.Option("-E", hidden=True)] = False,  # noqa: ARG001  (RE2 is)
     session: Within = None,
 ) -> None:
-    """Print the lines that match, numbered as by grep -n; exit code 1 where none does."""
-    search = {
-        "fixed": fixed,
-        "ignore_case": ignore_case,
-        "invert": invert,
-        "context": context,
-        "before": before,
-        "after": after,
-        "from_end": from_end,
-        "session": session,
-    }
-    limits = _Limits(max_matches, cursor, count=count)
+    """Print the lines that match.
+
+    They are numbered as by grep -n; the exit code is 1 where none matches.
+    """
+    from overspill.cli.search import Limits, Query, Search, targets  # noqa: PLC0415  (slow to import)
+
+    ref, sought = targets(first, second, patterns or [])
+    query = Query(
+        patterns=tuple(sought),
+        fixed=fixed,
+        ignore_case=ignore_case,
+        word=word,
+        invert=invert,
+        only=only,
+        count=count,
+        numbers=numbers,
+        context=context,
+        before=before,
+        after=after,
+        from_end=from_end,
+        session=session,
+    )
+    search = Search(ref, query, Limits(max_matches, cursor, is_everything=everything))
     with at.source(ref, session) as source:
-        found = limits.run(at, source, ref, pattern, search)
-    if limits.cursor is not None and not at.json:
-        matches = "1 match" if found == 1 else f"{found:,} matches"
-        output.say(f"stopped at {matches}; go on: {at.command(*_words(ref, pattern, search, limits))}")
+        found = search.run(at, source)
+    if search.limits.cursor is not None and not at.json:
+        _say_more(at, search, found)
     if not found:
         raise typer.Exit(1)
 
 
-class _Limits:
-    """How far a search goes. One that the service stops early, for time or size, goes on."""
-
-    def __init__(self, max_matches: int, cursor: str | None, *, count: bool) -> None:
-        self.max_matches, self.cursor, self.count = max_matches, cursor, count
-
-    def run(self, at: Invocation, source: Any, ref: str, pattern: str, search: dict[str, Any]) -> int:
-        """Search and print; how many lines matched. `cursor` is left where there may be more."""
-        extra = {"count": True} if self.count else {}
-        found = 0
-        while True:
-            left = self.max_matches if self.count else self.max_matches - found
-            text = source.grep(
-                ref, pattern, **search, **extra, max_matches=left, cursor=self.cursor, ansi=at.raw
-            )
-            self._print(at, text.content, is_first=found == 0, is_around=_is_around(search))
-            found += text.match_count
-            self.cursor = (text.next or {}).get("cursor")
-            if at.json:
-                at.answer(text)
-            if self.cursor is None or at.json or (found >= self.max_matches and not self.count):
-                break
-        if self.count and not at.json:
-            output.line(str(found))
-        return int(found)
-
-    def _print(self, at: Invocation, content: str, *, is_first: bool, is_around: bool) -> None:
-        if at.json or self.count:
-            return
-        if content and is_around and not is_first:
-            output.line("--")
-        output.text(content, raw=at.raw)
-        output.flush()
-
-
-def _is_around(search: dict[str, Any]) -> bool:
-    return bool(search["context"] or search["before"] or search["after"])
-
-
-def _words(ref: str, pattern: str, search: dict[str, Any], limits: _Limits) -> list[str]:
-    """The words of the command that goes on."""
-    words = ["grep"]
-    for name, value in search.items():
-        flag = f"--{name.replace('_', '-')}"
-        if value is True:
-            words.append(flag)
-        elif value not in (None, False) and (value or name in ("before", "after")):
-            words += [flag, str(value)]
-    return [
-        *words,
-        "--max-matches",
-        str(limits.max_matches),
-        "--cursor",
-        str(limits.cursor),
-        "--",
-        ref,
-        pattern,
-    ]
+def _say_more(at: Invocation, search: "Search", found: int) -> None:
+    lines = "1 line" if found == 1 else f"{found:,} lines"
+    output.say(f"stopped at {lines}; go on: {at.command(*search.words())}")
 
 
 def add_to(app: typer.Typer) -> None:
-    command(app)(grep)
+    command(app, examples=_EXAMPLES, options=COLORED)(grep)

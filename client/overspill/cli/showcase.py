@@ -7,6 +7,8 @@ import typer
 
 from overspill.cli.invocation import Invocation, command
 
+_EXAMPLES = ("overspill demo", "overspill demo --keep --data ./demo-data")
+
 
 def demo(
     at: Invocation,  # noqa: ARG001  (it brings a service of its own)
@@ -17,11 +19,14 @@ def demo(
         typer.Option("--data", metavar="DIR", help="Where the service keeps its data, also afterwards."),
     ] = None,
 ) -> None:
-    """Show it all on this machine: three real tools, their notices, and reading back by handle."""
+    """Show it all on this machine.
+
+    Three real tools, their notices, and reading back by handle.
+    """
     from overspill.cli.demo import run  # noqa: PLC0415  (slow to import)
 
     run(data, keep=keep)
 
 
 def add_to(app: typer.Typer) -> None:
-    command(app, options=())(demo)
+    command(app, examples=_EXAMPLES, options=())(demo)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from overspill.cli import output
-from overspill.cli.invocation import Invocation, command
+from overspill.cli.invocation import COLORED, Invocation, command
 from overspill.cli.table import instant, short, tabulate
 
 if TYPE_CHECKING:
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from overspill.spools.folder import Spooled
     from overspill.spools.spool import Shelf
 
+_EXAMPLES = {
+    "list": ("overspill spool list", "overspill spool list --all --json"),
+    "flush": ("overspill spool flush",),
+    "drop": ("overspill spool drop cap_k3v7q2m5x4c6z2b7n5aa", "overspill spool drop --all --session run-42"),
+}
 _COLUMNS = ("CAPTURE", "SIZE", "LINES", "SINCE", "EXPIRES", "TOOL", "SESSION", "WHY")
 _NUMBERS = (1, 2)
 
@@ -220,7 +225,7 @@ def _look_for_room(path: Path) -> None:
 
 def add_to(app: typer.Typer) -> None:
     spool = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-    command(spool, "list")(list_)
-    command(spool, options=("url", "key"))(flush)
-    command(spool, options=("url", "key"))(drop)
+    command(spool, "list", examples=_EXAMPLES["list"], options=COLORED)(list_)
+    for each in (flush, drop):
+        command(spool, examples=_EXAMPLES[each.__name__], options=("url", "key"))(each)
     app.add_typer(spool, name="spool", help="Captures that wait on this machine for the service.")

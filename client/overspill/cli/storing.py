@@ -10,6 +10,19 @@ from overspill.cli import output
 from overspill.cli.arguments import Ref, Session, Ttl, Within, labels_of, seconds
 from overspill.cli.invocation import Invocation, command
 
+_EXAMPLES = {
+    "put": (
+        "make test 2>&1 | overspill put --tool make",
+        "overspill put build.log --session run-42 --label job=nightly --ttl 7d",
+        "id=$(overspill put report.json --content-type application/json)",
+    ),
+    "rm": (
+        "overspill rm cap_k3v7q2m5x4c6z2b7n5aa",
+        "overspill rm --session run-42 --yes",
+    ),
+    "ttl": ("overspill ttl cap_k3v7q2m5x4c6z2b7n5aa 7d",),
+}
+
 
 def put(  # noqa: PLR0913  (one option for each thing that is kept with a capture)
     at: Invocation,
@@ -27,7 +40,7 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
     ] = None,
     status: Annotated[str, typer.Option(help="How the tool ended, in your words.")] = "",
 ) -> None:
-    """Store a file or standard input; print its capture id."""
+    """Store a file or standard input, and print its handle."""
     from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (slow to import)
     from overspill.cli.progress import watched  # noqa: PLC0415  (slow to import)
 
@@ -140,7 +153,7 @@ def ttl(
     *,
     session: Within = None,
 ) -> None:
-    """Let a capture live this long from now; print when it expires."""
+    """Change how long a capture lives, and print when it ends."""
     with at.client() as client:
         entry = client.set_ttl(ref, duration, session=session)
     if at.json:
@@ -150,6 +163,5 @@ def ttl(
 
 
 def add_to(app: typer.Typer) -> None:
-    command(app)(put)
-    command(app)(rm)
-    command(app)(ttl)
+    for each in (put, rm, ttl):
+        command(app, examples=_EXAMPLES[each.__name__])(each)

@@ -1,0 +1,44 @@
+"""Colour for terminals: never in pipes and files, unless it is asked for.
+
+`NO_COLOR` (no-color.org) and `TERM=dumb` turn it off; `--color` goes before both.
+"""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from typing import Final
+
+from overspill.cli import output
+
+
+class When(StrEnum):
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+class Style(StrEnum):
+    """The parameters of an SGR escape sequence (ECMA-48)."""
+
+    HEADER = "1"
+    MATCH = "1;31"
+    NUMBER = "32"
+    SEPARATOR = "36"
+
+
+_RESET: Final = "\x1b[0m"
+
+
+class Paint:
+    """Puts text that is harmless already into colour, where colour is wanted."""
+
+    def __init__(self, when: When = When.AUTO) -> None:
+        self.is_on = when is When.ALWAYS or (when is When.AUTO and _suits())
+
+    def __call__(self, text: str, style: Style) -> str:
+        return f"\x1b[{style}m{text}{_RESET}" if self.is_on and text else text
+
+
+def _suits() -> bool:
+    return output.is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -1,0 +1,187 @@
+"""How found lines are printed: as they are, without numbers, in colour, or only what matches in them.
+
+12:a line that matches      13-a line around it      --
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self
+
+from overspill.cli import output
+from overspill.cli.color import Style
+from overspill.cli.exits import Code, Failure
+from overspill.cli.matching import TooSlow
+from overspill.cli.visible import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from overspill.cli.color import Paint
+    from overspill.cli.matching import Matcher
+
+_LINE: Final = re.compile(r"(\d+)([:-])(.*)", re.DOTALL)
+_GAP: Final = "--"
+_CUT: Final = "…"
+_CUT_SIZE: Final = 1024
+"""Bytes that a line has at least if the service has cut it."""
+
+
+class Lines(Protocol):
+    def __getitem__(self, number: int) -> str:
+        """The whole line of that number."""
+
+
+class _Line(NamedTuple):
+    number: int
+    mark: str
+    text: str
+
+    @classmethod
+    def parsed(cls, line: str) -> Self | None:
+        """A line of an answer; None for the mark between two groups of them."""
+        parts = _LINE.fullmatch(line)
+        return None if parts is None else cls(int(parts[1]), parts[2], parts[3])
+
+    @property
+    def is_match(self) -> bool:
+        return self.mark == ":"
+
+
+class Form(NamedTuple):
+    """How lines are wanted."""
+
+    is_only: bool
+    is_numbered: bool
+    before: int
+    after: int
+    is_backwards: bool
+    is_raw: bool
+
+    @property
+    def is_around(self) -> bool:
+        return bool(self.before or self.after)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether lines can be printed as they come."""
+        return self.is_numbered and not (self.is_only or self.is_around)
+
+
+class Printer:
+    """Prints the pages of one search. Without a matcher nothing is said about where lines match."""
+
+    def __init__(
+        self,
+        paint: Paint,
+        lines: Lines,
+        matcher: Matcher | None,
+        form: Form,
+    ) -> None:
+        self._paint, self._lines, self._matcher, self._form = paint, lines, matcher, form
+        self._done = 0
+        self._kept: list[_Line] = []
+
+    def page(self, content: str, total: int, *, is_last: bool) -> None:
+        """Print a page as the service gives it: each line behind its number and a mark.
+
+        `total` is how many lines the capture has.
+        """
+        if not content:
+            return
+        if self._form.is_plain and not self._paint.is_on:
+            output.text(content, raw=self._form.is_raw)
+        else:
+            self._print_lines(content.removesuffix("\n").split("\n"), total, is_last=is_last)
+        output.flush()
+
+    def _print_lines(self, lines: Sequence[str], total: int, *, is_last: bool) -> None:
+        if self._form.is_backwards:
+            self._print_backwards(lines)
+            return
+        found = [line for line in map(_Line.parsed, lines) if line is not None]
+        for line in self._joined(self._completed(found, total), is_last=is_last):
+            self._print(line)
+
+    def _completed(self, found: Sequence[_Line], total: int) -> list[_Line]:
+        """`found` with all lines around its matches: a page that is full may lack some of the last one's."""
+        numbers = {line.number for line in found}
+        matches = [line.number for line in found if line.is_match]
+        wanted = {
+            near
+            for number in matches
+            for near in range(number - self._form.before, number + self._form.after + 1)
+            if self._done < near <= total
+        }
+        missing = (_Line(number, "-", self._lines[number]) for number in wanted - numbers)
+        return sorted([*found, *missing])
+
+    def _joined(self, found: Sequence[_Line], *, is_last: bool) -> Iterator[_Line]:
+        """The lines that are new: where pages meet, both have lines around their matches.
+
+        The end of a page is kept until the next shows which of these lines match too.
+        """
+        new = [line for line in found if line.number > self._done]
+        kept = [line for line in self._kept if not new or line.number < new[0].number]
+        last = 0 if is_last else max((at for at, line in enumerate(new, 1) if line.is_match), default=0)
+        self._kept = [] if is_last else new[last:]
+        yield from kept
+        yield from new if is_last else new[:last]
+
+    def _print_backwards(self, lines: Sequence[str]) -> None:
+        """Pages of a search from the end have their last lines first."""
+        if self._done:
+            output.line(self._paint(_GAP, Style.SEPARATOR))
+        for text in lines:
+            line = _Line.parsed(text)
+            self._done = 0
+            if line is None:
+                output.line(self._paint(_GAP, Style.SEPARATOR))
+            else:
+                self._print(line)
+
+    def _print(self, line: _Line) -> None:
+        if self._form.is_around and self._done and line.number != self._done + 1:
+            output.line(self._paint(_GAP, Style.SEPARATOR))
+        self._done = line.number
+        if self._form.is_only:
+            whole = self._lines[line.number] if _is_cut(line.text) else line.text
+            for start, end in self._spans(whole):
+                output.line(self._prefix(line) + self._safe(whole[start:end]))
+        else:
+            shown = self._highlighted(line.text) if line.is_match else self._safe(line.text)
+            output.line(self._prefix(line) + shown)
+
+    def _prefix(self, line: _Line) -> str:
+        if not self._form.is_numbered:
+            return ""
+        return self._paint(str(line.number), Style.NUMBER) + self._paint(line.mark, Style.SEPARATOR)
+
+    def _highlighted(self, text: str) -> str:
+        parts, done = [], 0
+        for start, end in self._spans(text):
+            parts += [self._safe(text[done:start]), self._paint(self._safe(text[start:end]), Style.MATCH)]
+            done = end
+        return "".join([*parts, self._safe(text[done:])])
+
+    def _spans(self, text: str) -> list[tuple[int, int]]:
+        """Where the text matches. A pattern that takes too long on one line is not tried on others."""
+        if self._matcher is None:
+            return []
+        try:
+            return self._matcher.spans(text)
+        except TooSlow:
+            if self._form.is_only:
+                raise Failure(
+                    "the pattern takes too long on one line; try it without -o", Code.FAILED
+                ) from None
+            self._matcher = None
+            output.say("the pattern takes too long on one line: what matches is shown no more")
+            return []
+
+    def _safe(self, text: str) -> str:
+        return text if self._form.is_raw else visible(text)
+
+
+def _is_cut(text: str) -> bool:
+    return text.startswith(_CUT) or (text.endswith(_CUT) and len(text.encode()) > _CUT_SIZE)

@@ -1,0 +1,212 @@
+"""One search as grep does it: what to search for and where, page by page, and how lines are printed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from overspill import wire
+from overspill.cli import output
+from overspill.cli.color import Paint
+from overspill.cli.exits import Code, Failure
+from overspill.cli.found import Form, Printer
+from overspill.cli.matching import Matcher, Unsupported, combined
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from overspill.cli.invocation import Invocation
+
+_USUAL: Final = 50
+_AT_ONCE: Final = 1000
+_MOST_PARTS: Final = 256
+"""Answers that one line may take: 16 MiB of it."""
+_SWITCHES: Final = {
+    "fixed": "-F",
+    "ignore_case": "-i",
+    "word": "-w",
+    "invert": "-v",
+    "only": "-o",
+    "count": "-c",
+    "from_end": "--from-end",
+}
+_VALUES: Final = {"context": "-C", "before": "-B", "after": "-A", "session": "--session"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """What was asked for, by grep's options."""
+
+    patterns: tuple[str, ...]
+    fixed: bool = False
+    ignore_case: bool = False
+    word: bool = False
+    invert: bool = False
+    only: bool = False
+    count: bool = False
+    numbers: bool = True
+    context: int = 0
+    before: int | None = None
+    after: int | None = None
+    from_end: bool = False
+    session: str | None = None
+
+    @property
+    def is_around(self) -> bool:
+        """Whether lines around the matches are wanted."""
+        return not self.only and bool(self.context or self.before or self.after)
+
+    def on_the_wire(self) -> dict[str, Any]:
+        """The arguments of `Client.grep`, but for the page."""
+        pattern, fixed = combined(self.patterns, fixed=self.fixed, word=self.word)
+        around = {"context": self.context, "before": self.before, "after": self.after}
+        return {
+            "pattern": pattern,
+            "fixed": fixed,
+            "ignore_case": self.ignore_case,
+            "invert": self.invert,
+            "from_end": self.from_end,
+            "session": self.session,
+            **(around if self.is_around else {}),
+            **({"count": True} if self.count else {}),
+        }
+
+    def form(self, *, is_raw: bool) -> Form:
+        around = (0, 0) if self.only else (self.before, self.after)
+        before, after = (self.context if lines is None else lines for lines in around)
+        return Form(self.only, self.numbers, before, after, self.from_end, is_raw)
+
+    def matcher(self) -> Matcher:
+        """Raises `Unsupported`."""
+        return Matcher(self.patterns, fixed=self.fixed, word=self.word, ignore_case=self.ignore_case)
+
+    def words(self) -> list[str]:
+        """The options, as they are typed."""
+        words = [flag for name, flag in _SWITCHES.items() if getattr(self, name)]
+        words += [] if self.numbers else ["-N"]
+        for name, flag in _VALUES.items():
+            value = getattr(self, name)
+            if value is not None and (value or name != "context"):
+                words += [flag, str(value)]
+        return words
+
+
+class Limits:
+    """How far a search goes; `cursor` is where it goes on."""
+
+    def __init__(self, most: int | None, cursor: str | None, *, is_everything: bool) -> None:
+        self.most = most
+        self.cursor = cursor
+        self.is_everything = is_everything
+
+    def left(self, found: int, *, is_count: bool) -> int:
+        """Lines that may still be found; a count goes to the end unless it is told how far."""
+        if self.is_everything or (is_count and self.most is None):
+            return _AT_ONCE
+        return (_USUAL if self.most is None else self.most) - found
+
+
+class Search:
+    def __init__(self, ref: str, query: Query, limits: Limits) -> None:
+        """Raises `Failure` for options that make no sense together."""
+        if query.only and query.invert:
+            raise Failure("-o prints what matches, and -v the lines where nothing does", Code.USAGE)
+        self.ref, self.query, self.limits = ref, query, limits
+
+    def run(self, at: Invocation, source: Any) -> int:
+        """Search and print; how many lines matched. A search that is stopped for time or size goes on."""
+        printer = self._printer(at, source)
+        found = 0
+        while True:
+            left = self.limits.left(found, is_count=self.query.count)
+            text = source.grep(
+                self.ref,
+                **self.query.on_the_wire(),
+                max_matches=min(left, _AT_ONCE),
+                cursor=self.limits.cursor,
+                ansi=at.raw,
+            )
+            found += int(text.match_count)
+            self.limits.cursor = (text.next or {}).get("cursor")
+            if at.json:
+                at.answer(text)
+                return found
+            is_last = self.limits.cursor is None or self.limits.left(found, is_count=self.query.count) <= 0
+            if not self.query.count:
+                printer.page(text.content, text.total_lines, is_last=is_last)
+            if is_last:
+                break
+        if self.query.count:
+            found = self._counted(found)
+            output.line(str(found))
+        return found
+
+    def _counted(self, found: int) -> int:
+        """As `grep -c -m NUM`: no more than that."""
+        if self.limits.most is None or self.limits.is_everything or found < self.limits.most:
+            return found
+        self.limits.cursor = None
+        return self.limits.most
+
+    def words(self) -> list[str]:
+        """The words of the command that goes on."""
+        most = ["--all"] if self.limits.is_everything else ["-m", str(self.limits.most or _USUAL)]
+        patterns = [word for pattern in self.query.patterns for word in ("-e", pattern)]
+        return ["grep", *self.query.words(), *most, "--cursor", str(self.limits.cursor), *patterns, self.ref]
+
+    def _printer(self, at: Invocation, source: Any) -> Printer:
+        """Raises `Failure` where it would have to know what matches, and cannot."""
+        paint = Paint(at.color)
+        return Printer(
+            paint,
+            _Lines(source, self.ref, self.query.session, is_raw=at.raw),
+            self._matcher(paint),
+            self.query.form(is_raw=at.raw),
+        )
+
+    def _matcher(self, paint: Paint) -> Matcher | None:
+        if not self.query.only and (not paint.is_on or self.query.invert):
+            return None
+        try:
+            return self.query.matcher()
+        except Unsupported as error:
+            if self.query.only:
+                raise Failure(f"-o cannot say what this pattern matches: {error}", Code.USAGE) from error
+            return None
+
+
+class _Lines:
+    """Lines of a capture by number: an answer to a search has only the beginning of a long one."""
+
+    def __init__(self, source: Any, ref: str, session: str | None, *, is_raw: bool) -> None:
+        self._source, self._ref, self._session, self._is_raw = source, ref, session, is_raw
+
+    def __getitem__(self, number: int) -> str:
+        text = self._source.lines(self._ref, number, number, ansi=self._is_raw, session=self._session)
+        parts = [text.content]
+        while text.next and len(parts) < _MOST_PARTS:
+            text = self._source.lines(self._ref, **text.place, ansi=self._is_raw, session=self._session)
+            parts.append(text.content)
+        return "".join(parts).removesuffix("\n")
+
+
+def targets(first: str, second: str | None, patterns: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """The reference and the patterns, whichever comes first. Raises `Failure`."""
+    if patterns and second is None:
+        return first, patterns
+    if patterns or second is None:
+        wanted = "a handle alone, since -e gives the pattern" if patterns else "a handle and a pattern"
+        raise Failure(f"say {wanted}: overspill grep cap_... PATTERN", Code.USAGE)
+    if is_handle(first):
+        return first, [second]
+    if is_handle(second):
+        return second, [first]
+    raise Failure(
+        f"neither {first!r} nor {second!r} is a handle: that is cap_ and 20 characters of a-z and 2-7, "
+        "as the notice gives it, or call: and a tool-call id",
+        Code.USAGE,
+    )
+
+
+def is_handle(word: str) -> bool:
+    return wire.CAPTURE_ID.fullmatch(word) is not None or word.startswith(wire.CALL_PREFIX)

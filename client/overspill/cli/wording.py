@@ -1,0 +1,50 @@
+"""What the service says, in the words of the command line: it speaks of parameters, headers and paths."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_FLAGS: Final = {
+    "after": "-A",
+    "before": "-B",
+    "content_type": "--content-type",
+    "context": "-C",
+    "call_id": "--call-id",
+    "cursor": "--cursor",
+    "fixed": "-F",
+    "from_end": "--from-end",
+    "ignore_case": "-i",
+    "invert": "-v",
+    "limit": "--limit",
+    "lines": "-n",
+    "max_matches": "-m",
+    "pattern": "PATTERN",
+    "session": "--session",
+    "tool": "--tool",
+    "ttl": "--ttl",
+}
+_HEADERS: Final = {
+    "Content-Type": "--content-type",
+    "Overspill-Call-Id": "--call-id",
+    "Overspill-Session": "--session",
+    "Overspill-Status": "--status",
+    "Overspill-Tool": "--tool",
+    "Overspill-Ttl": "--ttl",
+}
+_TURNS: Final = (
+    ("GET /v1/captures lists", "`overspill ls` lists"),
+    ("`next` of an earlier answer of the same search holds", "an earlier search for the same said"),
+)
+_LABEL: Final = re.compile(r"Overspill-Label-(\S*)")
+_HEADER: Final = re.compile("|".join(sorted(_HEADERS, key=len, reverse=True)))
+_FLAG: Final = re.compile(rf"(?:`({'|'.join(_FLAGS)})`|\b({'|'.join(_FLAGS)})=)(?:(?:true|false)\b)?")
+
+
+def in_flags(detail: str) -> str:
+    """`detail` of a problem with the flags of the commands where it names what they become on the wire."""
+    for said, meant in _TURNS:
+        detail = detail.replace(said, meant)
+    detail = _LABEL.sub(r"--label \1", detail)
+    detail = _HEADER.sub(lambda match: _HEADERS[match[0]], detail)
+    return _FLAG.sub(lambda match: _FLAGS[match[1] or match[2]], detail)
