@@ -79,9 +79,7 @@ def test_errors_speak_of_the_command_line_and_not_of_the_wire(overspill: Shell, 
 
     assert result.code in (2, 3), result
     assert result.err
-    assert not re.search(
-        r"HTTP|/v1/|Overspill-|\b(?!charset)[a-z_]+=|parameter|header|query", result.err
-    )
+    assert not re.search(r"HTTP|/v1/|Overspill-|\b(?!charset)[a-z_]+=|parameter|header|query", result.err)
 
 
 COMMANDS = [
