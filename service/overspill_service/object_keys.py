@@ -39,6 +39,11 @@ def new_upload() -> str:
     return base64.b32encode(secrets.token_bytes(10)).decode().lower()
 
 
+def provisional_id() -> str:
+    """Return a capture id for an upload whose content is not known yet: 100 random bits."""
+    return "cap_" + base64.b32encode(secrets.token_bytes(13)).decode().lower()[:20]
+
+
 def capture_prefix(tenant: str, capture: str) -> str:
     return f"{ROOT}{tenant}/{capture}/"
 

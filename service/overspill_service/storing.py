@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec import Struct
+from overspill import wire
 from overspill.wire import State
 
 from overspill_service import object_keys, retention
@@ -84,11 +85,46 @@ async def put(captures: Captures, capture: str, facts: Facts, body: Body) -> tup
     held = await _held(captures, capture)
     if held is not None:
         return await _repeat(captures, held, body, expires), False
-    if captures.quota.is_limited and not await captures.archive.was_complete():
+    upload, ingest = await _received(captures, capture, body)
+    draft = _draft(captures, upload, ingest, facts, expires)
+    return await _to_the_end(_finish(captures, upload, draft))
+
+
+async def post(captures: Captures, facts: Facts, body: Body) -> tuple[Entry, bool]:
+    """Store a body under the id that its session, call id and content give; the entry, and whether it is new.
+
+    The id is known at the end of the body only. Until then segments are stored under an id that nobody knows;
+    those of a capture of more than one are then copied in the store. Raises what `put` raises.
+    """
+    expires = retention.expiry(captures.archive.clock(), facts.ttl, captures.tenant.limits)
+    upload, ingest = await _received(captures, object_keys.provisional_id(), body)
+    capture = wire.capture_id(facts.session, facts.call_id, ingest.sha256)
+    draft = msgspec.structs.replace(_draft(captures, upload, ingest, facts, expires), id=capture)
+    return await _to_the_end(_identified(captures, upload, draft))
+
+
+async def _identified(captures: Captures, upload: Upload, draft: Entry) -> tuple[Entry, bool]:
+    """Finish an upload whose id is known now, unless the id is taken: then it is the same content."""
+    try:
+        held = await _held(captures, draft.id)
+        if held is None:
+            await upload.move(draft.id)
+    except BaseException:
+        await upload.discard()
+        raise
+    if held is None:
+        return await _finish(captures, upload, draft)
+    await upload.discard()
+    _require_same(held, draft.sha256)
+    return await _renewed(captures, held, draft.expires), False
+
+
+async def _received(captures: Captures, capture: str, body: Body) -> tuple[Upload, Ingest]:
+    """Take in a whole body; all of its segments but the last are in the store then."""
+    archive = captures.archive
+    if captures.quota.is_limited and not await archive.was_complete():
         raise CatalogIncomplete(UNCOUNTED)
-    upload = Upload(
-        captures.archive.store, captures.archive.cpu, captures.tenant.name, capture, object_keys.new_upload()
-    )
+    upload = Upload(archive.store, archive.cpu, captures.tenant.name, capture, object_keys.new_upload())
     ingest = _ingest(captures, body)
     try:
         await upload.fill(ingest, body.chunks)
@@ -96,8 +132,7 @@ async def put(captures: Captures, capture: str, facts: Facts, body: Body) -> tup
     except BaseException:
         await upload.discard()
         raise
-    draft = _draft(captures, upload, ingest, facts, expires)
-    return await _to_the_end(_finish(captures, upload, draft))
+    return upload, ingest
 
 
 async def _held(captures: Captures, capture: str) -> Entry | None:

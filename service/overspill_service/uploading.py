@@ -31,6 +31,8 @@ GULP: Final = 512 * 1024
 """Bytes of body that are gathered before a thread is troubled with them."""
 LIGHT: Final = 64 * 1024
 """Bytes of body whose first step takes less than a millisecond: not worth a thread."""
+COPY_SIZE: Final = 2 * 2**20
+"""Bytes of a segment that are read at once to store it under another key: a read may need twice its size."""
 CLEANUP_SECONDS: Final = 10.0
 """How long a failed upload waits for the segment on its way, and then for what it stored to be deleted."""
 
@@ -43,6 +45,8 @@ class Upload:
     def __init__(self, store: ObjectStore, cpu: Cpu, tenant: str, capture: str, upload: str) -> None:
         self._store, self._cpu = store, cpu
         self.tenant, self.capture, self.name = tenant, capture, upload
+        self._former: list[str] = []
+        """Keys that the segments had under another capture id, as long as they may be there."""
         self._frames: list[Framed] = []
         self._stored = 0
         self._size = 0
@@ -76,6 +80,18 @@ class Upload:
         await self._put(entry, is_last=True)
         await self._settle()
 
+    async def move(self, capture: str) -> None:
+        """Give the segments stored so far the keys of another capture id, one segment in memory at a time."""
+        await self._settle()
+        self._former, self.capture = self.keys, capture
+        for number, former in enumerate(self._former):
+            size = self.segments[number].stored_size
+            starts = range(0, size, COPY_SIZE)
+            pieces = [await self._store.read(former, at, min(COPY_SIZE, size - at)) for at in starts]
+            await self._store.put(self._key(number), pieces)
+        await self._store.delete(self._former)
+        self._former = []
+
     async def discard(self) -> None:
         """Stop, and take away what was stored. What cannot be removed now is left to the sweep."""
         await self._stop()
@@ -83,7 +99,7 @@ class Upload:
             return
         try:
             async with asyncio.timeout(CLEANUP_SECONDS):
-                await self._store.delete(self.keys)
+                await self._store.delete([*self.keys, *self._former])
         except (StoreUnavailable, TimeoutError) as error:
             log.warning("left %d segments of an abandoned upload to the sweep: %s", len(self.segments), error)
 

@@ -71,6 +71,24 @@ async def test_memory_is_flat_while_a_large_capture_is_stored_and_read(
     assert read // MIB <= ALLOWED // MIB
 
 
+@pytest.mark.parametrize("store", ["file", "s3"])
+async def test_memory_is_flat_while_a_large_capture_is_posted(
+    start_services: StartServices, request: pytest.FixtureRequest, tmp_path: Path, store: str
+) -> None:
+    settings = {"store": request.getfixturevalue("s3_url")} if store == "s3" else {}
+    (service,) = start_services(**settings)
+    large = written(tmp_path / "large", noise)
+    async with aiohttp.ClientSession() as session:
+        for content in (log_lines(MIB), large):  # the first warms the service up
+            memory = Memory(service)
+            data = content if isinstance(content, bytes) else content.open("rb")
+            async with session.post(f"{service.url}/v1/captures", data=data) as response:
+                assert response.status == 201
+        posted = memory.growth()
+
+    assert posted // MIB <= ALLOWED // MIB
+
+
 def written(path: Path, make: Callable[[int, int], bytes]) -> Path:
     with path.open("wb") as file:
         for number in range(SIZE // PIECE):

@@ -216,7 +216,7 @@ async def test_an_upload_that_stalls_is_given_up(start_api: Any) -> None:
 async def test_more_uploads_than_there_are_places_wait_or_are_sent_away(
     start_api: Any, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("overspill_service.web.captures.QUEUE_SECONDS", 0.05)
+    monkeypatch.setattr("overspill_service.web.uploads.QUEUE_SECONDS", 0.05)
     api = await start_api(max_uploads=1)
     await api.service.uploads.acquire()
     response = await api.send("PUT", path_of(b"x"), data=b"x")

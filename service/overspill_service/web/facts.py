@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from multidict import CIMultiDictProxy
 
 MOST_LABELS: Final = 32
+FORM: Final = "application/x-www-form-urlencoded"
+"""What curl says of any `--data-binary`: it tells nothing of the content, so the content is looked at."""
 _LABEL: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
 _MEDIA_TYPE: Final = re.compile(
     r"[A-Za-z0-9!#$&^_.+-]{1,127}/[A-Za-z0-9!#$&^_.+-]{1,127}(\s*;\s*[A-Za-z0-9!#$&^_.+-]{1,127}=[\x20-\x7e]{1,127})*"
@@ -61,6 +63,8 @@ def _value(headers: CIMultiDictProxy[str], name: str) -> str:
 
 def _media_type(headers: CIMultiDictProxy[str]) -> str:
     field = single(headers, hdrs.CONTENT_TYPE) or ""
+    if field.lower().startswith(FORM):
+        return ""
     if field and not _MEDIA_TYPE.fullmatch(field):
         raise InvalidHeader(
             f"Content-Type {field[:100]!r} is no media type, such as text/plain; charset=utf-8"

@@ -27,7 +27,6 @@ PATH_PARAMETERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
 }
 HEADER_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
     Header.TTL: {"type": "integer", "minimum": 1},
-    Header.REPR_DIGEST: {"type": "string", "pattern": "^sha-256=:[A-Za-z0-9+/]{43}=:$"},
 }
 OWN_FIELDS: Final = frozenset({"Content-Type", "Content-Encoding"})
 """Headers that the description has a place of their own for."""

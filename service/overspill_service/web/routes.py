@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from overspill_service.web import admin, captures, content, health, openapi, reads
+from overspill_service.web import admin, captures, content, health, openapi, reads, uploads
 
 _DESCRIBED: Final = (
+    *uploads.ROUTES,
     *captures.ROUTES,
     *content.ROUTES,
     *reads.ROUTES,
