@@ -75,8 +75,52 @@ def test_ls_finds_by_tool_and_by_tool_call_id(overspill: Shell, session: str) ->
     assert overspill("ls", "--session", session, "--call-id", "c2", "--all").out.split()[0] == by_call
 
 
-def test_ls_of_nothing_prints_nothing(overspill: Shell) -> None:
-    assert overspill("ls", "--session", "nobody was ever here") == (0, b"", "")
+def test_ls_of_nothing_says_what_to_do_next(overspill: Shell, own_service: ServiceProcess) -> None:
+    filtered = overspill("ls", "--session", "nobody was ever here")
+    empty = Shell(own_service.url)("ls")
+
+    assert (filtered.code, filtered.data, empty.code, empty.data) == (0, b"", 0, b"")
+    assert filtered.err == (
+        "overspill: no capture has --session 'nobody was ever here'; `overspill ls` lists all\n"
+    )
+    assert "overspill run -- COMMAND" in empty.err
+
+
+def test_a_pipe_gets_every_column_of_ls_whole(overspill: Shell, session: str) -> None:
+    names = {"--tool": "t" * 60, "--session": session, "--call-id": "c" * 90}
+    capture = overspill.put(b"x\n" * 1500, *(word for pair in names.items() for word in pair))
+    entry = json.loads(overspill("stat", "--json", capture).data)
+    created, expires = (entry[name][:19] + "Z" for name in ("created", "expires"))
+    row = overspill("ls", "--session", session).out
+
+    assert row.split() == [
+        *(capture, created, "3000", "1500", "complete", expires),
+        *("t" * 60, *session.split(), "c" * 90),
+    ]
+
+
+def test_put_of_known_content_says_what_stays_as_it_is(overspill: Shell, session: str) -> None:
+    words = ("--session", session, "--call-id", "again", "--tool", "make", "--label", "a=1")
+    first = overspill("put", "-", *words, stdin=b"the same")
+    same = overspill("put", "-", *words, stdin=b"the same")
+    other = overspill(
+        "put", "-", *words[:4], "--tool", "ls", "--label", "b=2", "--ttl", "7d", stdin=b"the same"
+    )
+    entry = json.loads(overspill("stat", "--json", first.out.strip()).data)
+
+    assert (first.err, same) == ("", first)
+    assert (other.code, other.data) == (0, first.data)
+    assert other.err == (
+        f"overspill: {first.out.strip()} was stored before, and stays as it was: --label, --tool and --ttl "
+        "change nothing; another --call-id makes another capture, `overspill ttl` changes how long it lives\n"
+    )
+    assert (entry["tool"], entry["labels"]) == ("make", {"a": "1"})
+
+
+def test_put_of_known_content_without_any_names_says_nothing(overspill: Shell, session: str) -> None:
+    capture = overspill("put", "-", "--session", session, "--label", "a=1", stdin=b"named before")
+
+    assert overspill("put", "-", "--session", session, stdin=b"named before") == capture
 
 
 def test_ttl_moves_the_expiry(overspill: Shell) -> None:

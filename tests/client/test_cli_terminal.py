@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill.cli.visible import Visible, harmless_json, visible, visible_line
+from rich.cells import cell_len
 
 from tests.client.shell import Shell, Terminal, command
 from tests.servers.overspill import ServiceProcess
@@ -110,8 +111,62 @@ def test_no_bar_is_drawn_while_another_program_reads(overspill: Shell, tmp_path:
     assert (tmp_path / "copy").read_bytes() == content
 
 
-def test_ls_has_a_header_on_a_terminal(overspill: Shell, hostile: str) -> None:
-    terminal = overspill.terminal("ls", "--limit", "1")
+LISTED = ("cli-terminal", "日本語の道具" * 5, "a\u0301" * 40)
+
+
+@pytest.fixture(scope="module")
+def listed(overspill: Shell) -> list[str]:
+    """Captures with names that no terminal has room for."""
+    session, tool, call_id = LISTED
+    return [
+        overspill.put(bytes(8_000_000), "--session", session, "--tool", tool, "--call-id", call_id),
+        overspill.put(b"x\n" * 1_234_567, "--session", session, "--tool", "\x1b[31m\ttool"),
+    ]
+
+
+def rows_of(terminal: Terminal) -> list[str]:
+    assert terminal.ended() == 0
+    return re.sub(r"\x1b\[[0-9;]*m", "", terminal.shown.decode()).replace("\r\n", "\n").splitlines()
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_no_line_of_ls_is_wider_than_the_terminal(overspill: Shell, listed: list[str], columns: int) -> None:
+    header, *rows = rows_of(overspill.terminal("ls", "--session", LISTED[0], columns=columns))
+
+    assert header.split()[:6] == ["CAPTURE", "AGE", "SIZE", "LINES", "EXPIRES", "TOOL"]
+    assert [row.split()[0] for row in rows] == listed[::-1]
+    assert all(cell_len(row) <= columns for row in [header, *rows])
+    assert re.search(r" \d+[smh]  +2.5 MB  1,234,567 ", rows[0])
+
+
+def test_a_wide_terminal_has_room_for_every_column(overspill: Shell, listed: list[str]) -> None:
+    header, row, older = rows_of(overspill.terminal("ls", "--session", LISTED[0], columns=250))
+
+    assert header.endswith("CALL ID")
+    assert "␛[31m␉tool" in row
+    assert LISTED[1] in older
+    assert LISTED[2] in older
+
+
+def test_notes_stand_behind_the_table_that_they_are_of(overspill: Shell, listed: list[str]) -> None:
+    """Python writes to a terminal line by line, but for bytes."""
+    header, row, note = rows_of(overspill.terminal("ls", "--session", LISTED[0], "--limit", "1", columns=100))
+
+    assert (header.split()[0], row.split()[0]) == ("CAPTURE", listed[-1])
+    assert note == "overspill: there are more: --limit shows more, --all all of them"
+
+
+def test_lines_of_a_summary_fit_a_terminal_and_are_whole_in_a_pipe(overspill: Shell) -> None:
+    capture = overspill.put(f"{'wide ' * 30}\n{'日本 ' * 20}\n".encode())
+    shown = rows_of(overspill.terminal("summary", capture))
+
+    assert all(cell_len(row) <= 80 for row in shown)
+    assert "wide " * 30 in overspill("summary", capture).out
+
+
+def test_the_table_is_in_colour_on_a_terminal_alone(overspill: Shell, listed: list[str]) -> None:
+    terminal = overspill.terminal("ls", "--session", LISTED[0])
 
     assert terminal.ended() == 0
-    assert terminal.shown.startswith(b"CAPTURE ")
+    assert terminal.shown.startswith(b"\x1b[1mCAPTURE ")
+    assert b"\x1b" not in overspill("ls", "--session", LISTED[0]).data

@@ -1,14 +1,16 @@
 """Commands that tell what is stored without its content: stat, ls, usage, summary."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from overspill.cli import output
 from overspill.cli.arguments import Ref, Within
-from overspill.cli.invocation import COLORED, Invocation, command
-from overspill.cli.table import instant, short, tabulate
+from overspill.cli.color import Paint, Style
+from overspill.cli.invocation import ANSWER, COLORED, Invocation, command
+from overspill.cli.table import Column, Table, fitting, instant, period, size
 from overspill.cli.visible import visible, visible_line
 
 if TYPE_CHECKING:
@@ -25,8 +27,6 @@ _EXAMPLES = {
     "summary": ("overspill summary cap_k3v7q2m5x4c6z2b7n5aa", "overspill summary call:call_17"),
 }
 _PAGE = 1000
-_COLUMNS = ("CAPTURE", "SIZE", "LINES", "STATE", "EXPIRES", "TOOL", "SESSION", "CALL ID")
-_NUMBERS = (1, 2)
 
 
 def stat(at: Invocation, ref: Ref, *, session: Within = None) -> None:
@@ -47,34 +47,98 @@ def ls(
     ] = None,
     call_id: Annotated[str | None, typer.Option("--call-id", metavar="ID", help="Of this tool call.")] = None,
     tool: Annotated[str | None, typer.Option("--tool", metavar="TOOL", help="Of this tool.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", metavar="NUM", min=1, help="At most so many.")] = 20,
     everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
 ) -> None:
     """List captures, newest first.
 
-    Before them stand those that are on this machine only: their state is spooled.
+    Before them stand those that are on this machine only: their state is spooled. A terminal is shown what it
+    has room for, a pipe every column, with instants and bytes.
     """
-    if call_id == "":  # a variable that was not set, not the captures without a call
-        raise typer.BadParameter("it is empty", param_hint="--call-id")
     filters = {"session": session, "call_id": call_id, "tool": tool}
-    is_more = False
-    waiting = [] if at.json else _waiting(at, filters)
-    tabulate(_COLUMNS, [_row(entry, "spooled") for entry in waiting], _NUMBERS, header=True)
     with at.client() as client:
-        for number, page in enumerate(_pages(client, filters, None if everything else limit)):
-            if at.json:
+        pages = _pages(client, filters, None if everything else limit)
+        if at.json:
+            for page in pages:
                 at.answer(page)
-            else:
-                rows = [_row(entry, entry.state) for entry in page.captures]
-                tabulate(_COLUMNS, rows, _NUMBERS, header=number == 0 and not waiting)
-            is_more = page.cursor is not None
-            if page.incomplete:
-                output.say("the catalog is being rebuilt: captures may be missing")
-    if is_more and not everything and not at.json:
+            return
+        is_more = _tabulate(at, _waiting(at, filters), pages, filters)
+    if is_more and not everything:
         output.say("there are more: --limit shows more, --all all of them")
 
 
-def _waiting(at: Invocation, filters: dict[str, str | None]) -> "list[Entry]":
+def _tabulate(
+    at: Invocation,
+    waiting: "list[tuple[Entry, str]]",
+    pages: Iterator["Listing"],
+    filters: dict[str, str | None],
+) -> bool:
+    """Print what waits and then the pages; whether there are more. Notes stand behind the table."""
+    table = _Table(at)
+    is_incomplete, is_more = False, False
+    try:
+        for page in pages:
+            table.print([*waiting, *((entry, entry.state) for entry in page.captures)])
+            waiting = []
+            is_incomplete = is_incomplete or page.incomplete
+            is_more = page.cursor is not None
+    finally:
+        table.print(waiting)  # the service was not there: at least what is here
+    if table.is_empty:
+        output.say(_nothing(filters))
+    if is_incomplete:
+        output.say("the catalog is being rebuilt: captures may be missing")
+    return is_more
+
+
+class _Table:
+    """Entries with their states as rows."""
+
+    def __init__(self, at: Invocation) -> None:
+        columns = (
+            Column("CAPTURE"),
+            Column("AGE", is_number=True),
+            Column("SIZE", is_number=True),
+            Column("LINES", is_number=True),
+            Column("STATE", usual="complete"),
+            Column("EXPIRES", is_number=True),
+            Column("TOOL", least=8, rank=1),
+            Column("SESSION", least=8, rank=2),
+            Column("CALL ID", least=8, rank=3),
+        )
+        self._table = Table(columns, Paint(at.color))
+        self._now = datetime.now(UTC)
+        self.is_empty = True
+
+    def print(self, entries: "Sequence[tuple[Entry, str]]") -> None:
+        self.is_empty = self.is_empty and not entries
+        self._table.print([self._row(entry, state) for entry, state in entries])
+
+    def _row(self, entry: "Entry", state: str) -> tuple[str, ...]:
+        names = (entry.tool, entry.session, entry.call_id)
+        if self._table.is_exact:
+            figures = (
+                instant(entry.created),
+                str(entry.size),
+                str(entry.lines),
+                state,
+                instant(entry.expires),
+            )
+        else:
+            age, left = period(self._now - entry.created), period(entry.expires - self._now)
+            figures = (age, size(entry.size), f"{entry.lines:,}", state, left)
+        return (entry.id, *figures, *names)
+
+
+def _nothing(filters: dict[str, str | None]) -> str:
+    """What to do where nothing is listed."""
+    asked = [f"--{name.replace('_', '-')} {value!r}" for name, value in filters.items() if value is not None]
+    if asked:
+        return f"no capture has {' and '.join(asked)}; `overspill ls` lists all"
+    return "nothing is stored; store something with `overspill run -- COMMAND` or `overspill put FILE`"
+
+
+def _waiting(at: Invocation, filters: dict[str, str | None]) -> "list[tuple[Entry, str]]":
     """The spooled captures that match, newest first."""
     from overspill import wire  # noqa: PLC0415  (slow to import)
     from overspill.spools.local.capture import entry_of  # noqa: PLC0415  (as the others)
@@ -87,7 +151,11 @@ def _waiting(at: Invocation, filters: dict[str, str | None]) -> "list[Entry]":
     except NotSpooled as error:
         output.say(str(error))
         return []
-    return [entry for entry in found if all(getattr(entry, name) == value for name, value in wanted.items())]
+    return [
+        (entry, "spooled")
+        for entry in found
+        if all(getattr(entry, name) == value for name, value in wanted.items())
+    ]
 
 
 def _pages(client: Any, filters: dict[str, str | None], limit: int | None) -> Iterator["Listing"]:
@@ -133,10 +201,10 @@ def summary(at: Invocation, ref: Ref, *, session: Within = None) -> None:
     if at.json:
         at.answer(found)
     else:
-        _summarise(found, raw=at.raw)
+        _summarise(found, Paint(at.color), raw=at.raw)
 
 
-def _summarise(found: "Summary", *, raw: bool) -> None:
+def _summarise(found: "Summary", paint: Paint, *, raw: bool) -> None:
     _show(
         {
             "size": f"{found.total_bytes:,} bytes, {found.total_lines:,} lines, {found.empty_lines:,} empty",
@@ -157,9 +225,9 @@ def _summarise(found: "Summary", *, raw: bool) -> None:
     }
     for title, lines in sections.items():
         if lines:
-            output.line(f"{title}:")
+            output.line(paint(f"{title}:", Style.HEADER))
             for each in lines:
-                output.line(f"  {shown(each)}")
+                output.line(f"  {fitting(shown(each), 2)}")
     if found.truncated:
         output.say(f"only the first {found.scanned_bytes:,} bytes were looked at")
 
@@ -194,21 +262,11 @@ def _show(facts: dict[str, str]) -> None:
             output.line(f"{visible_line(name):<{width}}  {visible_line(value)}")
 
 
-def _row(entry: "Entry", state: str) -> tuple[str, ...]:
-    return (
-        entry.id,
-        f"{entry.size:,}",
-        f"{entry.lines:,}",
-        state,
-        instant(entry.expires),
-        *(short(text) or "-" for text in (entry.tool, entry.session, entry.call_id)),
-    )
-
-
 def _of(number: int, limit: int) -> str:
     return f"{number:,} of {limit:,}" if limit else f"{number:,}"
 
 
 def add_to(app: typer.Typer) -> None:
-    for each in (stat, ls, usage, summary):
-        command(app, examples=_EXAMPLES[each.__name__], options=COLORED)(each)
+    for each in (ls, stat, summary, usage):
+        options = COLORED if each in (ls, summary) else ANSWER
+        command(app, examples=_EXAMPLES[each.__name__], options=options)(each)

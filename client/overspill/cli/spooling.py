@@ -2,14 +2,16 @@
 
 import os
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from overspill.cli import output
+from overspill.cli.color import Paint
 from overspill.cli.invocation import COLORED, Invocation, command
-from overspill.cli.table import instant, short, tabulate
+from overspill.cli.table import Column, Table, instant, period, short, size
 
 if TYPE_CHECKING:
     from overspill.spools.flush import Flushed
@@ -21,8 +23,16 @@ _EXAMPLES = {
     "flush": ("overspill spool flush",),
     "drop": ("overspill spool drop cap_k3v7q2m5x4c6z2b7n5aa", "overspill spool drop --all --session run-42"),
 }
-_COLUMNS = ("CAPTURE", "SIZE", "LINES", "SINCE", "EXPIRES", "TOOL", "SESSION", "WHY")
-_NUMBERS = (1, 2)
+_COLUMNS = (
+    Column("CAPTURE"),
+    Column("SIZE", is_number=True),
+    Column("LINES", is_number=True),
+    Column("AGE", is_number=True),
+    Column("EXPIRES", is_number=True),
+    Column("TOOL", least=8, rank=1),
+    Column("SESSION", least=8, rank=2),
+    Column("WHY", least=12),
+)
 
 
 def list_(
@@ -37,20 +47,22 @@ def list_(
     if at.json:
         at.answer(entries)
         return
-    tabulate(_COLUMNS, [_row(entry) for entry in entries], _NUMBERS, header=True)
+    table = Table(_COLUMNS, Paint(at.color))
+    now = datetime.now(UTC)
+    table.print([_row(entry, None if table.is_exact else now) for entry in entries])
+    if not entries:
+        output.say("nothing waits on this machine: all that was stored is with the service")
 
 
-def _row(entry: "Spooled") -> tuple[str, ...]:
-    return (
-        entry.id,
-        f"{entry.size:,}",
-        f"{entry.lines:,}",
-        instant(entry.created),
-        instant(entry.expires),
-        short(entry.tool) or "-",
-        short(entry.session) or "-",
-        f"will not be uploaded: {entry.refused}" if entry.refused else entry.reason or "-",
-    )
+def _row(entry: "Spooled", now: datetime | None) -> tuple[str, ...]:
+    """For people with ages at that time."""
+    why = f"will not be uploaded: {entry.refused}" if entry.refused else entry.reason
+    if now is None:
+        figures = (str(entry.size), str(entry.lines), instant(entry.created), instant(entry.expires))
+    else:
+        age, left = period(now - entry.created), period(entry.expires - now)
+        figures = (size(entry.size), f"{entry.lines:,}", age, left)
+    return (entry.id, *figures, entry.tool, entry.session, why)
 
 
 def flush(

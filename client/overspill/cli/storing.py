@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,6 +10,11 @@ from overspill.cli import output
 from overspill.cli.arguments import Ref, Session, Ttl, Within, labels_of, seconds
 from overspill.cli.invocation import Invocation, command
 
+if TYPE_CHECKING:
+    from overspill.wire import Entry
+
+_ROUNDED = 2
+"""Seconds by which a life may be off what was asked for."""
 _EXAMPLES = {
     "put": (
         "make test 2>&1 | overspill put --tool make",
@@ -44,25 +49,48 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
     from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (slow to import)
     from overspill.cli.progress import watched  # noqa: PLC0415  (slow to import)
 
-    labels = labels_of(label or [])
+    said: dict[str, Any] = {
+        "tool": tool,
+        "ttl": ttl,
+        "labels": labels_of(label or []),
+        "content_type": content_type,
+        "status": status,
+    }
     with at.client() as client, _opened(file) as source, watched(source) as content:
         try:
-            entry = client.put(
-                content,
-                tool=tool,
-                call_id=call_id,
-                session=session,
-                ttl=ttl,
-                labels=labels,
-                content_type=content_type,
-                status=status,
-            )
+            entry = client.put(content, call_id=call_id, session=session, **said)
         except ValueError as error:
             raise Failure(str(error), Code.USAGE) from error
     if at.json:
         at.answer(entry)
     else:
         output.line(entry.id)
+    if unheeded := _unheeded(entry, said):
+        changing = "changes" if len(unheeded) == 1 else "change"
+        output.say(
+            f"{entry.id} was stored before, and stays as it was: {_listed(unheeded)} {changing} nothing; "
+            "another --call-id makes another capture, `overspill ttl` changes how long it lives"
+        )
+
+
+def _unheeded(entry: "Entry", said: dict[str, Any]) -> list[str]:
+    """The options that changed nothing: the same content of the same call was stored before with others."""
+    from overspill import wire  # noqa: PLC0415  (slow to import)
+
+    ttl = said["ttl"]
+    is_other = {
+        "--label": bool(said["labels"]) and entry.labels != said["labels"],
+        "--tool": bool(said["tool"]) and entry.tool != wire.fit(said["tool"]),
+        "--status": bool(said["status"]) and entry.status != wire.fit(said["status"]),
+        "--content-type": bool(said["content_type"]) and entry.content_type != said["content_type"],
+        "--ttl": ttl is not None and abs((entry.expires - entry.created).total_seconds() - ttl) > _ROUNDED,
+    }
+    return [option for option, is_so in is_other.items() if is_so]
+
+
+def _listed(words: list[str]) -> str:
+    *most, last = words
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _opened(file: str) -> Any:

@@ -1,38 +1,173 @@
-"""Rows in columns, for people; every text in them is shown, not obeyed."""
+"""Rows in columns, for people; every text in them is shown, not obeyed.
+
+A terminal gets a header and never a line that is wider than it: long cells are cut, and columns that say
+nothing or have no room are left out. A pipe gets every cell whole, and no header.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import shutil
+import unicodedata
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from overspill.cli import output
+from overspill.cli.color import Style
 from overspill.cli.visible import visible_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-    from datetime import datetime
+    from collections.abc import Sequence
+    from datetime import datetime, timedelta
 
-_WIDEST = 32
+    from overspill.cli.color import Paint
+
+NOTHING: Final = "-"
+_GAP: Final = 2
+_CUT: Final = "…"
+_UNITS: Final = (("w", 7 * 86_400), ("d", 86_400), ("h", 3600), ("m", 60))
 
 
-def tabulate(
-    columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], numbers: Collection[int], *, header: bool
-) -> None:
-    """`numbers` are the columns that stand to the right; the header is for terminals only."""
-    shown = [tuple(visible_line(text) for text in row) for row in rows]
-    if shown and header and output.is_terminal():
-        shown.insert(0, columns)
-    widths = [max(map(len, cells)) for cells in zip(*shown, strict=True)]
-    for row in shown:
-        cells = [
-            cell.rjust(width) if column in numbers else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+@dataclass(frozen=True)
+class Column:
+    """`least` is how narrow it may become on a terminal, 0 for never; of those the last `rank` goes first.
+
+    One whose cells all are `usual` is left out there.
+    """
+
+    title: str
+    is_number: bool = False
+    least: int = 0
+    rank: int = 0
+    usual: str = NOTHING
+
+
+class Table:
+    """Prints rows as they come. On a terminal the first ones decide on the widths."""
+
+    def __init__(self, columns: Sequence[Column], paint: Paint) -> None:
+        self._columns, self._paint = columns, paint
+        self._widths: list[int] | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether cells are for programs: instants and bytes, not ages and sizes."""
+        return not output.is_terminal()
+
+    def print(self, rows: Sequence[tuple[str, ...]]) -> None:
+        """Raises `OSError`."""
+        shown = [[visible_line(text) or NOTHING for text in row] for row in rows]
+        if not shown:
+            return
+        if self.is_exact:
+            self._widths = self._wanted(shown)
+        elif self._widths is None:
+            self._widths = self._fitted(shown)
+            self._print([column.title for column in self._columns], Style.HEADER)
+        for cells in shown:
+            self._print(cells)
+
+    def _print(self, cells: Sequence[str], style: Style | None = None) -> None:
+        assert self._widths is not None
+        parts = [
+            padded(cell, width, to_right=column.is_number)
+            for cell, width, column in zip(cells, self._widths, self._columns, strict=True)
+            if width
         ]
-        output.line("  ".join(cells).rstrip())
+        line = (" " * _GAP).join(parts).rstrip()
+        output.line(line if style is None else self._paint(line, style))
+
+    def _wanted(self, rows: Sequence[Sequence[str]]) -> list[int]:
+        return [max(map(width_of, cells)) for cells in zip(*rows, strict=True)]
+
+    def _fitted(self, rows: Sequence[Sequence[str]]) -> list[int]:
+        """Widths that a line of the terminal has room for; 0 for a column that is left out."""
+        titles = [column.title for column in self._columns]
+        widths = self._wanted([titles, *rows])
+        for at, column in enumerate(self._columns):
+            if all(row[at] == column.usual for row in rows):
+                widths[at] = 0
+        least = [
+            min(width, column.least) or width for width, column in zip(widths, self._columns, strict=True)
+        ]
+        for at in sorted(range(len(widths)), key=lambda at: -self._columns[at].rank):
+            if _line(least) > _terminal_width() and self._columns[at].least:
+                widths[at] = least[at] = 0
+        return _shared(widths, least, _terminal_width())
 
 
-def short(text: str) -> str:
-    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"
+def _line(widths: Sequence[int]) -> int:
+    """How wide a line of these columns is."""
+    used = [width for width in widths if width]
+    return sum(used) + _GAP * (len(used) - 1)
+
+
+def _shared(widths: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+    """`least`, and what is left of the room given to those that want it, column by column in turn."""
+    given, left = list(least), room - _line(least)
+    while left > 0 and (short := [at for at, width in enumerate(widths) if given[at] < width]):
+        for at in short[:left]:
+            given[at] += 1
+        left -= min(left, len(short))
+    return given
+
+
+def _terminal_width() -> int:
+    return shutil.get_terminal_size().columns
+
+
+def fitting(text: str, before: int = 0) -> str:
+    """`text` for the rest of a terminal's line behind `before` columns; whole where there is no terminal."""
+    return cut(text, max(1, _terminal_width() - before)) if output.is_terminal() else text
+
+
+def width_of(text: str) -> int:
+    """The columns that `text` takes on a terminal."""
+    return len(text) if text.isascii() else sum(map(_width_of_character, text))
+
+
+def cut(text: str, width: int) -> str:
+    """`text` in at most `width` columns, with a mark where it was cut."""
+    if width_of(text) <= width:
+        return text
+    used, end = 0, 0
+    while used + _width_of_character(text[end]) < width:
+        used += _width_of_character(text[end])
+        end += 1
+    return text[:end] + _CUT
+
+
+def padded(text: str, width: int, *, to_right: bool = False) -> str:
+    """`text` in exactly `width` columns."""
+    text = cut(text, width)
+    fill = " " * (width - width_of(text))
+    return fill + text if to_right else text + fill
+
+
+def _width_of_character(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def short(text: str, most: int = 32) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def instant(when: datetime) -> str:
     return f"{when:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def period(length: timedelta) -> str:
+    """`12s`, `5m`, `3h`, `6d` or `8w`, rounded down; what is over is `0s`."""
+    seconds = max(0, int(length.total_seconds()))
+    for unit, size in _UNITS:
+        if seconds >= 2 * size or (seconds >= size and unit in "mhd"):
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def size(number: int) -> str:
+    """Bytes in few columns: `512 B`, `4.2 MB`."""
+    from overspill import measure  # noqa: PLC0415  (slow to import)
+
+    return measure.readable(number).replace(" bytes", " B").replace(" byte", " B")
