@@ -15,7 +15,7 @@ OverspillError
     ├── CaptureDamaged      what the service has stored is not what was captured
     ├── Internal            the service failed
     └── Unavailable         StoreUnavailable, StoreFull, CatalogUnavailable, CatalogIncomplete,
-                            DeadlineExceeded, ShuttingDown
+                            DeadlineExceeded, ShuttingDown, ClockSkewed
 """
 
 from __future__ import annotations
@@ -255,6 +255,10 @@ class DeadlineExceeded(Unavailable):
 
 class ShuttingDown(Unavailable):
     code_of_class = Code.SHUTTING_DOWN
+
+
+class ClockSkewed(Unavailable):
+    code_of_class = Code.CLOCK_SKEWED
 
 
 def problem_classes() -> Iterator[type[ProblemError]]:

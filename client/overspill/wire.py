@@ -543,6 +543,7 @@ class Code(StrEnum):
     CATALOG_INCOMPLETE = "catalog_incomplete"
     DEADLINE_EXCEEDED = "deadline_exceeded"
     SHUTTING_DOWN = "shutting_down"
+    CLOCK_SKEWED = "clock_skewed"
 
     @property
     def status(self) -> int:
@@ -588,6 +589,7 @@ _CODES: Final[dict[Code, tuple[int, str]]] = {
     Code.CATALOG_INCOMPLETE: (503, "The catalog is being rebuilt"),
     Code.DEADLINE_EXCEEDED: (503, "The work did not end in time"),
     Code.SHUTTING_DOWN: (503, "The service is stopping"),
+    Code.CLOCK_SKEWED: (503, "The clock of this replica is wrong"),
 }
 
 

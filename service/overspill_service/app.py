@@ -16,6 +16,7 @@ from overspill_service.maintenance import Maintenance
 from overspill_service.metrics import Metered, Metrics
 from overspill_service.objects.urls import open_store
 from overspill_service.settings import SettingError
+from overspill_service.shared_clock import SharedClock
 from overspill_service.tenants import Directory, Limits, read_tenants
 from overspill_service.web.middleware import around, stamp
 from overspill_service.web.registry import bind, made_private
@@ -36,20 +37,21 @@ FIRST_LOOK_SECONDS: Final = 2.0
 
 
 @asynccontextmanager
-async def open_archive(settings: Settings, metrics: Metrics | None = None) -> AsyncIterator[Archive]:
-    """The archive on the back ends that the settings name, closed at the end."""
+async def open_archive(
+    settings: Settings, metrics: Metrics | None = None, *, clock: Callable[[], float] = time.time
+) -> AsyncIterator[Archive]:
+    """The archive on the back ends that the settings name, closed at the end. `clock` is this machine's."""
     cpu = Cpu()
     store = named("store", settings.store, lambda url: open_store(url, data_dir=settings.data))
     try:
         catalog = named("catalog", settings.catalog, lambda url: open_catalog(url, data_dir=settings.data))
         try:
-            yield Archive(
-                cast("ObjectStore", Metered(store, "store", metrics)) if metrics else store,
-                cast("Catalog", Metered(catalog, "catalog", metrics)) if metrics else catalog,
-                cpu,
-                clock=time.time,
-                level=settings.level,
-            )
+            if metrics:
+                store = cast("ObjectStore", Metered(store, "store", metrics))
+                catalog = cast("Catalog", Metered(catalog, "catalog", metrics))
+            shared_clock = SharedClock(clock, catalog, store)
+            await shared_clock.measure()
+            yield Archive(store, catalog, cpu, clock=shared_clock, level=settings.level)
         finally:
             await catalog.close()
     finally:
@@ -97,23 +99,26 @@ async def is_open(settings: Settings, directory: Directory, catalog: Catalog) ->
     )
 
 
-def make_app(settings: Settings) -> web.Application:
-    """The application; back ends are opened when it starts and closed when it stops."""
+def make_app(settings: Settings, *, clock: Callable[[], float] = time.time) -> web.Application:
+    """The application; back ends are opened when it starts and closed when it stops.
+
+    `clock` is this machine's: seconds since the epoch.
+    """
     app = web.Application(middlewares=[around], client_max_size=0)
     app.on_response_prepare.append(stamp)
-    app.cleanup_ctx.append(lambda app: _serve(app, settings))
+    app.cleanup_ctx.append(lambda app: _serve(app, settings, clock))
     bind(app, map(made_private, ROUTES) if settings.private_metrics else ROUTES)
     return app
 
 
-async def _serve(app: web.Application, settings: Settings) -> AsyncIterator[None]:
+async def _serve(app: web.Application, settings: Settings, clock: Callable[[], float]) -> AsyncIterator[None]:
     metrics = Metrics()
     directory = directory_of(settings)
-    async with open_archive(settings, metrics) as archive:
+    async with open_archive(settings, metrics, clock=clock) as archive:
         gate = Gate(
             directory,
             archive.catalog,
-            clock=time.time,
+            clock=archive.shared_clock.now,
             secret=settings.key_secret,
             is_open=await is_open(settings, directory, archive.catalog),
         )

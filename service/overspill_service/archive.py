@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from overspill_service.cpu import Cpu
     from overspill_service.frames import Frame
     from overspill_service.objects import ObjectStore
+    from overspill_service.shared_clock import SharedClock
 
 INLINE_INDEX: Final = 16 * 1024
 """The largest packed frame map that lives in the catalog's entry: that of about 1 GB of content."""
@@ -42,10 +43,11 @@ class Archive:
     """The object store, the catalog, and the frame maps of captures that were read lately."""
 
     def __init__(
-        self, store: ObjectStore, catalog: Catalog, cpu: Cpu, *, clock: Callable[[], float], level: int
+        self, store: ObjectStore, catalog: Catalog, cpu: Cpu, *, clock: SharedClock, level: int
     ) -> None:
         self.store, self.catalog, self.cpu = store, catalog, cpu
-        self.clock, self.level = clock, level
+        self.shared_clock, self.level = clock, level
+        self.clock: Callable[[], float] = clock.now
         self.misses = Misses()
         self._maps: OrderedDict[tuple[str, str, str], FrameMap] = OrderedDict()
         self._cached = 0

@@ -20,6 +20,7 @@ from overspill_service.errors import (
 )
 from overspill_service.rebuild import give_back, is_young, recover
 from overspill_service.removal import erase, finish_removals
+from overspill_service.tasks import to_the_end
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -123,7 +124,7 @@ class Captures:
             return wire.Removed(captures=0, stored_size=0)
         if not isinstance(found, Entry) or session not in (None, found.session):
             found = await self.get(ref, session)
-        return await erase(self.archive, self.tenant.name, [found])
+        return await to_the_end(erase(self.archive, self.tenant.name, [found]))
 
     async def delete_session(self, session: str) -> wire.Removed:
         """Remove every capture of a session, expired or not, and finish removals that were cut short.
@@ -135,7 +136,7 @@ class Captures:
             (entries, _), is_complete = await self._looked_up(
                 lambda: self._catalog.find(self.tenant.name, Query(session=session), now=0, limit=PAGE)
             )
-            removed = await erase(self.archive, self.tenant.name, entries)
+            removed = await to_the_end(erase(self.archive, self.tenant.name, entries))
             captures, stored_size = captures + removed.captures, stored_size + removed.stored_size
             if not entries:
                 await finish_removals(self.archive, object_keys.removals_prefix(self.tenant.name))
@@ -166,6 +167,9 @@ class Captures:
         The catalog takes the change only where no other came first, and a later change always has a higher
         revision: so the object store knows as well as the catalog which one holds.
         """
+        return await to_the_end(self._extend(entry, expires))
+
+    async def _extend(self, entry: Entry, expires: float) -> Entry:
         while True:
             marker = self._new_marker(entry, expires)
             await self.archive.store.put(marker, [MARKER])

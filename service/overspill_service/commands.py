@@ -15,6 +15,7 @@ from overspill_service.catalog import KeyRecord
 from overspill_service.errors import ServiceError
 from overspill_service.objects import Checkable, CheckResult
 from overspill_service.rebuild import rebuild as rebuild_catalog
+from overspill_service.removal import REMOVAL_SECONDS, finish_removals
 from overspill_service.settings import SettingError, Settings
 from overspill_service.sweep import sweep_all, sweep_orphans
 from overspill_service.tenants import TENANT_PATTERN, hash_key, new_key
@@ -41,12 +42,14 @@ class BucketMaker(Protocol):
 
 
 async def sweep(settings: Settings, _options: Mapping[str, Any]) -> int:
-    directory = directory_of(settings)
+    directory_of(settings)
     async with open_archive(settings) as archive:
-        removed = await sweep_all(archive, map(directory.tenant, await archive.catalog.tenants()))
+        await finish_removals(archive, age=REMOVAL_SECONDS)
+        swept = await sweep_all(archive, await archive.catalog.tenants())
         orphans = await sweep_orphans(archive, age=settings.orphan_age)
+    removed = swept.removed
     _print({"captures": removed.captures, "stored_size": removed.stored_size, "orphaned_objects": orphans})
-    return 0
+    return 1 if swept.failed else 0
 
 
 async def rebuild(settings: Settings, _options: Mapping[str, Any]) -> int:

@@ -10,7 +10,7 @@ ServiceError
 ├── CaptureDamaged      what the object store holds is not what was stored
 │                       ObjectMissing
 └── Unavailable         StoreUnavailable, StoreFull, CatalogUnavailable, CatalogRefuses,
-                        CatalogIncomplete, DeadlineExceeded, ShuttingDown
+                        CatalogIncomplete, DeadlineExceeded, ShuttingDown, ClockSkewed
 """
 
 from __future__ import annotations
@@ -210,3 +210,13 @@ class DeadlineExceeded(Unavailable):
 
 class ShuttingDown(Unavailable):
     code = Code.SHUTTING_DOWN
+
+
+class ClockSkewed(Unavailable):
+    code = Code.CLOCK_SKEWED
+
+    def __init__(self, skew: float) -> None:
+        super().__init__(
+            f"the clock of this replica is {skew:+.0f} s off that of the catalog and the object store; "
+            "nothing is swept until it is set"
+        )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from overspill_service.errors import ServiceError
 from overspill_service.rebuild import rebuild_if_due
-from overspill_service.removal import finish_removals
+from overspill_service.removal import REMOVAL_SECONDS, finish_removals
 from overspill_service.sweep import sweep_all, sweep_orphans
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ LOOK_SECONDS: Final = 5.0
 """How often a process looks whether the catalog was lost."""
 ORPHAN_INTERVAL: Final = 6 * 3600.0
 """How often a fleet lists all objects, in seconds."""
-REMOVAL_SECONDS: Final = 60.0
-"""How old a recorded removal is that no request can still be at."""
+CLOCK_SECONDS: Final = 60.0
+"""How often a process compares its clock with those of the back ends."""
 SWEEP_LEASE: Final = "sweep"
 ORPHAN_LEASE: Final = "orphans"
 
@@ -40,6 +40,7 @@ class Maintenance:
         self._service, self._archive = service, service.archive
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         self._orphans_due = time.monotonic()
+        self._clock_due = time.monotonic() + CLOCK_SECONDS
         self._failing: dict[str, str] = {}
         self.has_looked = asyncio.Event()
         """Set once the first look has ended: what is small or was complete is complete by then."""
@@ -50,6 +51,7 @@ class Maintenance:
         due = random.uniform(0, interval)  # noqa: S311  (spreads the replicas)
         waited = 0.0
         while True:
+            await self._measure_clock()
             await self._guarded("rebuild", self.rebuild_once())
             self.has_looked.set()
             if interval and waited >= due:
@@ -59,6 +61,12 @@ class Maintenance:
             await asyncio.sleep(LOOK_SECONDS)
             waited += LOOK_SECONDS
 
+    async def _measure_clock(self) -> None:
+        if time.monotonic() >= self._clock_due:
+            self._clock_due = time.monotonic() + CLOCK_SECONDS
+            await self._archive.shared_clock.measure()
+        self._service.metrics.clock_skew.set(abs(self._archive.shared_clock.skew))
+
     async def rebuild_once(self) -> None:
         """Rebuild where that is due; not into a catalog that refuses what it is given."""
         await self._archive.catalog.ping()
@@ -67,17 +75,23 @@ class Maintenance:
             log.warning("rebuilt the catalog: the object store has %d captures", count)
 
     async def sweep_once(self) -> None:
-        """Remove expired captures of all tenants, and now and then orphans, unless another replica does."""
-        settings, catalog = self._service.settings, self._archive.catalog
-        if await catalog.lease(SWEEP_LEASE, self._holder, settings.sweep_interval):
-            await finish_removals(self._archive, age=REMOVAL_SECONDS)
-            tenants = map(self._service.directory.tenant, await catalog.tenants())
-            removed = await sweep_all(self._archive, tenants)
-            self._service.metrics.sweep(removed.captures, is_done=True)
-        if time.monotonic() < self._orphans_due:
-            return
-        if await catalog.lease(ORPHAN_LEASE, self._holder, ORPHAN_INTERVAL):
-            deleted = await sweep_orphans(self._archive, age=settings.orphan_age)
+        """Remove what has expired, finish removals, and now and then look for orphans.
+
+        What another replica does is left to it. Raises `ClockSkewed` before a lease is taken: a replica
+        with a wrong clock keeps no other from sweeping.
+        """
+        await self._archive.shared_clock.require_agreement()
+        interval = self._service.settings.sweep_interval
+        if await self._archive.catalog.lease(SWEEP_LEASE, self._holder, interval):
+            await self._guarded("removals", finish_removals(self._archive, age=REMOVAL_SECONDS))
+            swept = await sweep_all(self._archive, await self._archive.catalog.tenants())
+            self._service.metrics.sweep(swept.removed.captures, is_done=not swept.failed)
+        if time.monotonic() >= self._orphans_due:
+            await self._sweep_orphans()
+
+    async def _sweep_orphans(self) -> None:
+        if await self._archive.catalog.lease(ORPHAN_LEASE, self._holder, ORPHAN_INTERVAL):
+            deleted = await sweep_orphans(self._archive, age=self._service.settings.orphan_age)
             self._orphans_due = time.monotonic() + ORPHAN_INTERVAL
             if deleted:
                 log.warning("deleted %d orphaned objects", deleted)

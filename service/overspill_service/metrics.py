@@ -97,6 +97,13 @@ class Metrics:
         self._read_bytes = self._counter("read_bytes", "Bytes of answers to reads.", "tenant", "mode")
         self._swept = self._counter("swept_captures", "Captures removed by sweeps.")
         self._sweeps = self._counter("sweeps", "Sweeps by result.", "result")
+        self.clock_skew = Gauge(
+            "clock_skew_seconds",
+            "Seconds by which this machine's clock differs from that of the back ends.",
+            namespace=NAMESPACE,
+            registry=self._registry,
+            multiprocess_mode="livemax",
+        )
         self.uploads = Gauge(
             "uploads_in_progress",
             "Uploads in progress.",

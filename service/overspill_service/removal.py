@@ -19,7 +19,7 @@ from overspill import wire
 
 from overspill_service import object_keys, retention
 from overspill_service.catalog import Entry, Tombstone
-from overspill_service.fan_out import fan_out
+from overspill_service.tasks import fan_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,6 +31,8 @@ AT_ONCE: Final = 16
 """Captures that are listed at the same time."""
 HIDDEN_AT_ONCE: Final = 256
 """Steps of the catalog at the same time: as many as either adapter does together."""
+REMOVAL_SECONDS: Final = 60.0
+"""The age of a record of a removal that no request can still be at."""
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from overspill_service.catalog import Query, Tombstone
-from overspill_service.fan_out import fan_out
+from overspill_service.tasks import fan_out
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator

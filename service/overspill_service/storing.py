@@ -9,9 +9,8 @@ What was received whole is stored to the end, also where the client hangs up.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
@@ -36,15 +35,14 @@ from overspill_service.kind import detect
 from overspill_service.rebuild import encode_entry
 from overspill_service.removal import bury, removed_uploads
 from overspill_service.stale import forget
+from overspill_service.tasks import to_the_end
 from overspill_service.uploading import Upload
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine
+    from collections.abc import AsyncIterator
 
     from overspill_service.archive import Archive
     from overspill_service.captures import Captures
-
-T = TypeVar("T")
 
 DEFAULT_TYPE = "text/plain; charset=utf-8"
 BINARY_TYPE = "application/octet-stream"
@@ -87,7 +85,7 @@ async def put(captures: Captures, capture: str, facts: Facts, body: Body) -> tup
         return await _repeat(captures, held, body, expires), False
     upload, ingest = await _received(captures, capture, body)
     draft = _draft(captures, upload, ingest, facts, expires)
-    return await _to_the_end(_finish(captures, upload, draft))
+    return await to_the_end(_finish(captures, upload, draft))
 
 
 async def post(captures: Captures, facts: Facts, body: Body) -> tuple[Entry, bool]:
@@ -100,7 +98,7 @@ async def post(captures: Captures, facts: Facts, body: Body) -> tuple[Entry, boo
     upload, ingest = await _received(captures, object_keys.provisional_id(), body)
     capture = wire.capture_id(facts.session, facts.call_id, ingest.sha256)
     draft = msgspec.structs.replace(_draft(captures, upload, ingest, facts, expires), id=capture)
-    return await _to_the_end(_identified(captures, upload, draft))
+    return await to_the_end(_identified(captures, upload, draft))
 
 
 async def _identified(captures: Captures, upload: Upload, draft: Entry) -> tuple[Entry, bool]:
@@ -186,21 +184,6 @@ async def _renewed(captures: Captures, held: Entry, expires: float) -> Entry:
         return await captures.extend(found, expires)
     except Absent as error:
         raise _removed(held) from error
-
-
-async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
-    """The result of work that goes on when its caller is cancelled, who then waits for its end."""
-    task = asyncio.create_task(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        try:
-            await asyncio.wait([task])
-        finally:
-            task.cancel()  # a caller who is cancelled again, when the process ends, waits no longer
-        if not task.cancelled():
-            task.exception()  # nobody is left to tell
-        raise
 
 
 async def _finish(captures: Captures, upload: Upload, draft: Entry) -> tuple[Entry, bool]:

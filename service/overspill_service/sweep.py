@@ -10,20 +10,21 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
 from overspill import wire
 
 from overspill_service import object_keys
 from overspill_service.catalog import Entry
-from overspill_service.fan_out import fan_out
+from overspill_service.errors import ServiceError
 from overspill_service.rebuild import adopt, captures_in
 from overspill_service.removal import Grave, delete_objects, hide
+from overspill_service.tasks import fan_out
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
     from overspill_service.archive import Archive
     from overspill_service.rebuild import CaptureFound
-    from overspill_service.tenants import Tenant
 
 PAGE: Final = 1000
 """Expired captures that are removed together: as many objects as one multi-delete takes."""
@@ -34,24 +35,46 @@ TENANTS_AT_ONCE: Final = 4
 log = logging.getLogger(__name__)
 
 
-async def sweep_all(archive: Archive, tenants: Iterable[Tenant]) -> wire.Removed:
-    """Remove the expired captures of several tenants, some of them at the same time."""
-    removed = await fan_out(partial(sweep_expired, archive), tenants, at_once=TENANTS_AT_ONCE)
-    return _sum(removed)
+class Swept(Struct, frozen=True):
+    """What a sweep of several tenants came to."""
+
+    removed: wire.Removed
+    failed: list[str]
+    """The tenants whose sweep did not end."""
 
 
-async def sweep_expired(archive: Archive, tenant: Tenant) -> wire.Removed:
+async def sweep_all(archive: Archive, tenants: Iterable[str]) -> Swept:
+    """Remove the expired captures of several tenants, some of them at the same time.
+
+    A failure with one tenant is logged, and costs the others nothing. Raises `ClockSkewed`.
+    """
+    await archive.shared_clock.require_agreement()
+
+    async def one(tenant: str) -> wire.Removed | str:
+        try:
+            return await sweep_expired(archive, tenant)
+        except ServiceError as error:
+            log.warning("the sweep of tenant %s failed, to be tried again: %s", tenant, error)
+            return tenant
+
+    results = await fan_out(one, tenants, at_once=TENANTS_AT_ONCE)
+    removed = (each for each in results if not isinstance(each, str))
+    return Swept(_sum(removed), [each for each in results if isinstance(each, str)])
+
+
+async def sweep_expired(archive: Archive, tenant: str) -> wire.Removed:
     """Remove the tenant's expired captures: entries first, then objects, a page with one request."""
+    await archive.shared_clock.require_agreement()
     pages = _hidden_pages(archive, tenant)
     removed = _sum(await fan_out(partial(delete_objects, archive), pages, at_once=PAGES_AT_ONCE))
     if removed.captures:
-        log.info("swept %d expired captures of tenant %s", removed.captures, tenant.name)
+        log.info("swept %d expired captures of tenant %s", removed.captures, tenant)
     return removed
 
 
-async def _hidden_pages(archive: Archive, tenant: Tenant) -> AsyncIterator[list[Grave]]:
+async def _hidden_pages(archive: Archive, tenant: str) -> AsyncIterator[list[Grave]]:
     """Pages of expired captures, each with tombstones in its entries' place already."""
-    while entries := await archive.catalog.expired(tenant.name, now=archive.clock(), limit=PAGE):
+    while entries := await archive.catalog.expired(tenant, now=archive.clock(), limit=PAGE):
         yield await hide(archive, [Grave(entry, entry.keys) for entry in entries], "expired")
 
 
@@ -68,11 +91,13 @@ async def sweep_orphans(archive: Archive, *, age: float) -> int:
     An upload younger than `age` seconds keeps its objects: it may still be on its way. Nothing is touched
     while the catalog is incomplete. Returns how many objects were deleted.
     """
+    await archive.shared_clock.require_agreement()
     if not await archive.catalog.is_complete():
         return 0
+    before = await archive.store.now() - age
     deleted = 0
     async for found in captures_in(archive, object_keys.ROOT):
-        deleted += await _sweep_capture(archive, found, archive.clock() - age)
+        deleted += await _sweep_capture(archive, found, before)
     return deleted
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING
 
 from overspill import wire
@@ -83,3 +84,9 @@ async def test_keys_are_listed_oldest_first(catalog: Catalog) -> None:
         await catalog.add_key(record)
 
     assert await catalog.keys() == records
+
+
+async def test_a_catalog_tells_the_time_where_it_has_a_clock_of_its_own(catalog: Catalog) -> None:
+    begun, told, ended = time.time(), await catalog.now(), time.time()
+
+    assert told is None or begun - 1 <= told <= ended + 1

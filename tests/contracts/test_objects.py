@@ -41,6 +41,14 @@ async def keys(store: ObjectStore, prefix: str) -> list[str]:
     return [stored.key async for stored in store.list(prefix)]
 
 
+async def test_a_store_tells_the_time_by_the_clock_of_its_objects(store: ObjectStore) -> None:
+    begun = await store.now()
+    await store.put(f"{CAPTURE}/a-00000", [b"x"])
+    (stored,) = [each async for each in store.list(CAPTURE)]
+
+    assert begun - 2 <= stored.modified <= await store.now() + 2  # some tell whole seconds
+
+
 async def test_an_object_reads_back_as_its_pieces_joined(store: ObjectStore) -> None:
     await store.put(f"{CAPTURE}/a-00000", [b"one ", b"", b"two ", b"three"])
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 HOST: Final = "127.0.0.1"
@@ -32,6 +32,9 @@ class ServiceProcess:
 
     Nothing of `OVERSPILL_*` in the environment reaches it.
     """
+
+    program: Sequence[str] = ("-m", "overspill_service")
+    """What Python runs."""
 
     def __init__(self, directory: Path, **settings: object) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -52,7 +55,7 @@ class ServiceProcess:
         self._settings |= settings
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "overspill_service", "serve", *self._flags()],
+                [sys.executable, *self.program, "serve", *self._flags()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import socket
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from typing import Any
@@ -78,13 +79,14 @@ async def problem(response: ClientResponse) -> wire.Problem:
 
 @pytest.fixture
 async def start_api() -> AsyncIterator[Callable[..., Any]]:
-    """Starts services with given settings; all are stopped at the end."""
+    """Starts services with given settings, and with another `clock`; all are stopped at the end."""
     async with AsyncExitStack() as stack:
 
         async def start(**settings: Any) -> Api:
             defaults: dict[str, Any] = {"store": "memory:", "catalog": "memory:", "sweep_interval": 0.0}
+            clock = settings.pop("clock", time.time)
             chosen = Settings(**(defaults | settings))
-            app = make_app(chosen)
+            app = make_app(chosen, clock=clock)
             runner = runner_of(app)
             stack.push_async_callback(runner.cleanup)
             await runner.setup()

@@ -238,6 +238,9 @@ class KeyStore(Protocol):
 
 
 class Catalog(Entries, Ledger, Coordination, KeyStore, Protocol):
+    async def now(self) -> float | None:
+        """The time of the catalog's own clock, in seconds since the epoch; None where it has none."""
+
     async def ping(self) -> None:
         """Return when the catalog answers and takes writes. Raises `CatalogRefuses` if it may lose them."""
 

@@ -234,6 +234,10 @@ class RedisCatalog:
 
     # --- service ----------------------------------------------------------------------------------
 
+    async def now(self) -> float:
+        seconds, microseconds = await self._link.step(scripts.NOW, [redis_keys.COMPLETE])
+        return int(seconds) + int(microseconds) / 1e6
+
     async def ping(self) -> None:
         await self._link.call("SET", redis_keys.PING, 1, "PX", redis_keys.PING_LIFE)
         known, self._eviction = self._eviction, eviction(await self._link.info("memory"))

@@ -133,6 +133,9 @@ class SqliteCatalog:
 
     # --- service ----------------------------------------------------------------------------------
 
+    async def now(self) -> None:
+        """Nothing: a file has the clock of the machine that it is on."""
+
     async def ping(self) -> None:
         await self._write("INSERT OR REPLACE INTO facts VALUES ('ping')")
         await self._rows("SELECT 1")

@@ -43,7 +43,7 @@ class ObjectStore(Protocol):
         """Delete the objects; absent keys are no error."""
 
     async def now(self) -> float:
-        """The time of the clock that `Stored.modified` is told by, in seconds since the epoch."""
+        """The time by the clock of `Stored.modified`, in seconds since the epoch."""
 
     async def ping(self) -> None:
         """Return when the store answers; cheap enough for a readiness probe."""

@@ -28,7 +28,7 @@ async def observe(call: Call[wire.NoQuery]) -> web.Response:
 
 
 async def sweep(call: Call[wire.NoQuery]) -> web.Response:
-    removed = await sweep_expired(call.service.archive, call.principal.tenant)
+    removed = await sweep_expired(call.service.archive, call.principal.tenant.name)
     call.service.metrics.sweep(removed.captures, is_done=True)
     return call.json(removed)
 

@@ -1,4 +1,4 @@
-"""One piece of work on many items, several at the same time: bounded, and ended by the first failure."""
+"""Tasks that somebody owns: one piece of work on many items, and work that outlasts its caller."""
 
 from __future__ import annotations
 
@@ -50,3 +50,18 @@ async def _each(items: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[T]:
     else:
         for item in items:
             yield item
+
+
+async def to_the_end(work: Coroutine[Any, Any, R]) -> R:
+    """Return the result of work that goes on when its caller is cancelled, who then waits for its end."""
+    task = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        try:
+            await asyncio.wait([task])
+        finally:
+            task.cancel()  # a caller who is cancelled again, when the process ends, waits no longer
+        if not task.cancelled():
+            task.exception()  # nobody is left to tell
+        raise

@@ -1,0 +1,69 @@
+"""The time that all replicas share, whatever the clock of this machine says.
+
+The median of three clocks: this machine's, the catalog's and the object store's. Where a back end has no
+clock of its own the other one's counts twice, so a back end is always believed before this machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from statistics import median
+from typing import TYPE_CHECKING, Final
+
+from overspill_service.errors import ClockSkewed, ServiceError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from overspill_service.catalog import Catalog
+    from overspill_service.objects import ObjectStore
+
+TOLERATED_SECONDS: Final = 5.0
+"""A difference that changes nothing: stores tell whole seconds."""
+MOST_SECONDS: Final = 60.0
+"""A difference with which nothing is swept."""
+WITHIN_SECONDS: Final = 2.0
+"""How long the back ends may take to say what time it is."""
+
+log = logging.getLogger(__name__)
+
+
+class SharedClock:
+    """Tells the shared time: this machine's, put right by what was last measured."""
+
+    def __init__(self, machine: Callable[[], float], catalog: Catalog, store: ObjectStore) -> None:
+        self._machine, self._catalog, self._store = machine, catalog, store
+        self.skew = 0.0
+        """Seconds by which this machine's clock is ahead of the shared time."""
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return self._machine() - self.skew
+
+    async def measure(self) -> None:
+        """Compare the clocks. A back end that does not answer in time has no say."""
+        begun = self._machine()
+        told = await asyncio.gather(_reading(self._catalog.now()), _reading(self._store.now()))
+        half_way = (self._machine() - begun) / 2
+        machine = begun + half_way
+        clocks = [reading for reading in told if reading is not None] or [machine]
+        ahead = machine - median((machine, clocks[0], clocks[-1]))
+        self.skew = ahead if abs(ahead) > TOLERATED_SECONDS + half_way else 0.0
+        if self.skew:
+            log.warning("the clock of this machine is %+.0f s off that of the back ends: set it", self.skew)
+
+    async def require_agreement(self) -> None:
+        """Raise `ClockSkewed` where what has expired, or is old, must not be judged by this machine."""
+        await self.measure()
+        if abs(self.skew) > MOST_SECONDS:
+            raise ClockSkewed(self.skew)
+
+
+async def _reading(now: Awaitable[float | None]) -> float | None:
+    try:
+        async with asyncio.timeout(WITHIN_SECONDS):
+            return await now
+    except (ServiceError, TimeoutError) as error:
+        log.debug("a back end does not say what time it is: %s", error)
+        return None

@@ -1,0 +1,162 @@
+"""A replica whose clock is wrong removes nothing of others', and tells no wrong times."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from overspill import wire
+from overspill.wire import Code
+from overspill_service.errors import StoreUnavailable
+from overspill_service.maintenance import Maintenance
+from overspill_service.shared_clock import SharedClock
+from overspill_service.sweep import sweep_orphans
+
+from tests.faults.traffic import client_of, code_of, keys_in, until
+from tests.servers.overspill import ServiceProcess
+from tests.web.conftest import Api, path_of
+
+if TYPE_CHECKING:
+    from tests.faults.conftest import StartServices
+    from tests.servers.redis import RedisServer
+
+LOG = b"one line\n"
+TWO_HOURS = 2 * 3600
+SKEWED = """
+import sys, time
+from functools import partial
+from overspill_service import __main__, server
+
+seconds = float(sys.argv.pop(1))
+server.make_app = partial(server.make_app, clock=lambda: time.time() + seconds)
+sys.exit(__main__.main())
+"""
+"""The service with another clock: first its lead in seconds, then the command's own arguments."""
+
+
+class At:
+    """A back end that only tells the time."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds = seconds
+
+    async def now(self) -> float | None:
+        if self._seconds is not None and self._seconds < 0:
+            raise StoreUnavailable("down")
+        return self._seconds
+
+
+@pytest.mark.parametrize(
+    ("machine", "catalog", "store", "skew"),
+    [
+        (1000, None, None, 0),
+        (1000, 1000, 1000, 0),
+        (1004, 1000, 1000, 0),
+        (8200, 1000, 1001, 7199),
+        (8200, 1000, None, 7200),
+        (8200, None, 1000, 7200),
+        (1000, 8200, None, -7200),
+        (1000, 8200, 1001, 0),
+        (1000, 1001, 8200, 0),
+        (8200, 1000, -1, 7200),
+        (8200, -1, -1, 0),
+    ],
+)
+async def test_the_shared_time_is_that_of_the_clock_in_the_middle(
+    machine: float, catalog: float | None, store: float | None, skew: float
+) -> None:
+    clock = SharedClock(lambda: machine, At(catalog), At(store))  # type: ignore[arg-type]
+
+    await clock.measure()
+
+    assert clock.skew == pytest.approx(skew, abs=1)
+    assert clock.now() == pytest.approx(machine - skew, abs=1)
+
+
+@pytest.fixture
+async def skewed_fleet(start_api: Callable[..., Any], own_redis: RedisServer, tmp_path: Path) -> list[Api]:
+    """Two replicas in this process, the second with a clock that is two hours ahead."""
+    settings = {"store": f"file://{tmp_path}/objects", "catalog": own_redis.url}
+    right = await start_api(**settings)
+    await until(right.service.archive.catalog.is_complete)
+    wrong = await start_api(**settings, clock=lambda: time.time() + TWO_HOURS)
+    return [right, wrong]
+
+
+async def test_a_replica_that_is_ahead_neither_hides_nor_sweeps_what_others_stored(
+    skewed_fleet: list[Api],
+) -> None:
+    right, wrong = skewed_fleet
+    await right.put(LOG, Overspill_Ttl="3600")
+
+    refused = await wrong.send("POST", wire.Path.SWEEP)
+
+    assert (refused.status, await code_of(refused)) == (503, Code.CLOCK_SKEWED)
+    assert (await wrong.get(path_of(LOG))).status == 200
+    assert len(await keys_in(right)) == 1
+
+
+@pytest.mark.parametrize("lead", [TWO_HOURS, -TWO_HOURS])
+async def test_a_replica_with_a_wrong_clock_lets_captures_live_as_long_as_others_do(
+    start_api: Callable[..., Any], own_redis: RedisServer, lead: int
+) -> None:
+    right: Api = await start_api(catalog=own_redis.url)
+    wrong: Api = await start_api(catalog=own_redis.url, clock=lambda: time.time() + lead)
+
+    theirs = await right.put(LOG, Overspill_Ttl="3600")
+    own = await wrong.put(b"another\n", Overspill_Ttl="3600")
+
+    assert abs((own.expires - theirs.expires).total_seconds()) < 600
+
+
+async def test_a_replica_that_is_ahead_keeps_no_other_from_sweeping(skewed_fleet: list[Api]) -> None:
+    right, wrong = skewed_fleet
+    with pytest.raises(Exception, match="clock of this replica is \\+7200 s off"):
+        await Maintenance(wrong.service).sweep_once()
+    listed: list[str] = []
+    expired = right.service.archive.catalog.expired
+
+    async def counted(tenant: str, **options: Any) -> Any:
+        listed.append(tenant)
+        return await expired(tenant, **options)
+
+    right.service.archive.catalog.expired = counted  # type: ignore[method-assign]
+    await right.put(LOG)
+    await Maintenance(right.service).sweep_once()
+
+    assert listed == ["default"]
+
+
+async def test_a_replica_that_is_ahead_deletes_no_upload_as_an_orphan(skewed_fleet: list[Api]) -> None:
+    _, wrong = skewed_fleet
+
+    with pytest.raises(Exception, match="clock of this replica"):
+        await sweep_orphans(wrong.service.archive, age=3600)
+
+
+async def test_a_replica_with_a_wrong_clock_as_a_process_tells_right_times_and_sweeps_nothing(
+    start_services: StartServices, own_redis: RedisServer, tmp_path: Path
+) -> None:
+    settings: dict[str, Any] = {"store": f"file://{tmp_path}/objects", "catalog": own_redis.url}
+    (right,) = await asyncio.to_thread(start_services, 1, **settings)
+    wrong = ServiceProcess(tmp_path / "wrong", **settings, sweep_interval=1)
+    wrong.program = ["-c", SKEWED, str(TWO_HOURS)]
+    await asyncio.to_thread(wrong.start)
+    try:
+        async with client_of(right, retries=3) as one, client_of(wrong) as other:
+            theirs = await one.put(LOG, ttl=3600)
+            own = await other.put("stored by the other", ttl=3600)
+            assert abs((own.expires - theirs.expires).total_seconds()) < 600
+            await until(lambda: asyncio.to_thread(has_refused, wrong))
+            assert await other.content(theirs.id) == LOG
+            assert await one.content(own.id) == b"stored by the other"
+    finally:
+        await asyncio.to_thread(wrong.stop)
+
+
+def has_refused(service: ServiceProcess) -> bool:
+    return "sweep failed, to be tried again: the clock of this replica" in service.logged()
