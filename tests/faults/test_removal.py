@@ -237,7 +237,7 @@ async def test_what_an_older_catalog_brings_back_of_an_erased_session_goes_with_
     assert (await pair[0].send("DELETE", "/v1/sessions/s")).status == 200
     await pair[0].put(OTHER)
     own_redis.restart()
-    assert await usage_of(pair[0]) == before
+    assert (await usage_of(pair[0])).captures == before.captures
 
     await rebuild(pair[1].service.archive)
 
