@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 from aiohttp import web
 
 from overspill_service.archive import Archive
+from overspill_service.budget import Budget
 from overspill_service.catalog.urls import open_catalog
 from overspill_service.cpu import Cpu
 from overspill_service.maintenance import Maintenance
@@ -51,7 +52,8 @@ async def open_archive(
                 catalog = cast("Catalog", Metered(catalog, "catalog", metrics))
             shared_clock = SharedClock(clock, catalog, store)
             await shared_clock.measure()
-            yield Archive(store, catalog, cpu, clock=shared_clock, level=settings.level)
+            memory = Budget(settings.read_memory)
+            yield Archive(store, catalog, cpu, clock=shared_clock, level=settings.level, memory=memory)
         finally:
             await catalog.close()
     finally:

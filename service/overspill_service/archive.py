@@ -16,6 +16,7 @@ from overspill_service.reading import Reader
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from overspill_service.budget import Budget
     from overspill_service.catalog import Catalog, Entry
     from overspill_service.cpu import Cpu
     from overspill_service.frames import Frame
@@ -43,9 +44,16 @@ class Archive:
     """The object store, the catalog, and the frame maps of captures that were read lately."""
 
     def __init__(
-        self, store: ObjectStore, catalog: Catalog, cpu: Cpu, *, clock: SharedClock, level: int
+        self,
+        store: ObjectStore,
+        catalog: Catalog,
+        cpu: Cpu,
+        *,
+        clock: SharedClock,
+        level: int,
+        memory: Budget,
     ) -> None:
-        self.store, self.catalog, self.cpu = store, catalog, cpu
+        self.store, self.catalog, self.cpu, self.memory = store, catalog, cpu, memory
         self.shared_clock, self.level = clock, level
         self.clock: Callable[[], float] = clock.now
         self.misses = Misses()
@@ -68,7 +76,7 @@ class Archive:
             self._remember(name, frames)
         else:
             self._maps.move_to_end(name)
-        return Reader(self.store, self.cpu, entry, frames)
+        return Reader(self.store, self.cpu, self.memory, entry, frames)
 
     async def index_of(self, entry: Entry, number: int) -> index.Index:
         """The index of one segment, read from the end of its object and held against the entry."""

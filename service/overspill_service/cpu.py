@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import Callable
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,17 +33,3 @@ class Cpu:
 
     def close(self) -> None:
         self._executor.shutdown(wait=True, cancel_futures=True)
-
-
-async def ahead(items: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
-    """The same items, with the next one already under way while the caller works on the last."""
-    pending = asyncio.ensure_future(anext(items, None))
-    try:
-        while (item := await pending) is not None:
-            pending = asyncio.ensure_future(anext(items, None))
-            yield item
-    finally:
-        if not pending.done():
-            pending.cancel()
-            await asyncio.wait([pending])
-        await items.aclose()

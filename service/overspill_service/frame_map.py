@@ -31,6 +31,8 @@ VERSION: Final = 2
 ROW: Final = np.dtype("<u4")
 ROW_STRUCT: Final = struct.Struct("<5I")
 ROW_SIZE: Final = ROW_STRUCT.size
+MOST_FRAMES: Final = 256
+"""Frames of one span: those of a content that compresses well take hardly any bytes."""
 FIELDS: Final = ROW_SIZE // ROW.itemsize
 LAST_BYTES: Final = np.arange(CHECKSUM.size, 0, -1)
 """How far before a frame's end the bytes of its checksum lie."""
@@ -71,6 +73,7 @@ class FrameMap:
         self._stored = _cumulated(stored_sizes)
         self._raw = _cumulated(sizes)
         self._newlines = _cumulated(newlines)
+        self._largest = int(stored_sizes.max(initial=0)), int(sizes.max(initial=0))
         self._utf8 = utf8.astype(np.bool_)
         self._checksums = checksums.astype(np.uint32)
         self.counted = bytearray(len(utf8))
@@ -141,22 +144,31 @@ class FrameMap:
             raise IndexError(f"newline {n} of {self.newlines}")
         return int(np.searchsorted(self._newlines, n, "left")) - 1
 
-    def spans(self, frames: range, limit: int | None = None) -> list[Span]:
-        """Where these frames lie, in order: one span for each segment that they touch.
+    def size_of(self, frames: range) -> int:
+        """The bytes of content of consecutive frames, in either direction."""
+        return self.raw_start(max(frames[0], frames[-1]) + 1) - self.raw_start(min(frames[0], frames[-1]))
 
-        With a `limit`, spans of so many bytes at most, or of one frame.
+    def largest(self, frames: range) -> tuple[int, int]:
+        """Bounds of the stored bytes and of the bytes of content that any one of these frames has."""
+        if not frames:
+            return 0, 0
+        stored = int(self._stored[frames.stop] - self._stored[frames.start])
+        return min(stored, self._largest[0]), min(self.size_of(frames), self._largest[1])
+
+    def span(self, frames: range, limit: int, *, is_reversed: bool = False) -> Span:
+        """Where the first of these frames lie, or the last if `is_reversed`, as one span of one segment.
+
+        It has `limit` bytes and `MOST_FRAMES` frames at most, but one frame at least.
         """
-        spans = []
-        first = frames.start
-        while first < frames.stop:
-            segment = int(np.searchsorted(self._firsts, first, "right")) - 1
-            stop = min(frames.stop, int(self._firsts[segment + 1]))
-            if limit is not None:
-                fitting = int(np.searchsorted(self._stored, self._stored[first] + limit, "right")) - 1
-                stop = max(min(stop, fitting), first + 1)
-            spans.append(self._span(segment, range(first, stop)))
-            first = stop
-        return spans
+        edge = frames.stop - 1 if is_reversed else frames.start
+        segment = int(np.searchsorted(self._firsts, edge, "right")) - 1
+        if is_reversed:
+            least = max(frames.start, int(self._firsts[segment]), frames.stop - MOST_FRAMES)
+            fitting = int(np.searchsorted(self._stored, self._stored[frames.stop] - limit, "left"))
+            return self._span(segment, range(min(max(least, fitting), edge), frames.stop))
+        most = min(frames.stop, int(self._firsts[segment + 1]), frames.start + MOST_FRAMES)
+        fitting = int(np.searchsorted(self._stored, self._stored[edge] + limit, "right")) - 1
+        return self._span(segment, range(edge, max(min(most, fitting), edge + 1)))
 
     def check_stored(self, frames: range, data: bytes) -> None:
         """Raise `CaptureDamaged` where `data` cannot be these stored frames, judged without decoding them.

@@ -36,9 +36,12 @@ CLOSE_SECONDS: Final = 1.0
 """How long aiohttp waits for handlers once connections are being closed: it passes no more bodies on then."""
 
 
+M_MMAP_THRESHOLD: Final = -3
 M_ARENA_MAX: Final = -8
-"""Names the parameter in glibc's malloc.h."""
+"""Names of parameters in glibc's malloc.h."""
 ARENAS: Final = 1
+LARGE_BUFFER: Final = 256 * 1024
+"""Bytes of a buffer that goes back to the system as soon as it is freed."""
 
 
 def runner_of(app: web.Application) -> web.AppRunner:
@@ -75,7 +78,7 @@ def url_of(listener: socket.socket) -> str:
 
 def run(main: Coroutine[Any, Any, None]) -> None:
     """Run to the end, on uvloop where there is one: it takes a tenth off the CPU of a small request."""
-    _limit_arenas()
+    _set_up_malloc()
     try:
         import uvloop  # noqa: PLC0415  (there is none for Windows)
     except ImportError:
@@ -84,11 +87,17 @@ def run(main: Coroutine[Any, Any, None]) -> None:
         uvloop.run(main)
 
 
-def _limit_arenas() -> None:
-    """Let threads share one heap: each of glibc's, up to eight a core, keeps the buffers that it freed."""
+def _set_up_malloc() -> None:
+    """Have memory given back that is no longer used.
+
+    Let threads share one heap: each of glibc's, up to eight a core, keeps the buffers that it freed. Keep
+    large buffers out of it: glibc by itself moves them into it after the first one was freed.
+    """
     if sys.platform == "linux":
         with suppress(AttributeError):  # another C library
-            ctypes.CDLL(None).mallopt(M_ARENA_MAX, ARENAS)
+            libc = ctypes.CDLL(None)
+            libc.mallopt(M_ARENA_MAX, ARENAS)
+            libc.mallopt(M_MMAP_THRESHOLD, LARGE_BUFFER)
 
 
 async def serve(settings: Settings, listener: socket.socket, parent: TextIO | None = None) -> None:

@@ -104,6 +104,14 @@ class Settings(Struct, frozen=True, kw_only=True):
     idle_timeout: Annotated[
         float, Meta(gt=0, description="seconds to wait for the next bytes of an upload", extra=SECONDS)
     ] = 60.0
+    write_timeout: Annotated[
+        float,
+        Meta(gt=0, description="seconds that the client of a read may take no byte of it", extra=SECONDS),
+    ] = 60.0
+    read_memory: Annotated[
+        int,
+        Meta(ge=2 * 2**20, description="bytes that all reads of one process may hold at once", extra=BYTES),
+    ] = 96 * 2**20
     sweep_interval: Annotated[
         float, Meta(ge=0, description="seconds between sweeps (0: never)", extra=SECONDS)
     ] = 300.0

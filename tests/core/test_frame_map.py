@@ -25,6 +25,17 @@ frames = st.builds(
 segments = st.lists(st.lists(frames, max_size=6), max_size=5)
 
 
+def spans(frame_map: FrameMap, frames: range, limit: int = 10**9, *, is_reversed: bool = False) -> list[Span]:
+    """All spans that these frames are read in, in the order in which they are read."""
+    found = []
+    while frames:
+        span = frame_map.span(frames, limit, is_reversed=is_reversed)
+        found.append(span)
+        count = len(span.frames)
+        frames = frames[:-count] if is_reversed else frames[count:]
+    return found
+
+
 def flat(capture: list[list[Frame]]) -> list[Frame]:
     return [frame for segment in capture for frame in segment]
 
@@ -87,25 +98,40 @@ def test_a_newline_that_is_not_there_is_an_index_error(n: int) -> None:
 
 
 def test_every_touched_segment_gives_one_span() -> None:
-    assert MAP.spans(range(3)) == [Span(0, 0, 30, range(2)), Span(2, 0, 30, range(2, 3))]
+    assert spans(MAP, range(3)) == [Span(0, 0, 30, range(2)), Span(2, 0, 30, range(2, 3))]
 
 
 def test_a_frame_in_the_middle_is_one_small_span() -> None:
-    assert MAP.spans(range(1, 2)) == [Span(0, 10, 20, range(1, 2))]
+    assert spans(MAP, range(1, 2)) == [Span(0, 10, 20, range(1, 2))]
 
 
 def test_no_frames_give_no_span() -> None:
-    assert MAP.spans(range(0)) == MAP.spans(range(2, 2)) == []
+    assert spans(MAP, range(0)) == spans(MAP, range(2, 2)) == []
 
 
 def test_a_limit_cuts_spans_but_never_frames() -> None:
-    assert [span.length for span in MAP.spans(range(3), limit=1)] == [10, 20, 30]
-    assert [span.length for span in MAP.spans(range(3), limit=29)] == [10, 20, 30]
-    assert [span.length for span in MAP.spans(range(3), limit=30)] == [30, 30]
+    assert [span.length for span in spans(MAP, range(3), 1)] == [10, 20, 30]
+    assert [span.length for span in spans(MAP, range(3), 29)] == [10, 20, 30]
+    assert [span.length for span in spans(MAP, range(3), 30)] == [30, 30]
+
+
+def test_a_span_has_few_frames_however_small_they_are() -> None:
+    many = FrameMap.of([[Frame(1, 1, 0, utf8=True, checksum=0)] * 1000])
+
+    assert {len(span.frames) for span in spans(many, range(512))} == {256}
+    assert {len(span.frames) for span in spans(many, range(512), is_reversed=True)} == {256}
+
+
+def test_the_largest_of_some_frames_are_no_larger_than_all_of_them() -> None:
+    assert (MAP.largest(range(3)), MAP.largest(range(1)), MAP.largest(range(0))) == (
+        (30, 300),
+        (10, 100),
+        (0, 0),
+    )
 
 
 def test_an_empty_capture_has_an_empty_map() -> None:
-    assert (len(EMPTY), EMPTY.size, EMPTY.newlines, EMPTY.spans(range(0))) == (0, 0, 0, [])
+    assert (len(EMPTY), EMPTY.size, EMPTY.newlines, spans(EMPTY, range(0))) == (0, 0, 0, [])
     assert not EMPTY.frames_of_bytes(0, 1)
 
 
@@ -121,7 +147,7 @@ def test_spans_cut_from_objects_decode_to_the_bytes_asked_for(name: str) -> None
     wanted = frame_map.frames_of_bytes(start, stop)
 
     read = bytearray()
-    for span in frame_map.spans(wanted):
+    for span in spans(frame_map, wanted):
         at = span.start
         for frame in map(frame_map.__getitem__, span.frames):
             read += decode_frame(objects[span.segment][at : at + frame.stored_size], frame)
@@ -149,22 +175,34 @@ def test_newlines_are_where_a_plain_loop_finds_them(capture: list[list[Frame]]) 
     assert [frame_map.frame_at_newline(n + 1) for n in range(len(owners))] == owners
 
 
-@given(segments, st.integers(1, 60) | st.none(), st.data())
+@given(segments, st.integers(1, 60) | st.just(10**9), st.booleans(), st.data())
 def test_spans_cover_the_frames_once_and_in_order(
-    capture: list[list[Frame]], limit: int | None, data: st.DataObject
+    capture: list[list[Frame]], limit: int, is_reversed: bool, data: st.DataObject
 ) -> None:
     frame_map = FrameMap.of(capture)
     stop = data.draw(st.integers(0, len(frame_map)))
     wanted = range(data.draw(st.integers(0, stop)), stop)
-    spans = frame_map.spans(wanted, limit)
+    read = spans(frame_map, wanted, limit, is_reversed=is_reversed)
 
-    assert [frame for span in spans for frame in span.frames] == list(wanted)
-    for span in spans:
+    ordered = read[::-1] if is_reversed else read
+    assert [frame for span in ordered for frame in span.frames] == list(wanted)
+    for span in read:
         place = [(segment, frame) for segment, part in enumerate(capture) for frame in part]
         listed = [place[frame] for frame in span.frames]
         assert {segment for segment, _ in listed} == {span.segment}
         assert span.length == sum(frame.stored_size for _, frame in listed)
-        assert limit is None or span.length <= limit or len(span.frames) == 1
+        assert span.length <= limit or len(span.frames) == 1
+        following = (
+            range(span.frames.start - 1, span.frames.stop)
+            if is_reversed
+            else range(span.frames.start, span.frames.stop + 1)
+        )
+        if (
+            following[0] in wanted
+            and following[-1] in wanted
+            and len({place[each][0] for each in following}) == 1
+        ):
+            assert sum(flat(capture)[each].stored_size for each in following) > limit
 
 
 # --- packing ---------------------------------------------------------------------------------------
@@ -176,7 +214,7 @@ def test_a_packed_map_unpacks_to_itself(capture: list[list[Frame]]) -> None:
     unpacked = FrameMap.unpack(packed)
 
     assert [unpacked[frame] for frame in range(len(unpacked))] == flat(capture)
-    assert unpacked.spans(range(len(unpacked))) == FrameMap.of(capture).spans(range(len(unpacked)))
+    assert spans(unpacked, range(len(unpacked))) == spans(FrameMap.of(capture), range(len(unpacked)))
 
 
 def test_the_map_of_200_mb_of_log_takes_under_4_kib() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 import pytest
+from overspill_service.budget import Budget
 from overspill_service.cpu import Cpu
 from overspill_service.errors import CaptureDamaged
 from overspill_service.frame_map import FrameMap
@@ -18,6 +19,7 @@ from tests.core.contents import frames_of, log
 
 CONTENT = log(8_000_000)
 FRAMES = [frame for frame, _ in frames_of(CONTENT)]
+MEMORY = 64 * 2**20
 STORED = b"".join(stored for _, stored in frames_of(CONTENT))
 
 
@@ -28,15 +30,16 @@ def cpu() -> Iterator[Cpu]:
     threads.close()
 
 
-async def reader(cpu: Cpu, frames: list[Frame]) -> Reader:
+async def reader(cpu: Cpu, frames: list[Frame], memory: Budget | None = None) -> Reader:
     store, made = MemoryStore(), entry(size=len(CONTENT))
     await store.put(made.segment_keys[0], [STORED])
-    return Reader(store, cpu, made, FrameMap.of([frames]))
+    return Reader(store, cpu, memory or Budget(MEMORY), made, FrameMap.of([frames]))
 
 
+@pytest.mark.parametrize("memory", [1, 2**20, 8 * 2**20, MEMORY])
 @pytest.mark.parametrize("is_reversed", [False, True])
-async def test_every_frame_comes_once_and_in_order(cpu: Cpu, is_reversed: bool) -> None:
-    read = await reader(cpu, FRAMES)
+async def test_every_frame_comes_once_and_in_order(cpu: Cpu, is_reversed: bool, memory: int) -> None:
+    read = await reader(cpu, FRAMES, Budget(memory))
     numbers = range(1, len(FRAMES))
     batches = read.map(numbers, lambda chunk: chunk, is_reversed=is_reversed)
     chunks = [chunk async for batch in batches for chunk in batch]
@@ -70,3 +73,46 @@ async def test_newlines_that_were_counted_once_are_not_counted_again(cpu: Cpu) -
 
     assert whole == CONTENT
     assert all(read.frames.counted)
+
+
+@pytest.mark.parametrize("is_slow", [False, True])
+async def test_stored_frames_come_whatever_memory_there_is(
+    cpu: Cpu, is_slow: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_slow:
+        monkeypatch.setattr("overspill_service.fetching.SLOW_SECONDS", -1000)
+    for memory in (1, 2**20, MEMORY):
+        read = await reader(cpu, FRAMES, Budget(memory))
+
+        assert b"".join([piece async for piece in read.undecoded()]) == STORED
+        assert b"".join([piece async for piece in read.content(0, len(CONTENT))]) == CONTENT
+
+
+async def test_what_a_read_held_is_free_when_it_ends_wherever_it_does(cpu: Cpu) -> None:
+    memory = Budget(MEMORY)
+    lying = [*FRAMES[:9], msgspec.structs.replace(FRAMES[9], checksum=1), *FRAMES[10:]]
+    read, damaged = await reader(cpu, FRAMES, memory), await reader(cpu, lying, memory)
+    for count in range(len(FRAMES) + 1):
+        pieces = read.content(0, len(CONTENT))
+        for _ in range(count):
+            await anext(pieces)
+        await pieces.aclose()
+
+        assert memory.free == memory.size
+    for pieces in damaged.content(0, len(CONTENT)), damaged.undecoded():
+        with pytest.raises(CaptureDamaged, match="checksum"):
+            [piece async for piece in pieces]
+
+        assert memory.free == memory.size
+
+
+async def test_a_slow_reader_holds_one_frame_at_a_time(cpu: Cpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("overspill_service.fetching.SLOW_SECONDS", -1000)
+    memory = Budget(MEMORY)
+    read = await reader(cpu, FRAMES, memory)
+    largest = sum(read.frames.largest(range(len(FRAMES))))
+    pieces = read.content(0, len(CONTENT))
+    for _ in range(4):  # these were fetched before it was known to be slow
+        await anext(pieces)
+    async for _ in pieces:
+        assert memory.size - memory.free == largest

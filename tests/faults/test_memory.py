@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
 from overspill.client import Client
 
-from tests.faults.traffic import MIB, PATIENCE, log_lines, noise
+from tests.faults.traffic import MIB, PATIENCE, log_lines, noise, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from urllib.parse import SplitResult
 
     from tests.faults.conftest import StartServices
     from tests.servers.overspill import ServiceProcess
@@ -38,6 +42,10 @@ class Memory:
         peak = self._read("VmHWM")
         (self._folder / "clear_refs").write_text("5")
         return peak - self._idle
+
+    async def is_below(self, limit: int) -> bool:
+        """Whether the process takes less than `limit` bytes more now than the idle one."""
+        return self._read("VmRSS") - self._idle < limit
 
     def _read(self, name: str) -> int:
         lines = (self._folder / "status").read_text().splitlines()
@@ -87,6 +95,44 @@ async def test_memory_is_flat_while_a_large_capture_is_posted(
         posted = memory.growth()
 
     assert posted // MIB <= ALLOWED // MIB
+
+
+READERS = 300
+AT_ONCE = 200 * MIB
+LEFT = 64 * MIB
+
+
+async def test_memory_is_bounded_while_many_clients_take_nothing_and_is_given_back(
+    start_services: StartServices, tmp_path: Path
+) -> None:
+    (service,) = start_services()
+    async with Client(service.url, timeout=PATIENCE, compress=False) as client:
+        entry = await client.put(noise(32 * MIB), call_id="large")
+        memory = Memory(service)
+        address = urlsplit(service.url)
+        async with AsyncExitStack() as stack:
+            clients = [await stalled(stack, address, entry.id) for _ in range(READERS)]
+            async with asyncio.timeout(PATIENCE):
+                heads = await asyncio.gather(*(each.readuntil(b"\r\n\r\n") for each in clients))
+            held = memory.growth()
+
+        await until(lambda: memory.is_below(LEFT))
+    statuses = {head.split()[1] for head in heads}
+    assert statuses <= {b"200", b"503"}
+    assert b"200" in statuses
+    assert held // MIB <= AT_ONCE // MIB
+
+
+async def stalled(stack: AsyncExitStack, address: SplitResult, capture: str) -> asyncio.StreamReader:
+    """A client that asks for content and leaves it to its system to take any."""
+    reader, writer = await asyncio.open_connection(address.hostname, address.port, limit=1024)
+    stack.callback(abort, writer)
+    writer.write(f"GET /v1/captures/{capture}/content HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    return reader
+
+
+def abort(writer: asyncio.StreamWriter) -> None:
+    writer.transport.abort()
 
 
 def written(path: Path, make: Callable[[int, int], bytes]) -> Path:

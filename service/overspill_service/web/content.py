@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
@@ -10,12 +9,13 @@ from aiohttp import hdrs, web
 from overspill import wire
 from overspill.wire import ByteRange, ContentRange, Header, Path, Scope
 
-from overspill_service.errors import RangeNotSatisfiable, ServiceError
+from overspill_service.errors import RangeNotSatisfiable
 from overspill_service.web.captures import entry_headers
 from overspill_service.web.conditions import allows_range, is_not_modified
 from overspill_service.web.fields import listed
 from overspill_service.web.negotiation import ZSTD, choose_coding
 from overspill_service.web.registry import Route
+from overspill_service.web.sending import send
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from overspill_service.reading import Reader
     from overspill_service.web.call import Call
 
-log = logging.getLogger(__name__)
-
-PIECE: Final = 256 * 1024
-"""Bytes written to the socket at once."""
 UNTRUSTED: Final = {
     "Content-Security-Policy": "sandbox; default-src 'none'",
     hdrs.CACHE_CONTROL: "private, no-transform",
@@ -104,30 +100,18 @@ async def _send(
     length: int,
     pieces: AsyncGenerator[bytes, None],
 ) -> web.StreamResponse:
-    """Stream an answer of known length. After its first byte a failure can only break the connection off."""
     response = web.StreamResponse(status=status, headers=headers)
-    response.content_length = length
     async with aclosing(pieces):
-        first = await anext(pieces, b"") if call.request.method == "GET" else b""
-        await response.prepare(call.request)
         if call.request.method == "HEAD":
+            response.content_length = length
+            await response.prepare(call.request)
             return response
-        call.service.metrics.read(call.principal.tenant.name, "content", length)
         try:
-            await _write(response, first)
-            async for piece in pieces:
-                await _write(response, piece)
-        except ServiceError as error:
-            log.error("broke off an answer: %s", error)  # noqa: TRY400
-            if call.request.transport is not None:
-                call.request.transport.abort()
+            await send(call.request, response, pieces, length, call.service.settings.write_timeout)
+        finally:
+            if response.prepared:
+                call.service.metrics.read(call.principal.tenant.name, "content", length)
     return response
-
-
-async def _write(response: web.StreamResponse, data: bytes) -> None:
-    view = memoryview(data)
-    for start in range(0, len(view), PIECE):
-        await response.write(view[start : start + PIECE])
 
 
 ROUTES: Final = (

@@ -23,11 +23,14 @@ if TYPE_CHECKING:
 request_id: ContextVar[str] = ContextVar("request_id", default="-")
 _GIVEN: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 IDENTITY: Final = web.RequestKey("identity", str)
+BEGUN: Final = web.RequestKey("begun", web.StreamResponse)
+"""The response whose head may have been sent already."""
 UNKNOWN_ROUTE: Final = "unknown"
 
 _EXPECTATION: Final = ExpectationFailed("Expect may be 100-continue and nothing else")
 
 log = logging.getLogger("overspill_service.access")
+failures = logging.getLogger(__name__)
 
 
 @web.middleware
@@ -60,14 +63,17 @@ async def _answered(
         require_well_formed(request)
         return await handler(request)
     except Exception as error:  # noqa: BLE001  (the boundary: every failure becomes a problem)
+        if BEGUN in request:
+            return _broken_off(request, error, identity)
         return _refused(request, error, identity)
 
 
 async def stamp(request: web.Request, response: web.StreamResponse) -> None:
-    """Put on the headers of every answer, just before it is sent.
+    """Put on the headers of every answer just before it is sent, and note that it has begun.
 
     aiohttp refuses an `Expect` that it does not know before the middleware: that becomes a problem here.
     """
+    request[BEGUN] = response
     identity = request.get(IDENTITY) or _identity(request)
     if isinstance(response, web.HTTPExpectationFailed):
         response.body = _refused(request, _EXPECTATION, identity).body
@@ -86,6 +92,17 @@ def _refused(request: web.Request, error: Exception, identity: str) -> web.Respo
     if isinstance(error, web.HTTPException):
         response.headers.update(allow_header(error))
     return response
+
+
+def _broken_off(request: web.Request, error: Exception, identity: str) -> web.StreamResponse:
+    """Abort the connection: behind the first byte of a response, nothing else can tell of a failure."""
+    if not isinstance(error, ConnectionError):  # which says that the client has gone
+        problem = problem_of(error, identity)
+        request.app[SERVICE].metrics.problem(problem.code)
+        failures.error("broke off an answer: %s", problem.detail)
+    if request.transport is not None:
+        request.transport.abort()
+    return request[BEGUN]
 
 
 def _identity(request: web.Request) -> str:

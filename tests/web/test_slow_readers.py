@@ -1,0 +1,170 @@
+"""Readers that are slow, stalled, or read what breaks: the answer ends or the connection does, never else."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from overspill.wire import Code
+from overspill_service.errors import StoreUnavailable
+from overspill_service.web import sending
+
+from tests.faults.traffic import PATIENCE, noise, until
+from tests.web.conftest import Api, path_of, problem
+
+LARGE = noise(12 * 2**20)
+"""More than the buffers of two sockets hold."""
+END = b"HTTP/1.1 "
+
+
+@asynccontextmanager
+async def asking(api: Api, path: str, *headers: str) -> AsyncIterator[asyncio.StreamReader]:
+    """A client that has asked for a path and reads nothing by itself."""
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(connection, ("127.0.0.1", api.port))
+    reader, writer = await asyncio.open_connection(sock=connection, limit=1024)
+    lines = "".join(f"{line}\r\n" for line in ("Host: x", *headers))
+    writer.write(f"GET {path} HTTP/1.1\r\n{lines}\r\n".encode())
+    try:
+        yield reader
+    finally:
+        writer.transport.abort()
+
+
+async def rest_of(reader: asyncio.StreamReader) -> bytes:
+    """What still comes until the connection ends, in whatever way."""
+    received = bytearray()
+    async with asyncio.timeout(PATIENCE):
+        try:
+            while piece := await reader.read(2**16):
+                received += piece
+        except ConnectionError:
+            pass
+    return bytes(received)
+
+
+class Failing:
+    """Lets a service's store answer some reads, and fails those that follow."""
+
+    def __init__(self, api: Api, error: Exception, after: int) -> None:
+        self._read = api.service.archive.store.read
+        self._left, self._error = after, error
+        api.service.archive.store.read = self.read  # type: ignore[method-assign]
+
+    async def read(self, key: str, start: int, length: int) -> bytes:
+        if not self._left:
+            raise self._error
+        self._left -= 1
+        return await self._read(key, start, length)
+
+
+FAILURES = [StoreUnavailable("gone"), RuntimeError("a bug"), TimeoutError(), OSError("disk"), KeyError("key")]
+
+
+@pytest.mark.parametrize("encoding", ["identity", "zstd"])
+@pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
+async def test_a_failure_behind_the_first_byte_ends_the_connection(
+    api: Api, failure: Exception, encoding: str
+) -> None:
+    await api.put(LARGE)
+    Failing(api, failure, after=2)
+    async with asking(api, f"{path_of(LARGE)}/content", f"Accept-Encoding: {encoding}") as reader:
+        head = await reader.readuntil(b"\r\n\r\n")
+        body = await rest_of(reader)
+
+    assert head.startswith(b"HTTP/1.1 200 ")
+    assert 0 < len(body) < len(LARGE)
+    assert END not in body
+    assert encoding == "zstd" or LARGE.startswith(body)
+    assert (await api.get("/healthz")).status == 200
+
+
+async def test_content_shorter_than_it_was_said_ends_the_connection(api: Api) -> None:
+    await api.put(LARGE)
+    archive = api.service.archive
+    reader_of = archive.reader
+
+    async def shortened(entry: Any) -> Any:
+        found = await reader_of(entry)
+        content = found.content
+        found.content = lambda start, stop: content(start, stop - 1)  # type: ignore[method-assign]
+        return found
+
+    archive.reader = shortened  # type: ignore[method-assign]
+    async with asking(api, f"{path_of(LARGE)}/content") as reader:
+        await reader.readuntil(b"\r\n\r\n")
+
+        assert await rest_of(reader) == LARGE[:-1]
+
+
+async def test_a_client_that_takes_nothing_is_cut_off(start_api: Callable[..., Any]) -> None:
+    api: Api = await start_api(write_timeout=0.1)
+    await api.put(LARGE)
+    async with asking(api, f"{path_of(LARGE)}/content") as reader:
+        await reader.readuntil(b"\r\n\r\n")
+        await until(lambda: at_rest(api))
+
+        assert len(await rest_of(reader)) < len(LARGE)
+
+
+async def at_rest(api: Api) -> bool:
+    memory = api.service.archive.memory
+    return memory.free == memory.size and api.service.in_flight._count == 0
+
+
+async def test_a_client_that_takes_something_is_not_cut_off() -> None:
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.create_connection(asyncio.Protocol, sock=ours)
+    with sending.Watch(transport, patience=1e-9) as watch:
+        watch._timer.cancel()  # the test looks instead
+        transport.write(noise(2**20))
+        watch.sent = 2**20
+        for _ in range(10):
+            await loop.sock_recv(theirs, 2**16)
+            watch._look()
+            watch._timer.cancel()
+
+            assert not transport.is_closing()
+        watch._look()
+
+        assert transport.is_closing()
+    theirs.close()
+
+
+async def test_a_client_that_has_taken_all_is_not_cut_off_however_long_the_service_takes() -> None:
+    ours, theirs = socket.socketpair()
+    transport, _ = await asyncio.get_running_loop().create_connection(asyncio.Protocol, sock=ours)
+    with sending.Watch(transport, patience=1e-9) as watch:
+        for _ in range(3):
+            watch._look()
+
+        assert not transport.is_closing()
+    transport.abort()
+    theirs.close()
+
+
+async def test_a_read_that_finds_no_memory_is_told_to_come_again(
+    start_api: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("overspill_service.budget.QUEUE_SECONDS", 0.05)
+    api: Api = await start_api(read_memory=2 * 2**20)
+    await api.put(LARGE)
+    async with asking(api, f"{path_of(LARGE)}/content") as stalled:
+        await stalled.readuntil(b"\r\n\r\n")
+        for read in ("content", "grep?pattern=x", "head"):
+            refused = await api.get(f"{path_of(LARGE)}/{read}")
+
+            assert (refused.status, (await problem(refused)).code) == (503, Code.DEADLINE_EXCEEDED)
+            assert refused.headers["Retry-After"] == "1"
+        assert (await api.get(path_of(LARGE))).status == 200
+    await until(lambda: at_rest(api))
+
+    assert await (await api.get(f"{path_of(LARGE)}/content")).read() == LARGE
