@@ -22,6 +22,7 @@ from msgspec import Meta, Struct, field
 from overspill.wire import DEFAULT_TTL
 
 from overspill_service.quantities import BYTES, FORMS, SECONDS, metas, number, shown, unit_of
+from overspill_service.retention import LEAST_ORPHAN_AGE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -116,7 +117,12 @@ class Settings(Struct, frozen=True, kw_only=True):
         float, Meta(ge=0, description="seconds between sweeps (0: never)", extra=SECONDS)
     ] = 300.0
     orphan_age: Annotated[
-        float, Meta(ge=0, description="seconds after which an unfinished upload is an orphan", extra=SECONDS)
+        float,
+        Meta(
+            ge=LEAST_ORPHAN_AGE,
+            description="seconds after its last segment at which an unfinished upload is an orphan",
+            extra=SECONDS,
+        ),
     ] = 24 * 3600.0
     grace: Annotated[
         float, Meta(ge=0, description="seconds that a stop waits for requests in flight", extra=SECONDS)

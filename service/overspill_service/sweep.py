@@ -14,7 +14,7 @@ from msgspec import Struct
 from overspill import wire
 
 from overspill_service import object_keys
-from overspill_service.catalog import Entry
+from overspill_service.catalog import Entry, Tombstone
 from overspill_service.errors import ServiceError
 from overspill_service.rebuild import adopt, captures_in
 from overspill_service.removal import Grave, delete_objects, hide
@@ -108,9 +108,17 @@ async def _sweep_capture(archive: Archive, found: CaptureFound, before: float) -
     if known is None and await adopt(archive, found):
         log.warning("gave %s of tenant %s its lost entry back", found.capture, found.tenant)
         known = await archive.catalog.get(found.tenant, found.capture)
+    if not _orphans(found, known, before):
+        return 0
+    keys: list[str] = []
+    async for fresh in captures_in(archive, object_keys.capture_prefix(found.tenant, found.capture)):
+        keys += _orphans(fresh, known, before)  # an upload that has gone on since is none
+    await archive.store.delete(keys)
+    return len(keys)
+
+
+def _orphans(found: CaptureFound, known: Entry | Tombstone | None, before: float) -> list[str]:
+    """The keys of objects in uploads that nothing was added to since `before`, and that no entry needs."""
     kept = frozenset(known.keys if isinstance(known, Entry) else ())
     old = [upload for upload in found.uploads if upload.modified < before]
-    keys = [each.key for upload in old for each in upload.objects if each.key not in kept]
-    if keys:
-        await archive.store.delete(keys)
-    return len(keys)
+    return [each.key for upload in old for each in upload.objects if each.key not in kept]

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from typing import TYPE_CHECKING, Final
 
 from overspill_service.catalog import Segment
 from overspill_service.errors import StoreUnavailable
 from overspill_service.index import Index, trailer
-from overspill_service.object_keys import segment_key
+from overspill_service.object_keys import capture_prefix, segment_key
+from overspill_service.retention import LEAST_ORPHAN_AGE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -51,6 +53,7 @@ class Upload:
         self._stored = 0
         self._size = 0
         self._newlines = 0
+        self._begun = time.monotonic()
         self.frames: list[list[Frame]] = []
         self._putting: asyncio.Task[None] | None = None
         self.segments: list[Segment] = []
@@ -79,6 +82,8 @@ class Upload:
         """Store the last segment, which holds the whole entry: the commit to the object store."""
         await self._put(entry, is_last=True)
         await self._settle()
+        if time.monotonic() - self._begun > LEAST_ORPHAN_AGE:
+            await self._require_segments()
 
     async def move(self, capture: str) -> None:
         """Give the segments stored so far the keys of another capture id, one segment in memory at a time."""
@@ -142,6 +147,13 @@ class Upload:
         self._size, self._newlines = self._size + size, self._newlines + newlines
         self._frames, self._stored = [], 0
         self._putting = asyncio.ensure_future(self._store.put(self._key(number), pieces))
+
+    async def _require_segments(self) -> None:
+        """Raise `StoreUnavailable` where a sweep has taken segments of this slow upload for orphans."""
+        prefix = f"{capture_prefix(self.tenant, self.capture)}{self.name}-"
+        listed = {stored.key async for stored in self._store.list(prefix)}
+        if not listed.issuperset(self.keys):
+            raise StoreUnavailable("segments of this upload were removed: it took too long; send it again")
 
     def _key(self, number: int) -> str:
         return segment_key(self.tenant, self.capture, self.name, number)
