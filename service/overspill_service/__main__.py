@@ -23,7 +23,6 @@ from overspill_service.settings import (
     unknown_variables,
 )
 from overspill_service.supervisor import Supervisor
-from overspill_service.web.middleware import request_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags = {name: value for name, value in options.items() if value is not None}
     try:
         settings = load(flags, os.environ)
-        logs.configure(settings.log_level, settings.log_format, request_id.get)
+        logs.configure(settings.log_level, settings.log_format)
         if command != "work":
             for sentence in unknown_variables(os.environ):
                 log.warning(sentence)

@@ -18,6 +18,7 @@ from overspill_service.errors import (
     NotFound,
     QuotaExceeded,
 )
+from overspill_service.logs import facts
 from overspill_service.rebuild import give_back, is_young, recover
 from overspill_service.removal import erase, finish_removals
 from overspill_service.tasks import to_the_end
@@ -213,9 +214,10 @@ class Captures:
         try:
             given = await give_back(self.archive, entry, self.quota if is_counted else Quota())
         except (QuotaExceeded, CatalogIncomplete, CatalogUnavailable) as error:
-            log.warning("%s of tenant %s is read without an entry: %s", capture, self.tenant.name, error)
+            about = facts(tenant=self.tenant.name, capture=capture, cause=str(error))
+            log.warning("a capture is read without an entry", extra=about)
             return entry
-        log.info("gave %s of tenant %s its lost entry back", capture, self.tenant.name)
+        log.info("gave a capture its lost entry back", extra=facts(tenant=self.tenant.name, capture=capture))
         return given
 
     async def _looked_up(self, look: Callable[[], Awaitable[T]]) -> tuple[T, bool]:

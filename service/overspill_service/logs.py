@@ -1,43 +1,97 @@
-"""Structured logs on standard error: a line a record, as text for people or JSON for machines."""
+"""Structured logs on standard error: a line a record, as text for people or JSON for machines.
+
+A record has a message, and facts as fields: its own (`extra=facts(…)`), and those of the request that it
+belongs to (`about`, `note`). Text shows them behind the message as `name=value`.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
 import sys
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
-PLAIN = "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s"
+PLAIN: Final = "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s"
+MOST_CAUSES: Final = 4
+_ABOUT: Final[ContextVar[dict[str, Any] | None]] = ContextVar("about", default=None)
+
+
+@contextmanager
+def about(**fields: object) -> Iterator[None]:
+    """Give every record within the block these fields, and those that `note` adds meanwhile."""
+    token = _ABOUT.set(fields)
+    try:
+        yield
+    finally:
+        _ABOUT.reset(token)
+
+
+def note(**fields: object) -> None:
+    """Add fields to the records of what is under way; outside of every `about` nothing happens."""
+    current = _ABOUT.get()
+    if current is not None:
+        current |= fields
+
+
+def facts(**fields: object) -> dict[str, Any]:
+    """Return the `extra` of a record that has these fields."""
+    return {"facts": fields}
+
+
+def causes(error: BaseException) -> str:
+    """Return what an error was raised from, nearest first, each with its class; empty if there is nothing."""
+    found: list[str] = []
+    cause = error.__cause__
+    while isinstance(cause, Exception) and len(found) < MOST_CAUSES:  # a cancellation explains nothing
+        text = str(cause)
+        found.append(f"{type(cause).__name__}: {text}" if text else type(cause).__name__)
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+    return "; ".join(found)
 
 
 class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        line = {
+        line = _fields(record) | {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "request_id": getattr(record, "request_id", "-"),
             "process": record.process,
             "message": record.getMessage(),
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False)
+        return json.dumps(line, ensure_ascii=False, default=str)
 
 
-def configure(level: str, form: str, request_id: Callable[[], str]) -> None:
-    """Send every record of the service to standard error; `request_id` tells whose it is."""
+class TextFormatter(logging.Formatter):
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (the library's name)
+        fields = _fields(record)
+        record.request_id = fields.pop("request_id", "-")
+        shown = [super().formatMessage(record), *(f"{name}={_word(fields[name])}" for name in fields)]
+        return " ".join(shown)
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    """The fields of a record: those of what is under way, then its own."""
+    return {**(_ABOUT.get() or {}), **getattr(record, "facts", {})}
+
+
+def _word(value: object) -> str:
+    """A value as one word: quoted where it has spaces, quotes or characters that are not printable."""
+    text = str(value)
+    is_word = text.isprintable() and not any(mark in text for mark in ' "=')
+    return text if text and is_word else json.dumps(text, ensure_ascii=False)
+
+
+def configure(level: str, form: str) -> None:
+    """Send every record of the service to standard error."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if form == "json" else logging.Formatter(PLAIN))
-
-    def stamp(record: logging.LogRecord) -> bool:
-        record.request_id = request_id()
-        return True
-
-    handler.addFilter(stamp)
+    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter(PLAIN))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("overspill_service").setLevel(level.upper())

@@ -22,6 +22,7 @@ from overspill_service.archive import inline_index
 from overspill_service.catalog import Entry, Quota, Segment, Tombstone
 from overspill_service.errors import CaptureDamaged
 from overspill_service.frame_map import FrameMap
+from overspill_service.logs import facts
 from overspill_service.removal import finish_removals, removed_uploads
 from overspill_service.stale import Listed, drop_stale, forget
 
@@ -138,14 +139,16 @@ async def _read(archive: Archive, found: CaptureFound, upload: UploadFound) -> E
             return None
         entry = _decode_entry(indexes[-1].entry)
     except (CaptureDamaged, msgspec.DecodeError, UnicodeDecodeError) as error:
-        log.error("an upload of %s of tenant %s cannot be read: %s", found.capture, found.tenant, error)  # noqa: TRY400
+        cause = facts(tenant=found.tenant, capture=found.capture, cause=str(error))
+        log.error("an upload cannot be read", extra=cause)  # noqa: TRY400
         return None
+    about = facts(tenant=found.tenant, capture=found.capture)
     if (entry.tenant, entry.id, entry.upload) != (found.tenant, found.capture, upload.name):
-        log.error("an object of %s of tenant %s holds the entry of another", found.capture, found.tenant)
+        log.error("an object holds the entry of another capture", extra=about)
         return None
     frames = FrameMap.of([index.frames for index in indexes])
     if frames.size != entry.size or not _fit_together(indexes, upload.name):
-        log.error("the segments of %s of tenant %s do not belong together", found.capture, found.tenant)
+        log.error("the segments of a capture do not belong together", extra=about)
         return None
     expires, marker = found.marker_of(upload.name) or (entry.expires, None)
     return msgspec.structs.replace(

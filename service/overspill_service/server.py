@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import logging
 import os
 import signal
 import socket
 import sys
+import time
 from contextlib import suppress
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 
+from overspill_service import logs
 from overspill_service.app import make_app
 from overspill_service.web.service import SERVICE
 
@@ -42,6 +46,9 @@ M_ARENA_MAX: Final = -8
 ARENAS: Final = 1
 LARGE_BUFFER: Final = 256 * 1024
 """Bytes of a buffer that goes back to the system as soon as it is freed."""
+
+
+log = logging.getLogger("overspill_service.start")
 
 
 def runner_of(app: web.Application) -> web.AppRunner:
@@ -119,13 +126,45 @@ async def serve(settings: Settings, listener: socket.socket, parent: TextIO | No
         site = web.SockSite(runner, listener, backlog=BACKLOG)
         await site.start()
         print(f"overspill-service listens on {url_of(listener)}", flush=True)
+        log.info("serving", extra=logs.facts(**_setup(app[SERVICE], url_of(listener))))
         await stop.wait()
         if parent is not None:
             loop.remove_reader(parent)
-        await site.stop()
-        await _drain(app[SERVICE], settings.grace)
+        await _stop(site, app[SERVICE])
     finally:
         await runner.cleanup()
+
+
+async def _stop(site: web.SockSite, service: Service) -> None:
+    start = time.monotonic()
+    log.info("stopping", extra=logs.facts(process=os.getpid(), in_flight=service.in_flight.count))
+    await site.stop()
+    await _drain(service, service.settings.grace)
+    facts = {"in_flight": service.in_flight.count, "seconds": round(time.monotonic() - start, 3)}
+    log.info("stopped", extra=logs.facts(process=os.getpid(), **facts))
+
+
+def _setup(service: Service, url: str) -> dict[str, object]:
+    """What to know of a process that begins to serve; of URLs without their passwords."""
+    settings = service.settings
+    return {
+        "url": url,
+        "version": version("overspill-service"),
+        "process": os.getpid(),
+        "workers": settings.workers,
+        "store": without_password(settings.store or (settings.data / "objects").as_uri()),
+        "catalog": without_password(settings.catalog),
+        "keys": "none needed" if service.gate.is_open else "needed",
+    }
+
+
+def without_password(url: str) -> str:
+    """The URL without what stands before the hosts."""
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        return url
+    hosts, slash, path = rest.partition("/")
+    return f"{scheme}://{hosts.rpartition('@')[2]}{slash}{path}"
 
 
 async def _drain(service: Service, grace: float) -> None:

@@ -32,6 +32,7 @@ from overspill_service.errors import (
 )
 from overspill_service.ingest import Ingest
 from overspill_service.kind import detect
+from overspill_service.logs import facts
 from overspill_service.rebuild import encode_entry
 from overspill_service.removal import bury, removed_uploads
 from overspill_service.stale import forget
@@ -151,7 +152,8 @@ async def _is_good(captures: Captures, held: Entry) -> bool:
     try:
         await captures.archive.index_of(held, len(held.segments) - 1)
     except CaptureDamaged as error:
-        log.error("%s of tenant %s is stored anew: %s", held.id, held.tenant, error)  # noqa: TRY400
+        about = facts(tenant=held.tenant, capture=held.id, cause=str(error))
+        log.error("a damaged capture is stored anew", extra=about)  # noqa: TRY400
         return False
     return True
 

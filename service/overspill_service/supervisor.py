@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from prometheus_client.multiprocess import mark_process_dead
 
+from overspill_service.logs import facts
 from overspill_service.metrics import MULTIPROCESS
 from overspill_service.metrics_folder import metrics_folder
 from overspill_service.server import url_of
@@ -71,7 +72,7 @@ class Supervisor:
                 self._exit_code = code or 1
                 self._stop.set()
             if not self._stop.is_set():
-                log.error("worker %d ended with %d and is replaced", worker.pid, code)
+                log.error("a worker ended and is replaced", extra=facts(worker=worker.pid, exit_code=code))
                 await self._pause(SHORT_LIFE if time.monotonic() - born < SHORT_LIFE else 0)
         if not started.done():
             started.set_result(False)

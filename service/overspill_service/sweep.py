@@ -16,6 +16,7 @@ from overspill import wire
 from overspill_service import object_keys
 from overspill_service.catalog import Entry, Tombstone
 from overspill_service.errors import ServiceError
+from overspill_service.logs import facts
 from overspill_service.rebuild import adopt, captures_in
 from overspill_service.removal import Grave, delete_objects, hide
 from overspill_service.tasks import fan_out
@@ -68,7 +69,8 @@ async def sweep_expired(archive: Archive, tenant: str) -> wire.Removed:
     pages = _hidden_pages(archive, tenant)
     removed = _sum(await fan_out(partial(delete_objects, archive), pages, at_once=PAGES_AT_ONCE))
     if removed.captures:
-        log.info("swept %d expired captures of tenant %s", removed.captures, tenant)
+        size = {"captures": removed.captures, "bytes": removed.stored_size}
+        log.info("swept expired captures", extra=facts(tenant=tenant, **size))
     return removed
 
 
@@ -106,7 +108,8 @@ async def _sweep_capture(archive: Archive, found: CaptureFound, before: float) -
     if known is None and not await archive.catalog.is_complete():  # lost since: it knows nothing now
         return 0
     if known is None and await adopt(archive, found):
-        log.warning("gave %s of tenant %s its lost entry back", found.capture, found.tenant)
+        about = facts(tenant=found.tenant, capture=found.capture)
+        log.warning("gave a capture its lost entry back", extra=about)
         known = await archive.catalog.get(found.tenant, found.capture)
     if not _orphans(found, known, before):
         return 0

@@ -69,21 +69,21 @@ class Link:
             return await self._connection.run("EVAL", script.text, *rest)
 
     async def _persist(self, attempt: Callable[[], Awaitable[Any]]) -> Any:
-        reason = f"Redis did not answer within {self._deadline:g} s"
+        reason, failure = f"Redis did not answer within {self._deadline:g} s", None
         try:
             async with asyncio.timeout(self._deadline):
                 for pause in _pauses():
                     try:
                         return await attempt()
                     except (redis_errors.RedisError, redis_errors.RedisClusterException, OSError) as error:
-                        reason = redis_failures.reason(error)
+                        reason, failure = redis_failures.reason(error), error
                         if not redis_failures.is_temporary(error):
                             raise CatalogUnavailable(reason) from error
                     if reason == redis_failures.READ_ONLY:
                         await self._connection.reconnect()
                     await asyncio.sleep(pause)
         except TimeoutError as error:
-            raise CatalogUnavailable(reason) from error
+            raise CatalogUnavailable(reason) from failure or error
 
 
 def _pauses() -> Iterator[float]:

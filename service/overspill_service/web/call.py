@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import msgspec
 from aiohttp import hdrs, web
 
+from overspill_service import logs
 from overspill_service.captures import Captures
 from overspill_service.errors import BodyTooLarge, InvalidBody
 from overspill_service.web.fields import listed
@@ -48,7 +49,9 @@ class Call(Generic[Q_co]):
 
     async def entry(self) -> Entry:
         """The capture that the path names."""
-        return await self.captures.get(self.ref, getattr(self.query, "session", None))
+        entry = await self.captures.get(self.ref, getattr(self.query, "session", None))
+        logs.note(capture=entry.id)
+        return entry
 
     async def body(self, kind: type[B]) -> B:
         """The JSON body as a struct. Raises `InvalidBody`, `BodyTooLarge`."""

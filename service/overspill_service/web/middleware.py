@@ -6,12 +6,13 @@ import logging
 import re
 import secrets
 import time
-from contextvars import ContextVar
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import hdrs, web
 from overspill.wire import PROBLEM_TYPE, Header
 
+from overspill_service import logs
 from overspill_service.errors import ExpectationFailed
 from overspill_service.web.fields import require_well_formed
 from overspill_service.web.problems import allow_header, problem_of, response_of
@@ -20,12 +21,13 @@ from overspill_service.web.service import SERVICE
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-request_id: ContextVar[str] = ContextVar("request_id", default="-")
 _GIVEN: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 IDENTITY: Final = web.RequestKey("identity", str)
 BEGUN: Final = web.RequestKey("begun", web.StreamResponse)
 """The response whose head may have been sent already."""
 UNKNOWN_ROUTE: Final = "unknown"
+HUNG_UP: Final = 499
+"""The status that is counted and logged where the client went before it was answered."""
 
 _EXPECTATION: Final = ExpectationFailed("Expect may be 100-continue and nothing else")
 
@@ -40,20 +42,30 @@ async def around(
     """The outermost middleware: no failure leaves it but a cancellation."""
     start = time.perf_counter()
     request[IDENTITY] = identity = _identity(request)
-    token = request_id.set(identity)
-    status = 499
-    try:
-        with request.app[SERVICE].in_flight:
-            response = await _answered(request, handler, identity)
-        status = response.status
-        return response
-    finally:
-        seconds = time.perf_counter() - start
-        route = _route_of(request)
-        request.app[SERVICE].metrics.request(route, request.method, status, seconds)
-        if log.isEnabledFor(logging.INFO):
-            log.info("%s %s %d %.1f ms", request.method, route, status, 1000 * seconds)
-        request_id.reset(token)
+    response: web.StreamResponse | None = None
+    with logs.about(request_id=identity):
+        try:
+            with request.app[SERVICE].in_flight:
+                response = await _answered(request, handler, identity)
+            return response
+        finally:
+            _record(request, response, time.perf_counter() - start)
+
+
+def _record(request: web.Request, response: web.StreamResponse | None, seconds: float) -> None:
+    """Count and log a request. `bytes` is the size of the answer, `received` what was read of its body."""
+    status = HUNG_UP if response is None else response.status
+    route = _route_of(request)
+    request.app[SERVICE].metrics.request(route, request.method, status, seconds)
+    level = logging.INFO if status < HTTPStatus.INTERNAL_SERVER_ERROR else logging.WARNING
+    if log.isEnabledFor(level):
+        facts = {
+            "status": status,
+            "bytes": (response and request.method != "HEAD" and response.content_length) or 0,
+            "received": request.content.total_bytes,
+            "seconds": round(seconds, 6),
+        }
+        log.log(level, "%s %s", request.method, route, extra=logs.facts(**facts))
 
 
 async def _answered(
@@ -88,6 +100,9 @@ async def stamp(request: web.Request, response: web.StreamResponse) -> None:
 def _refused(request: web.Request, error: Exception, identity: str) -> web.Response:
     problem = problem_of(error, identity)
     request.app[SERVICE].metrics.problem(problem.code)
+    logs.note(code=problem.code)
+    if problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        logs.note(detail=problem.detail, cause=logs.causes(error))
     response = response_of(problem)
     if isinstance(error, web.HTTPException):
         response.headers.update(allow_header(error))

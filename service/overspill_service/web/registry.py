@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from aiohttp import hdrs, web
-from overspill.wire import NoQuery, Path, Scope
+from overspill.wire import CAPTURE_ID, NoQuery, Path, Scope
 
+from overspill_service import logs
 from overspill_service.errors import InvalidParameter, ObjectMissing
 from overspill_service.web.call import Call
 from overspill_service.web.conditions import SAFE, are_given, is_not_modified
@@ -75,6 +76,7 @@ def _bound(route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse
     async def handle(request: web.Request) -> web.StreamResponse:
         service = request.app[SERVICE]
         principal = await _principal(service, route, request)
+        _note(route, principal, request.match_info.get("ref", ""))
         call = Call(request, service, principal, _parse(route.query, request))
         return await _answered(route, call)
 
@@ -89,6 +91,14 @@ async def _answered(route: Route, call: Call[Any]) -> web.StreamResponse:
         except ObjectMissing as error:
             if await call.captures.is_lost(error.capture, error.upload):
                 raise
+
+
+def _note(route: Route, principal: Principal, ref: str) -> None:
+    """Tell the log whose request it is, and of which capture if the path says so."""
+    if not isinstance(route.scope, Access):
+        logs.note(tenant=principal.tenant.name)
+    if CAPTURE_ID.fullmatch(ref):
+        logs.note(capture=ref)
 
 
 async def _conditional(route: Route, call: Call[Any]) -> web.StreamResponse:

@@ -41,6 +41,11 @@ class Gate:
         self._secret, self._is_open = secret, is_open
         self._remembered: dict[str, tuple[float, Principal]] = {}
 
+    @property
+    def is_open(self) -> bool:
+        """Whether everyone may do everything."""
+        return self._is_open
+
     async def principal(self, request: web.Request, scope: Scope) -> Principal:
         """Who asks. Raises `Unauthorized` without a valid key, `Forbidden` where it lacks the scope."""
         if self._is_open:
@@ -84,6 +89,10 @@ class InFlight:
         self._count = 0
         self._some, self._none = asyncio.Event(), asyncio.Event()
         self._none.set()
+
+    @property
+    def count(self) -> int:
+        return self._count
 
     def __enter__(self) -> None:
         self._count += 1

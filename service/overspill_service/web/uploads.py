@@ -11,7 +11,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from overspill import wire
 from overspill.wire import Header, Path, Scope
 
-from overspill_service import storing
+from overspill_service import logs, storing
 from overspill_service.errors import (
     Absent,
     BadRequest,
@@ -68,6 +68,7 @@ def _body(call: Call[Any]) -> Body:
 
 def _stored(call: Call[Any], entry: Entry, *, is_new: bool, location: str | None = None) -> web.Response:
     call.service.metrics.capture(entry, is_new=is_new)
+    logs.note(capture=entry.id, size=entry.size, stored_size=entry.stored_size)
     headers = entry_headers(entry) | ({hdrs.LOCATION: location} if location else {})
     return call.json(entry.public(), status=201 if is_new else 200, headers=headers)
 

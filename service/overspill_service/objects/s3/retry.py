@@ -49,9 +49,9 @@ class Retry:
                 return await self._until_success(attempt, failures)
         except TimeoutError as error:
             last = f" (before: {failures[-1]})" if failures else ""
-            raise StoreUnavailable(
-                f"no answer from the object store within {self.deadline:g} s{last}"
-            ) from error
+            raise StoreUnavailable(f"no answer from the object store within {self.deadline:g} s{last}") from (
+                failures[-1] if failures else error
+            )
 
     async def _until_success(self, attempt: Callable[[], Awaitable[T]], failures: list[Transient]) -> T:
         while True:

@@ -1,0 +1,60 @@
+"""Records as text and as JSON: fields, quoting, causes."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import pytest
+from overspill_service import logs
+
+
+def record(**fields: object) -> logging.LogRecord:
+    made = logging.LogRecord("overspill_service.x", logging.INFO, "", 0, "said %s", ("this",), None)
+    made.__dict__.update(logs.facts(**fields))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("plain", "plain"),
+        (12, "12"),
+        (0.5, "0.5"),
+        ("", '""'),
+        ("two words", '"two words"'),
+        ("a=b", '"a=b"'),
+        ('say "x"', r'"say \"x\""'),
+        ("line\nforged status=200", r'"line\nforged status=200"'),
+        ("\x1b[31m", '"\\u001b[31m"'),
+    ],
+)
+def test_a_value_is_one_word_of_a_line(value: object, shown: str) -> None:
+    assert logs.TextFormatter(logs.PLAIN).format(record(name=value)).endswith(f"[-] said this name={shown}")
+
+
+def test_fields_of_what_is_under_way_come_with_every_record_and_go_with_it() -> None:
+    formatter = logs.JsonFormatter()
+    with logs.about(request_id="r", tenant="?"):
+        logs.note(tenant="acme")
+        within: dict[str, Any] = json.loads(formatter.format(record(tenant="own", code="x", message="no")))
+        with logs.about(request_id="inner"):
+            assert json.loads(formatter.format(record()))["request_id"] == "inner"
+        assert json.loads(formatter.format(record()))["tenant"] == "acme"
+    logs.note(tenant="nobody's")
+
+    assert (within["request_id"], within["tenant"], within["code"]) == ("r", "own", "x")
+    assert within["message"] == "said this"
+    assert "tenant" not in json.loads(formatter.format(record()))
+
+
+def test_the_causes_of_an_error_are_told_nearest_first() -> None:
+    refused = RuntimeError("unavailable")
+    refused.__cause__ = ConnectionError("no Redis")
+    refused.__cause__.__cause__ = OSError(111, "Connection refused")
+
+    assert logs.causes(refused) == (
+        "ConnectionError: no Redis; ConnectionRefusedError: [Errno 111] Connection refused"
+    )
+    assert logs.causes(ValueError("alone")) == ""
