@@ -215,7 +215,7 @@ class Captures:
             given = await give_back(self.archive, entry, self.quota if is_counted else Quota())
         except (QuotaExceeded, CatalogIncomplete, CatalogUnavailable) as error:
             about = facts(tenant=self.tenant.name, capture=capture, cause=str(error))
-            log.warning("a capture is read without an entry", extra=about)
+            log.info("a capture is read without an entry", extra=about)
             return entry
         log.info("gave a capture its lost entry back", extra=facts(tenant=self.tenant.name, capture=capture))
         return given

@@ -4,6 +4,7 @@ relay.lose_answers_to(b"EVALSHA")   # the server does it, and nobody hears of it
 relay.lose_requests(b"EVALSHA")     # the server never hears of it
 relay.at(b"EVALSHA", server.pause)  # just before it is passed on
 relay.heal()
+relay.lead_to(other.port)           # as an address that moves to another server: connections break
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ CHUNK = 2**16
 @dataclass
 class Relay:
     port: int = 0
+    target: int = 0
+    _writers: set[asyncio.StreamWriter] = field(default_factory=set)
     _marks: dict[bytes, Callable[[], bool]] = field(default_factory=dict)
     _is_deaf: bool = False
 
@@ -51,15 +54,26 @@ class Relay:
         self._marks.clear()
         self._is_deaf = False
 
+    def lead_to(self, port: int) -> None:
+        """From now on, new connections go to another port of loopback; those that there are break."""
+        self.target = port
+        for writer in self._writers:
+            writer.close()
+
     def passes_on(self, request: bytes) -> bool:
         return all(act() for mark, act in self._marks.items() if mark in request)
 
-    async def handle(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, server_port: int
-    ) -> None:
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Pass on what comes either way until one side closes."""
+        self._writers.add(writer)
+        try:
+            await self._pass_on(reader, writer)
+        finally:
+            self._writers.discard(writer)
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError), closing(writer):
-            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", server_port)
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self.target)
             with closing(far_writer):
                 there = asyncio.create_task(_pump(reader, far_writer, self.passes_on))
                 back = asyncio.create_task(_pump(far_reader, writer, lambda _: not self._is_deaf))
@@ -84,11 +98,11 @@ async def _pump(
 @asynccontextmanager
 async def relaying(server_port: int) -> AsyncIterator[Relay]:
     """A relay in front of a port of loopback, until the block ends."""
-    relay = Relay()
+    relay = Relay(target=server_port)
     tasks: set[asyncio.Task[None]] = set()
 
     def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.create_task(relay.handle(reader, writer, server_port))
+        task = asyncio.create_task(relay.handle(reader, writer))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 

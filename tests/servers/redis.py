@@ -190,7 +190,7 @@ def sentinel_set(directory: Path) -> Iterator[tuple[RedisServer, RedisServer, Re
             directory / "replica", replicaof=f"{HOST} {master.port}", repl_diskless_sync_delay="0"
         )
         stack.enter_context(running(replica))
-        wait_until(lambda: b"master_link_status:up" in _info(replica, "replication"), "replication")
+        wait_until(lambda: replication_is_up(replica), "replication")
         lines = (
             f"monitor {SENTINEL_SERVICE} {HOST} {master.port} 1\n"
             f"down-after-milliseconds {SENTINEL_SERVICE} 500\n"
@@ -221,6 +221,10 @@ def cluster(directory: Path, masters: int = 3) -> Iterator[list[RedisServer]]:
         for node in nodes:
             wait_until(partial(_covers_all, node, masters), "the cluster to form")
         yield nodes
+
+
+def replication_is_up(replica: RedisServer) -> bool:
+    return b"master_link_status:up" in _info(replica, "replication")
 
 
 def _info(server: RedisServer, section: str) -> bytes:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from overspill_service.catalog import UNCOUNTED, Entry, Tombstone, Totals, records, redis_keys, scripts
-from overspill_service.catalog.redis_completeness import Completeness
+from overspill_service.catalog.redis_completeness import EVICTED, Completeness
 from overspill_service.catalog.redis_safety import eviction
 from overspill_service.errors import CatalogIncomplete, CatalogRefuses, CatalogUnavailable, QuotaExceeded
 
@@ -243,7 +243,7 @@ class RedisCatalog:
         known, self._eviction = self._eviction, eviction(await self._link.info("memory"))
         if self._eviction:
             if not known:  # what was evicted meanwhile is only found by a rebuild
-                await self._completeness.doubt()
+                await self._completeness.doubt(EVICTED)
             raise CatalogRefuses(self._eviction)
 
     async def _require_no_eviction(self) -> None:

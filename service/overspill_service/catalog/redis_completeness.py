@@ -6,9 +6,12 @@ masters served at once for a while. A mark in Redis names the servers that a reb
 - After a restart or a promotion the run ids or replication ids differ from those in the mark.
 - After a split, the ids of the server that survived are still those of the mark. What was written to the
   loser is missing all the same, and only its writers know. So every process remembers the servers that it
-  last spoke with. Where others answer, and it has written since the last rebuild began, it raises the epoch:
-  that makes the mark void.
+  last spoke with. Where others answer, and it has written since the last rebuild began, it begins a new
+  epoch, which makes the mark void.
 - A writer may have died by then. So a rebuild runs once more a minute after the first one.
+
+Eviction takes single keys, so that totals and indexes no longer fit the entries. It begins an epoch of its
+own kind, or takes the epoch itself. Either way the next rebuild starts from an empty catalog.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
+import secrets
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -29,13 +33,16 @@ AGAIN_SECONDS: Final = 60.0
 MARGIN: Final = 1.0
 """Seconds of doubt when the age of a write is compared with that of a rebuild."""
 PASSES: Final = 2
+EVICTED: Final = "evicted-"
+"""How an epoch begins in which single keys may be missing."""
 
 
 class Mark(NamedTuple):
     """What a rebuild has completed: four words in Redis."""
 
     servers: str
-    epoch: int
+    epoch: str
+    """A random word, so that one that was lost never comes back by counting."""
     began: int
     """Milliseconds of Redis' own clock."""
     passes: int
@@ -43,9 +50,10 @@ class Mark(NamedTuple):
     @classmethod
     def parse(cls, value: bytes | None) -> Mark | None:
         words = (value or b"").decode(errors="replace").split()
-        if len(words) != len(cls._fields) or not all(word.isdecimal() for word in words[1:]):
-            return None
-        return cls(words[0], *map(int, words[1:]))
+        match words:
+            case servers, epoch, began, passes if began.isdecimal() and passes.isdecimal():
+                return cls(servers, epoch, int(began), int(passes))
+        return None
 
     def __str__(self) -> str:
         return " ".join(map(str, self))
@@ -55,12 +63,18 @@ class Seen(NamedTuple):
     """What Redis says at one moment."""
 
     servers: str
-    epoch: int
+    epoch: str
+    """Empty where there is none, or Redis has lost it."""
     mark: Mark | None
 
     @property
     def is_complete(self) -> bool:
         return self.mark is not None and self.mark[:2] == self[:2]
+
+    @property
+    def was_evicted(self) -> bool:
+        """Whether single keys may be missing, the epoch's own among them."""
+        return self.epoch.startswith(EVICTED) or (self.mark is not None and not self.epoch)
 
 
 class Completeness:
@@ -90,6 +104,11 @@ class Completeness:
     async def begin(self) -> str:
         """Note that a rebuild begins now; return what `finish` takes."""
         seen = await self._look()
+        if seen.was_evicted:
+            await self._link.forget(redis_keys.OF_TENANTS)
+        if seen.was_evicted or not seen.epoch:
+            await self._link.call("SET", redis_keys.EPOCH, _new_epoch())
+            seen = await self._look()
         mark = Mark(seen.servers, seen.epoch, await self._now(), 1)
         await self._link.call("SET", redis_keys.REBUILD, str(mark))
         return str(mark)
@@ -103,10 +122,10 @@ class Completeness:
             mark = mark._replace(passes=PASSES)
         await self._link.call("SET", redis_keys.COMPLETE, str(mark))
 
-    async def doubt(self) -> None:
-        """Make the mark void: something may have been lost."""
+    async def doubt(self, kind: str = "") -> None:
+        """Make the mark void. `kind` is `EVICTED` where single keys may have been lost."""
         self.state = ""
-        await self._link.call("INCR", redis_keys.EPOCH)
+        await self._link.step(scripts.NEW_EPOCH, [redis_keys.EPOCH], _new_epoch(), EVICTED, kind)
 
     async def _look(self) -> Seen:
         servers, epoch, mark = await asyncio.gather(
@@ -118,12 +137,12 @@ class Completeness:
             await self._notice(servers)
             return await self._look()
         self._servers = servers
-        seen = Seen(servers, int(epoch or 0), Mark.parse(mark))
+        seen = Seen(servers, (epoch or b"").decode(errors="replace"), Mark.parse(mark))
         self.state = f"{servers} {seen.epoch}" if seen.is_complete else ""
         return seen
 
     async def _notice(self, servers: str) -> None:
-        """Raise the epoch where this process wrote to servers that others have replaced since."""
+        """Begin a new epoch where this process wrote to servers that others have replaced since."""
         async with self._noticing:
             if self._servers != servers and await self._may_have_lost(servers):
                 await self.doubt()
@@ -152,6 +171,10 @@ class Completeness:
         """Milliseconds by Redis' clock."""
         seconds, microseconds = await self._link.step(scripts.NOW, [redis_keys.REBUILD])
         return int(seconds) * 1000 + int(microseconds) // 1000
+
+
+def _new_epoch() -> str:
+    return secrets.token_hex(8)
 
 
 def _sorted(servers: list[dict[str, Any]], fact: str) -> list[str]:

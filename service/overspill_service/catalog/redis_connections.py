@@ -17,7 +17,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from overspill_service.catalog.redis_lanes import LANES, PATIENCE, Lanes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from overspill_service.catalog.redis_link import Connection
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 CONNECT_WITHIN: Final = 1.0
 """Seconds for one connection to be made."""
+SCANNED_AT_ONCE: Final = 1000
+"""Keys that a server looks at in one step of a scan."""
 
 
 def _options(**more: Any) -> dict[str, Any]:
@@ -74,6 +76,9 @@ class _Single:
     async def info(self, section: str) -> list[dict[str, Any]]:
         return [await self.run("INFO", section)]
 
+    def scan(self, pattern: str) -> AsyncIterator[bytes]:
+        return self._client.scan_iter(match=pattern, count=SCANNED_AT_ONCE)
+
     async def reconnect(self) -> None:
         await self._client.connection_pool.disconnect(inuse_connections=False)
 
@@ -100,6 +105,9 @@ class _Cluster:
     async def info(self, section: str) -> list[dict[str, Any]]:
         await self._client.initialize()
         return [await self.run("INFO", section, target_nodes=node) for node in self._client.get_primaries()]
+
+    def scan(self, pattern: str) -> AsyncIterator[bytes]:
+        return self._client.scan_iter(match=pattern, count=SCANNED_AT_ONCE)
 
     async def reconnect(self) -> None:
         await self._client.aclose()  # the next command finds the topology again

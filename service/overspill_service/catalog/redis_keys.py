@@ -17,7 +17,8 @@ removes it. Tenant names have no braces.
     ov1:keys                        hash    key hash -> record, until revoked
     ov1:complete                    string  a `redis_completeness.Mark` of what is complete, for ever
     ov1:rebuild                     string  one of the rebuild that began last, for ever
-    ov1:epoch                       string  how often a loss was noticed, for ever
+    ov1:epoch                       string  a random word, another one once a loss was noticed; for ever,
+                                            unless it is evicted: then what else is left is not trusted
     ov1:lease:{name}                string  the holder; expires with the lease
     ov1:once:{name}                 string  who was first; expires
     ov1:ping                        string  expires after PING_LIFE
@@ -39,6 +40,8 @@ KEYS: Final = "ov1:keys"
 COMPLETE: Final = "ov1:complete"
 REBUILD: Final = "ov1:rebuild"
 EPOCH: Final = "ov1:epoch"
+OF_TENANTS: Final = "ov1:{*"
+"""What all keys of tenants match."""
 PING: Final = "ov1:ping"
 PING_LIFE: Final = 1000
 """Milliseconds."""

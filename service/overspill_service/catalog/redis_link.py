@@ -16,7 +16,7 @@ from overspill_service.catalog import redis_failures
 from overspill_service.errors import CatalogUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from overspill_service.catalog.scripts import Script
 
@@ -24,6 +24,8 @@ DEADLINE: Final = 3.0
 """Seconds that one operation may take with all its retries, a failover included."""
 FIRST_PAUSE: Final = 0.01
 LONGEST_PAUSE: Final = 0.25
+BATCH: Final = 256
+"""Keys that are deleted together."""
 
 
 class Connection(Protocol):
@@ -34,6 +36,9 @@ class Connection(Protocol):
 
     async def info(self, section: str) -> list[dict[str, Any]]:
         """INFO of every server that holds data, in no order."""
+
+    def scan(self, pattern: str) -> AsyncIterator[bytes]:
+        """Every key of all servers that matches. Raises what redis-py raises."""
 
     async def reconnect(self) -> None:
         """Forget idle connections: the server behind them changed its role."""
@@ -59,6 +64,12 @@ class Link:
         answer: list[dict[str, Any]] = await self._persist(lambda: self._connection.info(section))
         return answer
 
+    async def forget(self, pattern: str) -> None:
+        """Delete every key that matches, with a deadline for each batch. Raises `CatalogUnavailable`."""
+        keys = self._connection.scan(pattern)
+        while batch := await self._persist(lambda: _batch(keys), is_repeatable=False):
+            await asyncio.gather(*(self.call("UNLINK", key) for key in batch))
+
     async def close(self) -> None:
         await self._connection.close()
 
@@ -68,7 +79,7 @@ class Link:
         except redis_errors.NoScriptError:
             return await self._connection.run("EVAL", script.text, *rest)
 
-    async def _persist(self, attempt: Callable[[], Awaitable[Any]]) -> Any:
+    async def _persist(self, attempt: Callable[[], Awaitable[Any]], *, is_repeatable: bool = True) -> Any:
         reason, failure = f"Redis did not answer within {self._deadline:g} s", None
         try:
             async with asyncio.timeout(self._deadline):
@@ -77,13 +88,23 @@ class Link:
                         return await attempt()
                     except (redis_errors.RedisError, redis_errors.RedisClusterException, OSError) as error:
                         reason, failure = redis_failures.reason(error), error
-                        if not redis_failures.is_temporary(error):
+                        if not (is_repeatable and redis_failures.is_temporary(error)):
                             raise CatalogUnavailable(reason) from error
                     if reason == redis_failures.READ_ONLY:
                         await self._connection.reconnect()
                     await asyncio.sleep(pause)
         except TimeoutError as error:
             raise CatalogUnavailable(reason) from failure or error
+
+
+async def _batch(keys: AsyncIterator[bytes]) -> list[bytes]:
+    """The next keys, none at the end."""
+    batch: list[bytes] = []
+    async for key in keys:
+        batch.append(key)
+        if len(batch) == BATCH:
+            break
+    return batch
 
 
 def _pauses() -> Iterator[float]:

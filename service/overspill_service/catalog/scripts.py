@@ -103,6 +103,17 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1
 """)
 
+NEW_EPOCH: Final = Script("""
+-- ARGV: word, how an epoch of eviction begins, how the new one begins. After an epoch of eviction comes
+-- another one. Where there is none, it may have been evicted: only an epoch of eviction takes its place.
+local held = redis.call('GET', KEYS[1])
+local beginning = ARGV[3]
+if not held and beginning ~= ARGV[2] then return 1 end
+if held and string.sub(held, 1, #ARGV[2]) == ARGV[2] then beginning = ARGV[2] end
+redis.call('SET', KEYS[1], beginning .. ARGV[1])
+return 1
+""")
+
 NOW: Final = Script("""
 -- KEYS: any, whose server is asked. Returns its clock: seconds and microseconds.
 return redis.call('TIME')
