@@ -19,7 +19,8 @@ def install() -> None:
     Do nothing where pytest was not started by `uv run`, which names itself in `UV`: that environment is
     its owner's. Raises `CalledProcessError` where uv fails; it says why on stderr.
     """
-    if uv := os.environ.get("UV"):
+    uv = os.environ.get("UV")
+    if uv and "PYTEST_XDIST_WORKER" not in os.environ:
         subprocess.run(
             [uv, "sync", "--quiet", "--locked", "--inexact", "--active", "--group", "dev"],
             cwd=ROOT,
