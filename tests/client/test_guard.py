@@ -71,7 +71,7 @@ def nowhere() -> Iterator[str]:
 # --- inline ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("result", SMALL, ids=repr)
+@pytest.mark.parametrize("result", SMALL, ids=lambda result: type(result).__name__)
 async def test_what_fits_comes_back_as_the_same_object(result: Any) -> None:
     guarded = await Guard().process(result, tool="t")
 
@@ -79,7 +79,7 @@ async def test_what_fits_comes_back_as_the_same_object(result: Any) -> None:
     assert (guarded.outcome, guarded.capture, guarded.reason) == (Outcome.INLINE, None, None)
 
 
-@pytest.mark.parametrize("result", SMALL, ids=repr)
+@pytest.mark.parametrize("result", SMALL, ids=lambda result: type(result).__name__)
 def test_without_an_event_loop_what_fits_comes_back_as_the_same_object_too(result: Any) -> None:
     assert Guard().process_sync(result, tool="t").value is result
 

@@ -76,7 +76,7 @@ async def test_a_key_opens_the_routes_of_its_scope_and_no_others(
         {"Authorization": KEYS["acme", Scope.READ]},
         {"X-Tenant": "acme"},
     ],
-    ids=str,
+    ids=["none", "unknown", "short", "empty", "basic", "no text", "no scheme", "a tenant's name"],
 )
 async def test_without_a_known_key_nothing_opens(guarded: Api, route: Route, headers: Any) -> None:
     response = await guarded.send(route.method, concrete(route), headers=headers)
