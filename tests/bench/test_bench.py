@@ -28,7 +28,8 @@ def servers(
     redis_server: RedisServer,
     service: ServiceProcess,
 ) -> Iterator[Servers]:
-    """Those that run for other tests anyway, and what benchmarks start besides."""
+    """Those that run for other tests anyway, emptied, and what benchmarks start besides."""
+    redis_server.command("FLUSHALL")
     with Servers(tmp_path_factory.mktemp("bench")) as shared:
         shared.s3, shared.redis, shared.embedded = s3_server, redis_server, service
         yield shared

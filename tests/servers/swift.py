@@ -196,7 +196,7 @@ def swift(root: Path) -> Iterator[S3Server]:
 def obstacle(folder: Path) -> str | None:
     """Why no server can run in this folder, if so."""
     if importlib.util.find_spec("swift") is None:
-        return "the package `swift` is not installed (it is in the dev group: `uv sync`)"
+        return "the package `swift` is not installed: what it needs has wheels for Linux alone"
     with tempfile.NamedTemporaryFile(dir=folder) as probe:
         try:
             os.setxattr(probe.fileno(), "user.overspill", b"x" * 256)
