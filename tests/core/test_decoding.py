@@ -222,7 +222,8 @@ def test_a_bomb_may_be_left_after_any_piece() -> None:
 
 
 @pytest.mark.parametrize(
-    ("encoding", "empty"), [("gzip", gzip.compress(b"", mtime=0)), ("zstd", struct.pack("<II", 0x184D2A50, 0))]
+    ("encoding", "empty"),
+    [("gzip", gzip.compress(b"", mtime=0)), ("zstd", struct.pack("<II", 0x184D2A50, 0))],
 )
 def test_a_body_of_too_many_members_is_refused(
     encoding: str, empty: bytes, monkeypatch: pytest.MonkeyPatch
