@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 from overspill.wire import Scope
 
 from overspill_service.app import directory_of, open_archive
-from overspill_service.catalog import KeyRecord
+from overspill_service.catalog import Examinable, KeyRecord
 from overspill_service.errors import ServiceError
 from overspill_service.objects import Checkable, CheckResult
 from overspill_service.rebuild import rebuild as rebuild_catalog
@@ -101,10 +101,11 @@ async def keys_hash(settings: Settings, _options: Mapping[str, Any]) -> int:
 
 
 async def check(settings: Settings, options: Mapping[str, Any]) -> int:
-    """Examine both back ends; a line a finding, and exit code 1 where one is bad."""
+    """Examine both back ends; a line a finding, and exit code 1 where one is bad. A warning is not."""
     directory_of(settings)
     async with open_archive(settings) as archive:
         results = [await _catalog_result(archive.catalog)]
+        warnings = await _warnings(archive.catalog) if results[0].ok else []
         if isinstance(archive.store, BucketMaker) and options["create_bucket"]:
             await archive.store.create_bucket()
         if isinstance(archive.store, Checkable):
@@ -113,7 +114,14 @@ async def check(settings: Settings, options: Mapping[str, Any]) -> int:
         print(
             f"{'ok  ' if result.ok else 'BAD '} {result.name}{': ' if result.detail else ''}{result.detail}"
         )
+    for warning in warnings:
+        print(f"warn catalog: {warning}")
     return 0 if all(result.ok for result in results) else 1
+
+
+async def _warnings(catalog: Catalog) -> list[str]:
+    """What is worth changing in a catalog that works. Raises `CatalogUnavailable`."""
+    return await catalog.warnings() if isinstance(catalog, Examinable) else []
 
 
 async def _catalog_result(catalog: Catalog) -> CheckResult:

@@ -8,7 +8,7 @@ since the epoch; the caller passes `now`, so that an adapter has no clock of its
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from msgspec import Struct
 from overspill import wire
@@ -245,3 +245,11 @@ class Catalog(Entries, Ledger, Coordination, KeyStore, Protocol):
         """Return when the catalog answers and takes writes. Raises `CatalogRefuses` if it may lose them."""
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class Examinable(Protocol):
+    """A catalog that can say what in its set-up puts entries at risk, for an operator."""
+
+    async def warnings(self) -> list[str]:
+        """What is worth changing, a sentence each. Raises `CatalogUnavailable`."""

@@ -11,9 +11,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from overspill_service.catalog import UNCOUNTED, Entry, Tombstone, Totals, records, redis_keys, scripts
+from overspill_service.catalog import (
+    UNCOUNTED,
+    Entry,
+    Tombstone,
+    Totals,
+    records,
+    redis_keys,
+    redis_safety,
+    scripts,
+)
 from overspill_service.catalog.redis_completeness import EVICTED, Completeness
-from overspill_service.catalog.redis_safety import eviction
 from overspill_service.errors import CatalogIncomplete, CatalogRefuses, CatalogUnavailable, QuotaExceeded
 
 if TYPE_CHECKING:
@@ -240,11 +248,14 @@ class RedisCatalog:
 
     async def ping(self) -> None:
         await self._link.call("SET", redis_keys.PING, 1, "PX", redis_keys.PING_LIFE)
-        known, self._eviction = self._eviction, eviction(await self._link.info("memory"))
+        known, self._eviction = self._eviction, redis_safety.eviction(await self._link.info("memory"))
         if self._eviction:
             if not known:  # what was evicted meanwhile is only found by a rebuild
                 await self._completeness.doubt(EVICTED)
             raise CatalogRefuses(self._eviction)
+
+    async def warnings(self) -> list[str]:
+        return await redis_safety.warnings(self._link)
 
     async def _require_no_eviction(self) -> None:
         """Raise `CatalogRefuses` where entries may be evicted, as the last `ping` found."""
