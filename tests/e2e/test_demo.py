@@ -25,9 +25,17 @@ def environment(scratch: Path) -> dict[str, str]:
     )
 
 
+def someones_project(folder: Path) -> Path:
+    """A deep folder in a project whose own settings for tests must not matter."""
+    (folder / "pytest.ini").write_text("[pytest]\naddopts = --no-such-option\n")
+    scratch = folder / "/".join(["a-rather-long-name"] * 8)
+    scratch.mkdir(parents=True)
+    return scratch
+
+
 @pytest.fixture(scope="module")
 def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("demo")
+    return someones_project(tmp_path_factory.mktemp("demo"))
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +63,7 @@ def test_a_notice_is_shown_whole_with_the_failure_in_the_middle(told: str) -> No
     capture = CAPTURE_ID.findall(third)[0]
 
     assert f"| [overspill {capture}] The output of run_command is too long to show" in third
-    assert re.search(r"\| line 78\d: .*test_invoice_0777.*(FAILED|FAIL)", third)
+    assert re.search(r"\| (line 78\d: )?test_invoice.*0777 .*FAIL", third)
     assert f"| [/overspill {capture}]" in third
 
 
@@ -73,7 +81,9 @@ def test_the_figures_show_what_was_kept_out(told: str) -> None:
     }
 
     assert list(figures) == list(TOOLS)
-    assert all(after < 5_000 < stored * 4 < returned for returned, stored, after in figures.values())
+    assert all(
+        after < 5_000 < returned and stored < returned / 2 for returned, stored, after in figures.values()
+    )
 
 
 def test_nothing_is_left_behind(told: str, scratch: Path) -> None:
@@ -91,12 +101,11 @@ def test_it_says_how_to_keep_going(told: str) -> None:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
 def test_kept_the_service_answers_until_it_is_told_to_stop(tmp_path: Path, number: int, code: int) -> None:
-    (tmp_path / "tmp").mkdir()
-    data = tmp_path / "data"
+    scratch, data = someones_project(tmp_path), tmp_path / "data"
     with interruptible():
         process = subprocess.Popen(
             command("demo", "--keep", "--data", str(data)),
-            env=environment(tmp_path / "tmp"),
+            env=environment(scratch),
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,

@@ -71,6 +71,7 @@ async def describe_python() -> dict[str, Any]:
 async def run_command(folder: Path) -> str:
     """A verbose run of 1,500 generated tests, one of which fails in the middle."""
     (folder / "test_invoices.py").write_text(TESTS, encoding="utf-8")
+    (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")  # or one of a folder above would hold
     if find_spec("pytest") is None:
         return await _output(sys.executable, "-m", "unittest", "-v", "test_invoices", folder=folder)
     options = ("-v", "--color=no", "--rootdir=.", "-p", "no:cacheprovider")
@@ -98,7 +99,7 @@ async def _output(*command: str, folder: Path | None = None) -> str:
 
 def _environment() -> dict[str, str]:
     """The environment without what would change a test run."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COLUMNS"))}
     return kept | {"LC_ALL": "C", "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
