@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import contextmanager
 from enum import IntEnum
 from typing import TYPE_CHECKING
@@ -62,9 +63,18 @@ _NEXT: tuple[tuple[type[errors.OverspillError], str], ...] = (
 )
 
 
+class _Said(logging.Handler):
+    """Says what the libraries below warn of, as a command says things."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.module != "state_log":  # `run` says itself what became of its one output
+            output.say(record.getMessage())
+
+
 @contextmanager
 def reported() -> Iterator[None]:
     """Within the block, a failure that can be expected becomes a line on standard error and an exit code."""
+    logging.getLogger("overspill").addHandler(_Said(logging.WARNING))
     try:
         try:
             yield
