@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
 from overspill_service import index
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from overspill_service.budget import Budget
     from overspill_service.catalog import Catalog, Entry
+    from overspill_service.chunks import Chunk
     from overspill_service.cpu import Cpu
     from overspill_service.frames import Frame
     from overspill_service.objects import ObjectStore
@@ -78,6 +80,15 @@ class Archive:
             self._maps.move_to_end(name)
         return Reader(self.store, self.cpu, self.memory, entry, frames)
 
+    async def verify(self, entry: Entry) -> None:
+        """Read all that is stored for a capture. Raises `CaptureDamaged` unless all of it is good."""
+        for number in range(len(entry.segments)):
+            await self.index_of(entry, number)
+        reader = await self.reader(entry)
+        async with aclosing(reader.map(range(len(reader.frames)), _checked)) as batches:
+            async for _ in batches:
+                pass
+
     async def index_of(self, entry: Entry, number: int) -> index.Index:
         """The index of one segment, read from the end of its object and held against the entry."""
         segment = entry.segments[number]
@@ -126,3 +137,7 @@ class Archive:
         while self._cached > CACHED_FRAMES and len(self._maps) > 1:
             _, oldest = self._maps.popitem(last=False)
             self._cached -= len(oldest)
+
+
+def _checked(_chunk: Chunk) -> None:
+    """Do nothing more with a chunk: to decode it was to check it."""

@@ -82,10 +82,10 @@ async def put(captures: Captures, capture: str, facts: Facts, body: Body) -> tup
     check_id(capture)
     expires = retention.expiry(captures.archive.clock(), facts.ttl, captures.tenant.limits)
     held = await _held(captures, capture)
-    if held is not None:
+    if held is not None and await _is_whole(captures.archive, held):
         return await _repeat(captures, held, body, expires), False
     upload, ingest = await _received(captures, capture, body)
-    draft = _draft(captures, upload, ingest, facts, expires)
+    draft = _draft(captures, upload, ingest, facts, _not_before(held, expires))
     return await to_the_end(_finish(captures, upload, draft))
 
 
@@ -106,12 +106,14 @@ async def _identified(captures: Captures, upload: Upload, draft: Entry) -> tuple
     """Finish an upload whose id is known now, unless the id is taken: then it is the same content."""
     try:
         held = await _held(captures, draft.id)
-        if held is None:
+        is_taken = held is not None and await _is_whole(captures.archive, held)
+        if not is_taken:
             await upload.move(draft.id)
     except BaseException:
         await upload.discard()
         raise
-    if held is None:
+    if held is None or not is_taken:
+        draft = msgspec.structs.replace(draft, expires=_not_before(held, draft.expires))
         return await _finish(captures, upload, draft)
     await upload.discard()
     _require_same(held, draft.sha256)
@@ -135,27 +137,34 @@ async def _received(captures: Captures, capture: str, body: Body) -> tuple[Uploa
 
 
 async def _held(captures: Captures, capture: str) -> Entry | None:
-    """The entry that holds this id and can be read.
+    """The entry that holds this id; none where its time has come or it was removed.
 
     A catalog that was lost within seconds may not know it: it is stored twice then, and swept once.
     """
     found = await captures.archive.catalog.get(captures.tenant.name, capture)
     if found is None and not await captures.archive.was_complete():
         found = await captures.look_up(capture, is_limited=False)
-    return found if isinstance(found, Entry) and await _is_good(captures, found) else None
+    return found if isinstance(found, Entry) and await _is_alive(captures.archive, found) else None
 
 
-async def _is_good(captures: Captures, held: Entry) -> bool:
-    """Whether an entry's time has not come and its last segment is there: else a new upload replaces it."""
-    if held.is_expired(captures.archive.clock()) or await _is_removed(captures.archive, held):
-        return False
+async def _is_alive(archive: Archive, held: Entry) -> bool:
+    return not held.is_expired(archive.clock()) and not await _is_removed(archive, held)
+
+
+async def _is_whole(archive: Archive, held: Entry) -> bool:
+    """Whether every byte that is stored for an entry is good. If not, a new upload replaces it."""
     try:
-        await captures.archive.index_of(held, len(held.segments) - 1)
+        await archive.verify(held)
     except CaptureDamaged as error:
         about = facts(tenant=held.tenant, capture=held.id, cause=str(error))
         log.error("a damaged capture is stored anew", extra=about)  # noqa: TRY400
         return False
     return True
+
+
+def _not_before(damaged: Entry | None, expires: float) -> float:
+    """The expiry of an upload that replaces a damaged one: none that a client was promised is forgotten."""
+    return expires if damaged is None else max(expires, damaged.expires)
 
 
 async def _is_removed(archive: Archive, held: Entry) -> bool:
@@ -222,7 +231,9 @@ async def _commit(captures: Captures, entry: Entry) -> Entry | Tombstone:
     """Record the entry; one that holds its id but cannot be read any more gives way to it."""
     catalog, quota = captures.archive.catalog, captures.quota
     winner = await catalog.commit(entry, quota)
-    if not isinstance(winner, Entry) or winner.upload == entry.upload or await _is_good(captures, winner):
+    if not isinstance(winner, Entry) or winner.upload == entry.upload:
+        return winner
+    if await _is_alive(captures.archive, winner) and await _is_whole(captures.archive, winner):
         return winner
     reason = "expired" if winner.is_expired(captures.archive.clock()) else "deleted"
     await bury(captures.archive, [winner], reason)

@@ -10,12 +10,13 @@ import msgspec
 import pytest
 import zstandard
 from aiohttp import ClientError
+from overspill import wire
 from overspill.wire import Code
 from overspill_service.frames import FRAME_SIZE
 from overspill_service.index import parse
 
-from tests.faults.traffic import MIB, code_of, content_of, noise, until
-from tests.web.conftest import Api, path_of
+from tests.faults.traffic import MIB, code_of, content_of, noise, until, usage_of
+from tests.web.conftest import Api, named, path_of
 
 LOG = b"".join(noise(32, number).hex().encode() + b"\n" for number in range(32_000)) + noise(MIB)
 """Frames of both kinds: compressed ones, and stored ones, where a flipped bit is a flipped bit of content."""
@@ -142,11 +143,37 @@ async def test_damage_in_the_first_frames_is_answered_with_a_problem(
     assert (response.status, await code_of(response)) == (500, Code.CAPTURE_DAMAGED)
 
 
-async def test_a_damaged_capture_is_mended_by_sending_it_again(api: Api, tmp_path: Path) -> None:
-    segments(tmp_path)[-1].unlink()
+@pytest.mark.parametrize("method", ["PUT", "POST"])
+@pytest.mark.parametrize("place", [0, 1, -1])
+@pytest.mark.parametrize("damage", DAMAGES)
+async def test_a_damaged_capture_is_mended_by_sending_it_again(
+    api: Api, tmp_path: Path, damage: Damage, place: int, method: str
+) -> None:
+    damaged = segments(tmp_path)
+    await api.send("PATCH", path_of(LOG), json={"ttl": 80 * 24 * 3600})
+    promised = (await (await api.get(path_of(LOG))).json())["expires"]
+    damage(damaged[place])
+    path, headers = (path_of(LOG), {}) if method == "PUT" else (wire.Path.CAPTURES, named("call_0", {}))
+    again = [await api.send(method, path, data=LOG, headers=headers) for _ in range(2)]
 
-    assert (await api.send("PUT", path_of(LOG), data=LOG)).status == 201
+    assert [answer.status for answer in again] == [201, 200]
     assert await content_of(api, path_of(LOG)) == LOG
+    assert not any(path.exists() for path in damaged)
+    assert (await (await api.get(path_of(LOG))).json())["expires"] >= promised
+    assert (await usage_of(api)).stored_size == await stored_in(api)
+
+
+async def stored_in(api: Api) -> int:
+    """The bytes of all segments in the store."""
+    listed = [each async for each in api.service.archive.store.list("v1/")]
+    return sum(each.size for each in listed if "-expires-" not in each.key)
+
+
+async def test_a_whole_capture_is_not_stored_again(api: Api, tmp_path: Path) -> None:
+    stored = segments(tmp_path)
+
+    assert (await api.send("PUT", path_of(LOG), data=LOG)).status == 200
+    assert segments(tmp_path) == stored
 
 
 # --- whole frames in the wrong place --------------------------------------------------------------
