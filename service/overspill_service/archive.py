@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
@@ -31,6 +31,7 @@ CACHED_FRAMES: Final = 500_000
 """Frames whose places a process remembers, over all captures: about 32 MB."""
 COMPLETE_SECONDS: Final = 5.0
 """For how long a catalog that was found complete is taken to be."""
+MOST_DAMAGED: Final = 1000
 TAILS_AT_ONCE: Final = 8
 
 
@@ -59,6 +60,8 @@ class Archive:
         self.shared_clock, self.level = clock, level
         self.clock: Callable[[], float] = clock.now
         self.misses = Misses()
+        self.damaged: deque[str] = deque(maxlen=MOST_DAMAGED)
+        """Uploads that were found damaged lately."""
         self._maps: OrderedDict[tuple[str, str, str], FrameMap] = OrderedDict()
         self._cached = 0
         self._complete_at = -COMPLETE_SECONDS

@@ -9,7 +9,6 @@ What was received whole is stored to the end, also where the client hangs up.
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,16 +22,15 @@ from overspill_service.captures import check_id
 from overspill_service.catalog import UNCOUNTED, Entry, Tombstone
 from overspill_service.errors import (
     Absent,
-    CaptureDamaged,
     CatalogIncomplete,
     CatalogRefuses,
     CatalogUnavailable,
     IdConflict,
     QuotaExceeded,
 )
+from overspill_service.examining import examined, is_whole
 from overspill_service.ingest import Ingest
 from overspill_service.kind import detect
-from overspill_service.logs import facts
 from overspill_service.rebuild import encode_entry
 from overspill_service.removal import bury, removed_uploads
 from overspill_service.stale import forget
@@ -44,11 +42,10 @@ if TYPE_CHECKING:
 
     from overspill_service.archive import Archive
     from overspill_service.captures import Captures
+    from overspill_service.examining import Examination
 
 DEFAULT_TYPE = "text/plain; charset=utf-8"
 BINARY_TYPE = "application/octet-stream"
-
-log = logging.getLogger(__name__)
 
 
 class Facts(Struct, frozen=True, kw_only=True):
@@ -82,8 +79,10 @@ async def put(captures: Captures, capture: str, facts: Facts, body: Body) -> tup
     check_id(capture)
     expires = retention.expiry(captures.archive.clock(), facts.ttl, captures.tenant.limits)
     held = await _held(captures, capture)
-    if held is not None and await _is_whole(captures.archive, held):
-        return await _repeat(captures, held, body, expires), False
+    if held is not None:
+        async with examined(captures.archive, held) as examination:
+            if await examination.seems_whole():
+                return await _repeat(captures, held, body, expires, examination), False
     upload, ingest = await _received(captures, capture, body)
     draft = _draft(captures, upload, ingest, facts, _not_before(held, expires))
     return await to_the_end(_finish(captures, upload, draft))
@@ -106,7 +105,7 @@ async def _identified(captures: Captures, upload: Upload, draft: Entry) -> tuple
     """Finish an upload whose id is known now, unless the id is taken: then it is the same content."""
     try:
         held = await _held(captures, draft.id)
-        is_taken = held is not None and await _is_whole(captures.archive, held)
+        is_taken = held is not None and await is_whole(captures.archive, held)
         if not is_taken:
             await upload.move(draft.id)
     except BaseException:
@@ -151,17 +150,6 @@ async def _is_alive(archive: Archive, held: Entry) -> bool:
     return not held.is_expired(archive.clock()) and not await _is_removed(archive, held)
 
 
-async def _is_whole(archive: Archive, held: Entry) -> bool:
-    """Whether every byte that is stored for an entry is good. If not, a new upload replaces it."""
-    try:
-        await archive.verify(held)
-    except CaptureDamaged as error:
-        about = facts(tenant=held.tenant, capture=held.id, cause=str(error))
-        log.error("a damaged capture is stored anew", extra=about)  # noqa: TRY400
-        return False
-    return True
-
-
 def _not_before(damaged: Entry | None, expires: float) -> float:
     """The expiry of an upload that replaces a damaged one: none that a client was promised is forgotten."""
     return expires if damaged is None else max(expires, damaged.expires)
@@ -174,13 +162,19 @@ async def _is_removed(archive: Archive, held: Entry) -> bool:
     return held.upload in await removed_uploads(archive, held.tenant)
 
 
-async def _repeat(captures: Captures, held: Entry, body: Body, expires: float) -> Entry:
+async def _repeat(
+    captures: Captures, held: Entry, body: Body, expires: float, examination: Examination
+) -> Entry:
     """Answer a body for an id that is taken: read to its end and compared, but not stored again."""
     archive = captures.archive
     ingest = _ingest(captures, body, is_dry=True)
     await Upload(archive.store, archive.cpu, held.tenant, held.id, held.upload).fill(ingest, body.chunks)
     ingest.verify(body.digest)
     _require_same(held, ingest.sha256)
+    if not await examination.is_whole():
+        raise CatalogUnavailable(
+            f"what was stored of {held.id} is damaged; send it once more to store it anew"
+        )
     return await _renewed(captures, held, expires)
 
 
@@ -233,7 +227,7 @@ async def _commit(captures: Captures, entry: Entry) -> Entry | Tombstone:
     winner = await catalog.commit(entry, quota)
     if not isinstance(winner, Entry) or winner.upload == entry.upload:
         return winner
-    if await _is_alive(captures.archive, winner) and await _is_whole(captures.archive, winner):
+    if await _is_alive(captures.archive, winner) and await is_whole(captures.archive, winner):
         return winner
     reason = "expired" if winner.is_expired(captures.archive.clock()) else "deleted"
     await bury(captures.archive, [winner], reason)

@@ -241,3 +241,15 @@ async def test_frames_in_the_wrong_place_are_never_served(
         assert await body_or_none(even_api, f"{path_of(EVEN)}/content", headers) in (None, EVEN[start:stop])
     assert await body_or_none(even_api, f"{path_of(EVEN)}/content", {"Accept-Encoding": "zstd"}) is None
     assert await body_or_none(even_api, f"{path_of(EVEN)}/content") is None
+
+
+async def test_damage_that_is_found_while_the_body_comes_is_mended_by_the_next_one(
+    api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("overspill_service.examining.EXAMINE_SECONDS", 0)
+    flip(0.5)(segments(tmp_path)[1])
+    answers = [await api.send("PUT", path_of(LOG), data=LOG) for _ in range(3)]
+
+    assert [answer.status for answer in answers] == [503, 201, 200]
+    assert "Retry-After" in answers[0].headers
+    assert await content_of(api, path_of(LOG)) == LOG

@@ -114,7 +114,8 @@ def _broken_off(request: web.Request, error: Exception, identity: str) -> web.St
     if not isinstance(error, ConnectionError):  # which says that the client has gone
         problem = problem_of(error, identity)
         request.app[SERVICE].metrics.problem(problem.code)
-        failures.error("broke off an answer: %s", problem.detail)
+        about = logs.facts(code=problem.code, detail=problem.detail, cause=logs.causes(error))
+        failures.error("broke off an answer", extra=about)
     if request.transport is not None:
         request.transport.abort()
     return request[BEGUN]

@@ -12,6 +12,7 @@ import struct
 from typing import TYPE_CHECKING, Final, Self
 
 from overspill_service.errors import CaptureDamaged
+from overspill_service.logs import facts
 
 try:
     import fcntl
@@ -101,7 +102,7 @@ class Watch:
         if not unsent or taken > self._taken:
             self._taken, self._moved_at = taken, now
         if now - self._moved_at >= self._patience:
-            log.warning("cut off a client that took nothing for %g s", self._patience)
+            log.warning("cut off a client that took nothing", extra=facts(seconds=self._patience))
             self._transport.abort()
             return
         self._timer = self._loop.call_later(self._patience / LOOKS, self._look)
