@@ -19,7 +19,8 @@ from overspill_service.errors import (
     QuotaExceeded,
 )
 from overspill_service.logs import facts
-from overspill_service.rebuild import give_back, is_young, recover
+from overspill_service.rebuild import give_back, is_young
+from overspill_service.recovery import record_of, recover
 from overspill_service.removal import erase, finish_removals
 from overspill_service.tasks import to_the_end
 
@@ -81,7 +82,7 @@ class Captures:
         Raises `InvalidId`, and `TooManyRequests` where `is_limited` and too many ids were not there.
         """
         check_id(capture)
-        found = await self._catalog.get(self.tenant.name, capture)
+        found = await record_of(self.archive, self.tenant.name, capture)
         if found is not None:
             return found
         return await self.archive.misses.find(

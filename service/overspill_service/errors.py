@@ -10,7 +10,7 @@ ServiceError
 ├── CaptureDamaged      what the object store holds is not what was stored
 │                       ObjectMissing
 └── Unavailable         StoreUnavailable, StoreFull, CatalogUnavailable, CatalogRefuses,
-                        CatalogIncomplete, DeadlineExceeded, ShuttingDown, ClockSkewed
+                        RecordDamaged, CatalogIncomplete, DeadlineExceeded, ShuttingDown, ClockSkewed
 """
 
 from __future__ import annotations
@@ -198,6 +198,10 @@ class CatalogUnavailable(Unavailable):
 
 class CatalogRefuses(CatalogUnavailable):
     """The catalog answers, but cannot be trusted to keep what it is given; nothing was recorded."""
+
+
+class RecordDamaged(CatalogUnavailable):
+    """One record of the catalog cannot be decoded; the others can."""
 
 
 class CatalogIncomplete(Unavailable):

@@ -11,8 +11,9 @@ import socket
 import time
 from typing import TYPE_CHECKING, Final
 
-from overspill_service.errors import ServiceError
+from overspill_service.errors import RecordDamaged, ServiceError
 from overspill_service.rebuild import rebuild_if_due
+from overspill_service.recovery import record_of
 from overspill_service.removal import REMOVAL_SECONDS, finish_removals
 from overspill_service.sweep import sweep_all, sweep_orphans
 
@@ -54,6 +55,7 @@ class Maintenance:
             await self._measure_clock()
             await self._guarded("rebuild", self.rebuild_once())
             self.has_looked.set()
+            await self._guarded("mending", self.mend_once())
             if interval and waited >= due:
                 if not await self._guarded("sweep", self.sweep_once()):
                     self._service.metrics.sweep(0, is_done=False)
@@ -73,6 +75,15 @@ class Maintenance:
         count = await rebuild_if_due(self._archive, self._holder)
         if count:
             log.warning("rebuilt the catalog: the object store has %d captures", count)
+
+    async def mend_once(self) -> None:
+        """Replace the records of the catalog that cannot be decoded, from their objects."""
+        for tenant, capture in self._archive.catalog.damaged():
+            try:
+                await record_of(self._archive, tenant, capture)
+                self._service.metrics.damaged_record(is_mended=True)
+            except RecordDamaged:
+                self._service.metrics.damaged_record(is_mended=False)
 
     async def sweep_once(self) -> None:
         """Remove what has expired, finish removals, and now and then look for orphans.

@@ -97,6 +97,9 @@ class Metrics:
         self._read_bytes = self._counter("read_bytes", "Bytes of answers to reads.", "tenant", "mode")
         self._swept = self._counter("swept_captures", "Captures removed by sweeps.")
         self._sweeps = self._counter("sweeps", "Sweeps by result.", "result")
+        self._damaged = self._counter(
+            "catalog_damaged_records", "Records of the catalog that cannot be decoded, by result.", "result"
+        )
         self.clock_skew = Gauge(
             "clock_skew_seconds",
             "Seconds by which this machine's clock differs from that of the back ends.",
@@ -164,6 +167,10 @@ class Metrics:
     def sweep(self, removed: int, *, is_done: bool) -> None:
         self._sweeps.labels("done" if is_done else "failed").inc()
         self._swept.inc(removed)
+
+    def damaged_record(self, *, is_mended: bool) -> None:
+        """Count a record of the catalog that could not be decoded, each time that a listing meets it."""
+        self._damaged.labels("mended" if is_mended else "left").inc()
 
     def operation(self, backend: str, name: str, result: str, seconds: float) -> None:
         self._operations.labels(backend, name, result).inc()

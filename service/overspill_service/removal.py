@@ -19,6 +19,7 @@ from overspill import wire
 
 from overspill_service import object_keys, retention
 from overspill_service.catalog import Entry, Tombstone
+from overspill_service.errors import RecordDamaged
 from overspill_service.tasks import fan_out
 
 if TYPE_CHECKING:
@@ -94,16 +95,22 @@ async def finish_removals(archive: Archive, prefix: str = object_keys.REMOVALS, 
     before = await archive.store.now() - age if age else math.inf
     is_complete = await archive.catalog.is_complete()
     async for stored in archive.store.list(prefix):
-        if stored.modified > before:
-            continue
-        named = await _named(archive, stored)
-        captures = {(key.tenant, key.capture) for key in named.values()}
-        uploads = frozenset(key.upload for key in named.values())
-        kept = {await _kept_upload(archive, *each, uploads, is_complete=is_complete) for each in captures}
-        keys = [text for text, key in named.items() if key.upload not in kept]
-        await archive.store.delete(keys)
-        await archive.store.delete([stored.key])
-        log.warning("finished a removal that was cut short: %d objects", len(keys))
+        if stored.modified <= before:
+            try:
+                await _finish(archive, stored, is_complete=is_complete)
+            except RecordDamaged as error:
+                log.warning("a removal that was cut short has to wait: %s", error)
+
+
+async def _finish(archive: Archive, stored: Stored, *, is_complete: bool) -> None:
+    named = await _named(archive, stored)
+    captures = {(key.tenant, key.capture) for key in named.values()}
+    uploads = frozenset(key.upload for key in named.values())
+    kept = {await _kept_upload(archive, *each, uploads, is_complete=is_complete) for each in captures}
+    keys = [text for text, key in named.items() if key.upload not in kept]
+    await archive.store.delete(keys)
+    await archive.store.delete([stored.key])
+    log.warning("finished a removal that was cut short: %d objects", len(keys))
 
 
 async def removed_uploads(archive: Archive, tenant: str) -> frozenset[str]:

@@ -27,11 +27,12 @@ from overspill_service.errors import (
     CatalogUnavailable,
     IdConflict,
     QuotaExceeded,
+    RecordDamaged,
 )
 from overspill_service.examining import examined, is_whole
 from overspill_service.ingest import Ingest
 from overspill_service.kind import detect
-from overspill_service.rebuild import encode_entry
+from overspill_service.recovery import encode_entry, record_of
 from overspill_service.removal import bury, removed_uploads
 from overspill_service.stale import forget
 from overspill_service.tasks import to_the_end
@@ -140,7 +141,10 @@ async def _held(captures: Captures, capture: str) -> Entry | None:
 
     A catalog that was lost within seconds may not know it: it is stored twice then, and swept once.
     """
-    found = await captures.archive.catalog.get(captures.tenant.name, capture)
+    try:
+        found = await record_of(captures.archive, captures.tenant.name, capture)
+    except RecordDamaged:
+        return None
     if found is None and not await captures.archive.was_complete():
         found = await captures.look_up(capture, is_limited=False)
     return found if isinstance(found, Entry) and await _is_alive(captures.archive, found) else None
@@ -224,7 +228,10 @@ async def _withdraw(captures: Captures, upload: Upload) -> None:
 async def _commit(captures: Captures, entry: Entry) -> Entry | Tombstone:
     """Record the entry; one that holds its id but cannot be read any more gives way to it."""
     catalog, quota = captures.archive.catalog, captures.quota
-    winner = await catalog.commit(entry, quota)
+    try:
+        winner = await catalog.commit(entry, quota)
+    except RecordDamaged:
+        winner = entry if await catalog.restore(entry) else await catalog.commit(entry, quota)
     if not isinstance(winner, Entry) or winner.upload == entry.upload:
         return winner
     if await _is_alive(captures.archive, winner) and await is_whole(captures.archive, winner):

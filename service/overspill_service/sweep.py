@@ -15,9 +15,10 @@ from overspill import wire
 
 from overspill_service import object_keys
 from overspill_service.catalog import Entry, Tombstone
-from overspill_service.errors import ServiceError
+from overspill_service.errors import RecordDamaged, ServiceError
 from overspill_service.logs import facts
-from overspill_service.rebuild import adopt, captures_in
+from overspill_service.rebuild import adopt
+from overspill_service.recovery import captures_in, record_of
 from overspill_service.removal import Grave, delete_objects, hide
 from overspill_service.tasks import fan_out
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
     from overspill_service.archive import Archive
-    from overspill_service.rebuild import CaptureFound
+    from overspill_service.recovery import CaptureFound
 
 PAGE: Final = 1000
 """Expired captures that are removed together: as many objects as one multi-delete takes."""
@@ -104,7 +105,10 @@ async def sweep_orphans(archive: Archive, *, age: float) -> int:
 
 
 async def _sweep_capture(archive: Archive, found: CaptureFound, before: float) -> int:
-    known = await archive.catalog.get(found.tenant, found.capture)
+    try:
+        known = await record_of(archive, found.tenant, found.capture)
+    except RecordDamaged:  # nobody knows whether it needs them
+        return 0
     if known is None and not await archive.catalog.is_complete():  # lost since: it knows nothing now
         return 0
     if known is None and await adopt(archive, found):

@@ -237,7 +237,7 @@ async def test_every_listing_walks_an_index_in_order(
     await catalog._writer.run(explain)
     await catalog.find(TENANT, query, now=NOW, limit=10)
     await catalog._writer.run(lambda db: db.set_trace_callback(None))
-    statement = next(text for text in plans if text.startswith("SELECT value"))
+    statement = next(text for text in plans if text.startswith("SELECT id, value"))
     plan = " ".join(row[3] for row in await catalog._rows(f"EXPLAIN QUERY PLAN {statement}"))
 
     assert index in plan

@@ -16,7 +16,8 @@ from overspill import wire
 from overspill.wire import Code
 from overspill_service.catalog import Entry, redis_keys
 from overspill_service.misses import BURST, Misses
-from overspill_service.rebuild import adopt, captures_in, rebuild, rebuild_if_due
+from overspill_service.rebuild import adopt, rebuild, rebuild_if_due
+from overspill_service.recovery import captures_in
 
 from tests.faults.traffic import code_of, content_of, keys_in, until, usage_of
 from tests.web.conftest import Api, id_of, path_of

@@ -13,7 +13,8 @@ import pytest
 from overspill import wire
 from overspill.errors import NotFound
 from overspill_service.catalog import Entry, Quota, Tombstone
-from overspill_service.rebuild import adopt, captures_in, entry_of, rebuild_if_due
+from overspill_service.rebuild import adopt, rebuild_if_due
+from overspill_service.recovery import captures_in, entry_of
 
 from tests.faults.traffic import (
     MIB,

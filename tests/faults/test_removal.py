@@ -14,7 +14,8 @@ from overspill.wire import Code
 from overspill_service import object_keys
 from overspill_service.catalog import Query
 from overspill_service.errors import CatalogUnavailable, StoreUnavailable
-from overspill_service.rebuild import encode_entry, rebuild
+from overspill_service.rebuild import rebuild
+from overspill_service.recovery import encode_entry
 from overspill_service.removal import finish_removals
 from overspill_service.stale import Listed
 

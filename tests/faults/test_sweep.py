@@ -17,7 +17,7 @@ from overspill_service import object_keys
 from overspill_service.catalog import Entry
 from overspill_service.ingest import Ingest
 from overspill_service.maintenance import Maintenance
-from overspill_service.rebuild import encode_entry
+from overspill_service.recovery import encode_entry
 from overspill_service.sweep import sweep_orphans
 from overspill_service.tenants import hash_key, new_key
 from overspill_service.uploading import Upload

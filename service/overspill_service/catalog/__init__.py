@@ -170,7 +170,17 @@ class Entries(Protocol):
         """
 
     async def get(self, tenant: str, capture: str) -> Entry | Tombstone | None:
-        """The entry or tombstone of an id, also of an expired capture that is not swept yet."""
+        """The entry or tombstone of an id, also of an expired capture that is not swept yet.
+
+        Raises `RecordDamaged` where an entry cannot be decoded; every other method that meets it does too,
+        or passes over it and remembers it for `damaged`.
+        """
+
+    async def restore(self, entry: Entry) -> bool:
+        """Put an entry in the place of a record of its id that cannot be decoded; false where none is."""
+
+    def damaged(self) -> list[tuple[str, str]]:
+        """Take the tenants and ids of the records that were passed over since this was last asked."""
 
     async def find(
         self, tenant: str, query: Query, *, now: float, limit: int, cursor: str | None = None

@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import logging
 import struct
 from typing import TYPE_CHECKING, Final
 
@@ -20,16 +21,19 @@ import msgspec
 from overspill import wire
 
 from overspill_service.catalog import Entry, KeyRecord, Tombstone
-from overspill_service.errors import CatalogUnavailable, InvalidParameter
+from overspill_service.errors import InvalidParameter, RecordDamaged
 
 if TYPE_CHECKING:
     from overspill_service.catalog import Query
 
 ENTRY: Final = b"E"
 TOMBSTONE: Final = b"T"
+MOST_DAMAGED: Final = 10_000
+"""Damaged records that are remembered at once, and that are logged at all."""
 NONCE: Final = 8
 """Bytes of a tombstone's value that tell one removal from any other."""
 
+log = logging.getLogger(__name__)
 _INSTANT: Final = struct.Struct(">d")
 _encoder: Final = msgspec.msgpack.Encoder()
 _entries: Final = msgspec.msgpack.Decoder(Entry)
@@ -50,7 +54,7 @@ def encode_key(key: KeyRecord) -> bytes:
 
 
 def decode(value: bytes) -> Entry | Tombstone:
-    """The record behind a stored value. Raises `CatalogUnavailable` where it is damaged."""
+    """The record behind a stored value. Raises `RecordDamaged`."""
     try:
         if value[:1] == ENTRY:
             return _entries.decode(memoryview(value)[1:])
@@ -59,6 +63,43 @@ def decode(value: bytes) -> Entry | Tombstone:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _damaged("entry of a capture") from error
     raise _damaged("entry of a capture")
+
+
+def is_damaged(value: bytes) -> bool:
+    try:
+        decode(value)
+    except RecordDamaged:
+        return True
+    return False
+
+
+class Damaged:
+    """Captures whose records were passed over because they cannot be decoded; each is logged once."""
+
+    def __init__(self) -> None:
+        self._told: set[tuple[str, str]] = set()
+        self._waiting: dict[tuple[str, str], None] = {}
+
+    def entry(self, tenant: str, capture: str, value: bytes | None) -> Entry | None:
+        """The entry behind a stored value; None where that is none, or damaged, which is remembered."""
+        try:
+            record = None if value is None else decode(value)
+        except RecordDamaged as error:
+            self._note((tenant, capture), error)
+            return None
+        return record if isinstance(record, Entry) else None
+
+    def take(self) -> list[tuple[str, str]]:
+        """Those that are remembered, which are then forgotten."""
+        taken, self._waiting = [*self._waiting], {}
+        return taken
+
+    def _note(self, name: tuple[str, str], error: RecordDamaged) -> None:
+        if len(self._waiting) < MOST_DAMAGED:
+            self._waiting[name] = None
+        if name not in self._told and len(self._told) < MOST_DAMAGED:
+            self._told.add(name)
+            log.error("%s of tenant %s is passed over: %s", name[1], name[0], error)
 
 
 def decode_key(value: bytes) -> KeyRecord:
@@ -120,8 +161,8 @@ def matches(entry: Entry, query: Query, now: float) -> bool:
     )
 
 
-def _damaged(what: str) -> CatalogUnavailable:
-    return CatalogUnavailable(
+def _damaged(what: str) -> RecordDamaged:
+    return RecordDamaged(
         f"the catalog holds an {what} that cannot be decoded: it is damaged or from a newer version; "
         "empty the catalog to have it rebuilt from the object store"
     )

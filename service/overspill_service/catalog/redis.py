@@ -5,7 +5,6 @@ Needs Redis 6.2 or Valkey, no modules, and a `maxmemory-policy` that does not ev
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,18 +21,12 @@ from overspill_service.catalog import (
     scripts,
 )
 from overspill_service.catalog.redis_completeness import EVICTED, Completeness
+from overspill_service.catalog.redis_pages import Pages, position_of
 from overspill_service.errors import CatalogIncomplete, CatalogRefuses, CatalogUnavailable, QuotaExceeded
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from overspill_service.catalog import KeyRecord, Query, Quota
     from overspill_service.catalog.redis_link import Link
-
-BATCH: Final = 128
-"""Entries that one command fetches at most."""
-SCANNED: Final = 4096
-"""Entries that a listing looks at before it hands back a short page and a cursor to go on from."""
 
 UNKNOWN: Final = "?"
 """A complete state that no totals were ever counted in."""
@@ -44,6 +37,7 @@ class RedisCatalog:
         self._link = link
         self._completeness = Completeness(link)
         self._registered: set[str] = set()
+        self._pages = Pages(link)
         self._eviction: str | None = None
         """Why commits are refused; empty where they are not, None until Redis was asked."""
 
@@ -101,35 +95,31 @@ class RedisCatalog:
         value = await self._link.call("GET", redis_keys.capture(tenant, capture))
         return None if value is None else records.decode(value)
 
+    async def restore(self, entry: Entry) -> bool:
+        value = await self._link.call("GET", redis_keys.capture(entry.tenant, entry.id))
+        if value is None or not records.is_damaged(value):
+            return False
+        answer = await self._link.step(
+            scripts.RESTORE,
+            redis_keys.of_entry(entry),
+            value,
+            records.encode_entry(entry),
+            records.position(entry.created, entry.id),
+            entry.id,
+            repr(entry.expires),
+        )
+        return bool(answer == scripts.DONE)
+
+    def damaged(self) -> list[tuple[str, str]]:
+        return self._pages.damaged.take()
+
     async def find(
         self, tenant: str, query: Query, *, now: float, limit: int, cursor: str | None = None
     ) -> tuple[list[Entry], str | None]:
-        indexes = redis_keys.indexes(tenant, query)
-        low, high = _bounds(query, cursor)
-        found: list[Entry] = []
-        scanned, count = 0, min(limit + 1, BATCH)
-        while scanned < SCANNED or not found:
-            positions, entries = await self._batch(tenant, indexes, low, high, count)
-            for entry in entries:
-                if records.matches(entry, query, now):
-                    if len(found) == limit:
-                        return found, records.encode_cursor(_position(found[-1]))
-                    found.append(entry)
-            if len(positions) < count:
-                return found, None
-            high = b"(" + positions[-1]
-            scanned, count = scanned + count, BATCH
-        return found, records.encode_cursor(high[1:])
+        return await self._pages.find(tenant, query, now=now, limit=limit, cursor=cursor)
 
-    async def _batch(
-        self, tenant: str, indexes: list[str], low: bytes, high: bytes, count: int
-    ) -> tuple[list[bytes], list[Entry]]:
-        """The next positions below `high`, and the entries that are still there."""
-        positions = await self._link.step(scripts.PAGE, indexes, high, low, count)
-        entries = await self._entries(tenant, [records.capture_of(position) for position in positions])
-        pairs = zip(positions, entries, strict=True)
-        # A capture that was removed and stored anew has another position now, and is listed there.
-        return positions, [entry for position, entry in pairs if entry and _position(entry) == position]
+    async def expired(self, tenant: str, *, now: float, limit: int) -> list[Entry]:
+        return await self._pages.expired(tenant, now=now, limit=limit)
 
     async def amend(self, entry: Entry, *, expires: float, marker: str | None) -> Entry | None:
         stored: Entry | None = entry
@@ -153,7 +143,7 @@ class RedisCatalog:
                 scripts.REMOVE,
                 redis_keys.of_entry(stored),
                 value,
-                _position(stored),
+                position_of(stored),
                 stored.id,
                 grave,
                 _milliseconds(keep),
@@ -178,21 +168,6 @@ class RedisCatalog:
         captures, size, stored_size, *oldest = await self._link.step(scripts.TOTALS, keys)
         when = records.instant_of(oldest[0]) if oldest else None
         return Totals(int(captures), int(size), int(stored_size), when)
-
-    async def expired(self, tenant: str, *, now: float, limit: int) -> list[Entry]:
-        keys = (redis_keys.expiry(tenant), "-inf", repr(now), "LIMIT", 0, limit)
-        names = [name.decode() for name in await self._link.call("ZRANGEBYSCORE", *keys)]
-        entries = await self._entries(tenant, names)
-        return [entry for entry in entries if entry is not None and entry.is_expired(now)]
-
-    async def _entries(self, tenant: str, captures: Sequence[str]) -> list[Entry | None]:
-        found: list[Entry | None] = []
-        for start in range(0, len(captures), BATCH):
-            keys = [redis_keys.capture(tenant, name) for name in captures[start : start + BATCH]]
-            values = await self._link.call("MGET", *keys)
-            found += [_entry_or_none(value) for value in values]
-            await asyncio.sleep(0)  # decoding many is work: let others run between batches
-        return found
 
     # --- coordination -----------------------------------------------------------------------------
 
@@ -268,30 +243,11 @@ class RedisCatalog:
         await self._link.close()
 
 
-def _bounds(query: Query, cursor: str | None) -> tuple[bytes, bytes]:
-    """The lowest and highest position of a page, as ZREVRANGEBYLEX takes them."""
-    low = b"-" if query.since is None else b"[" + records.pack_instant(query.since)
-    high = b"+" if query.until is None else b"(" + records.pack_instant(query.until)
-    if cursor is not None:
-        after = b"(" + records.position(*records.decode_cursor(cursor))
-        high = after if query.until is None else min(high, after)
-    return low, high
-
-
-def _position(entry: Entry) -> bytes:
-    return records.position(entry.created, entry.id)
-
-
 def _milliseconds(seconds: float) -> int:
     return max(1, round(seconds * 1000))
 
 
-def _entry_or_none(value: bytes | None) -> Entry | None:
-    record = None if value is None else records.decode(value)
-    return record if isinstance(record, Entry) else None
-
-
 def _same_upload(entry: Entry, value: bytes | None) -> Entry | None:
     """What is stored, where it is still this upload; its expiry may have changed."""
-    stored = _entry_or_none(value)
-    return stored if stored is not None and stored.upload == entry.upload else None
+    stored = None if value is None else records.decode(value)
+    return stored if isinstance(stored, Entry) and stored.upload == entry.upload else None

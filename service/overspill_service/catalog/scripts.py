@@ -29,7 +29,7 @@ COMMIT: Final = Script("""
 --       complete state that the totals must be of ('': any)
 -- Returns the value of the entry that was there, or of the tombstone of this upload, or a number.
 local held = redis.call('GET', KEYS[1])
-if held and string.sub(held, 1, 1) == 'E' then return held end
+if held and string.sub(held, 1, 1) ~= 'T' then return held end
 if held and string.find(held, '/' .. ARGV[9] .. '-', 1, true) then return held end
 local totals = redis.call('HMGET', KEYS[3], 'captures', 'stored', 'complete')
 if not totals[1] or (ARGV[10] ~= '' and totals[3] ~= ARGV[10]) then return 0 end
@@ -42,6 +42,16 @@ redis.call('HINCRBY', KEYS[3], 'captures', 1)
 redis.call('HINCRBY', KEYS[3], 'size', ARGV[5])
 redis.call('HINCRBY', KEYS[3], 'stored', ARGV[6])
 for i = 4, #KEYS do redis.call('ZADD', KEYS[i], 0, ARGV[2]) end
+return 1
+""")
+
+RESTORE: Final = Script("""
+-- ARGV: the damaged value, value, position, id, expires. Returns 1, or 0 where something else is there.
+-- The totals stay: what cannot be decoded was counted when it was committed.
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2])
+redis.call('ZADD', KEYS[2], ARGV[5], ARGV[4])
+for i = 4, #KEYS do redis.call('ZADD', KEYS[i], 0, ARGV[3]) end
 return 1
 """)
 

@@ -1,0 +1,202 @@
+"""What the catalog does to its tables: each function is one step, in a transaction where it writes."""
+
+from __future__ import annotations
+
+import secrets
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from overspill_service.catalog import UNCOUNTED, Entry, Tombstone, records
+from overspill_service.errors import CatalogIncomplete, QuotaExceeded
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Sequence
+
+    from overspill_service.catalog import Query, Quota
+
+PURGED: Final = 100
+"""Lapsed tombstones or leases that one step clears away."""
+
+_CONDITIONS: Final = {
+    "tool": "tool = :tool",
+    "state": "state = :state",
+    "since": "created >= :since",
+    "until": "created < :until",
+}
+
+
+def commit(entry: Entry, quota: Quota, db: sqlite3.Connection) -> Entry | Tombstone:
+    found = _found(entry.tenant, entry.id, db)
+    if isinstance(found, Entry) or (found is not None and found.is_of(entry)):
+        return found
+    _insert(entry, db)
+    _count(entry, 1, db)
+    _check(entry.tenant, quota, db)
+    return entry
+
+
+def _insert(entry: Entry, db: sqlite3.Connection) -> None:
+    row = (
+        *(entry.tenant, entry.id, entry.created, entry.expires, entry.state.value, entry.tool),
+        *(_digest(entry.session), _digest(entry.call_id), entry.size, entry.stored_size),
+        records.encode_entry(entry),
+    )
+    db.execute("INSERT OR REPLACE INTO captures VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+
+
+def restore(entry: Entry, db: sqlite3.Connection) -> bool:
+    select = "SELECT value, created, size, stored_size FROM captures WHERE tenant = ? AND id = ?"
+    row = db.execute(select, (entry.tenant, entry.id)).fetchone()
+    if row is None or not records.is_damaged(row[0]):
+        return False
+    _, created, size, stored_size = row
+    if created is not None:
+        db.execute(
+            "UPDATE totals SET captures = captures - 1, size = size - ?, stored_size = stored_size - ?"
+            " WHERE tenant = ?",
+            (size, stored_size, entry.tenant),
+        )
+    _insert(entry, db)
+    _count(entry, 1, db)
+    return True
+
+
+def _count(entry: Entry, times: int, db: sqlite3.Connection) -> None:
+    """Add the entry to the totals, or with -1 take it off."""
+    db.execute(
+        "INSERT INTO totals VALUES (?, ?, ?, ?) ON CONFLICT (tenant) DO UPDATE SET captures = captures"
+        " + excluded.captures, size = size + excluded.size, stored_size = stored_size + excluded.stored_size",
+        (entry.tenant, times, times * entry.size, times * entry.stored_size),
+    )
+
+
+def _check(tenant: str, quota: Quota, db: sqlite3.Connection) -> None:
+    if not quota.is_limited:
+        return
+    if not is_complete(db):
+        raise CatalogIncomplete(UNCOUNTED)
+    select = "SELECT captures, stored_size FROM totals WHERE tenant = ?"
+    captures, stored_size = db.execute(select, (tenant,)).fetchone()
+    if 0 < quota.captures < captures:
+        raise QuotaExceeded("captures", quota.captures)
+    if 0 < quota.stored_size < stored_size:
+        raise QuotaExceeded("stored bytes", quota.stored_size)
+
+
+def is_complete(db: sqlite3.Connection) -> bool:
+    return db.execute("SELECT 1 FROM facts WHERE name = 'complete'").fetchone() is not None
+
+
+def get(tenant: str, capture: str, now: float, db: sqlite3.Connection) -> Entry | Tombstone | None:
+    select = "SELECT value FROM captures WHERE tenant = ? AND id = ? AND (created IS NOT NULL OR expires > ?)"
+    row = db.execute(select, (tenant, capture, now)).fetchone()
+    return records.decode(row[0]) if row else None
+
+
+def _held(tenant: str, capture: str, db: sqlite3.Connection) -> Entry | None:
+    found = _found(tenant, capture, db)
+    return found if isinstance(found, Entry) else None
+
+
+def _found(tenant: str, capture: str, db: sqlite3.Connection) -> Entry | Tombstone | None:
+    select = "SELECT value FROM captures WHERE tenant = ? AND id = ?"
+    row = db.execute(select, (tenant, capture)).fetchone()
+    return records.decode(row[0]) if row else None
+
+
+def find(
+    damaged: records.Damaged,
+    index: str,
+    where: Sequence[str],
+    values: dict[str, Any],
+    db: sqlite3.Connection,
+) -> list[Entry]:
+    select = f"SELECT id, value FROM captures INDEXED BY {index} WHERE {' AND '.join(where)}"  # noqa: S608
+    rows = db.execute(f"{select} ORDER BY created DESC, id DESC", values)
+    return _entries(damaged, values["tenant"], rows, values["limit"])
+
+
+def index(query: Query) -> str:
+    """The most selective index; left to itself SQLite may walk by expiry and sort everything."""
+    if query.call_id:
+        return "captures_by_call"
+    return "captures_by_session" if query.session else "captures_by_created"
+
+
+def conditions(query: Query) -> tuple[list[str], dict[str, Any]]:
+    """What a row must meet to be selected, and the values in it."""
+    where = ["tenant = :tenant", "created IS NOT NULL", "expires > :now"]
+    values: dict[str, Any] = {}
+    for name, text in (("session", query.session), ("call_id", query.call_id)):
+        if text is not None:
+            where.append(f"{name} = :{name}" if text else f"{name} IS NULL")
+            values[name] = _digest(text)
+    for name, condition in _CONDITIONS.items():
+        if (value := getattr(query, name)) is not None:
+            where.append(condition)
+            values[name] = value
+    return where, values
+
+
+def amend(entry: Entry, expires: float, marker: str | None, db: sqlite3.Connection) -> Entry | None:
+    stored = _held(entry.tenant, entry.id, db)
+    if stored is None or stored.upload != entry.upload:
+        return None
+    if stored.marker != entry.marker:
+        return stored
+    changed = replace(stored, expires=expires, marker=marker)
+    update = "UPDATE captures SET expires = ?, value = ? WHERE tenant = ? AND id = ?"
+    db.execute(update, (expires, records.encode_entry(changed), entry.tenant, entry.id))
+    return changed
+
+
+def remove(entry: Entry, tombstone: Tombstone, now: float, until: float, db: sqlite3.Connection) -> bool:
+    stored = _held(entry.tenant, entry.id, db)
+    if stored is None or stored.upload != entry.upload or not tombstone.may_replace(stored):
+        return False
+    value = records.encode_tombstone(tombstone, secrets.token_bytes(records.NONCE))
+    db.execute(
+        "UPDATE captures SET created = NULL, expires = ?, state = NULL, tool = NULL, session = NULL,"
+        " call_id = NULL, size = NULL, stored_size = NULL, value = ? WHERE tenant = ? AND id = ?",
+        (until, value, entry.tenant, entry.id),
+    )
+    _count(stored, -1, db)
+    lapsed = "SELECT rowid FROM captures WHERE created IS NULL AND expires <= ? LIMIT ?"
+    db.execute(f"DELETE FROM captures WHERE rowid IN ({lapsed})", (now, PURGED))  # noqa: S608  (a constant)
+    return True
+
+
+def expired(
+    damaged: records.Damaged, tenant: str, now: float, limit: int, db: sqlite3.Connection
+) -> list[Entry]:
+    select = (
+        "SELECT id, value FROM captures WHERE tenant = ? AND created IS NOT NULL AND expires <= ?"
+        " ORDER BY expires, id"
+    )
+    return _entries(damaged, tenant, db.execute(select, (tenant, now)), limit)
+
+
+def _entries(
+    damaged: records.Damaged, tenant: str, rows: Iterable[tuple[str, bytes]], limit: int
+) -> list[Entry]:
+    """The first entries among the rows; those that cannot be decoded are passed over."""
+    found = (damaged.entry(tenant, capture, value) for capture, value in rows)
+    return [*islice((entry for entry in found if entry is not None), limit)]
+
+
+def lease(name: str, holder: str, now: float, until: float, db: sqlite3.Connection) -> bool:
+    lapsed = "SELECT name FROM leases WHERE until <= ? LIMIT ?"
+    db.execute(f"DELETE FROM leases WHERE name IN ({lapsed})", (now, PURGED))  # noqa: S608  (a constant)
+    taken = db.execute(
+        "INSERT INTO leases VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET holder = excluded.holder,"
+        " until = excluded.until WHERE leases.holder = excluded.holder OR leases.until <= ?",
+        (name, holder, until, now),
+    )
+    return taken.rowcount > 0
+
+
+def _digest(text: str) -> bytes | None:
+    return records.digest(text) if text else None

@@ -1,0 +1,137 @@
+"""A record of the catalog that cannot be decoded is mended from the objects, and stops nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from overspill import wire
+from overspill.wire import Code
+from overspill_service.catalog import Entry, Quota
+from overspill_service.maintenance import Maintenance
+from overspill_service.rebuild import rebuild
+from overspill_service.sweep import sweep_all, sweep_orphans
+
+from tests.contracts.entries import entry
+from tests.contracts.test_catalog_damaged import corrupt
+from tests.faults.traffic import advance, code_of, content_of, keys_in, until, usage_of
+from tests.web.conftest import Api, id_of, path_of
+
+if TYPE_CHECKING:
+    from tests.servers.redis import RedisServer
+
+LOG = b"one line\n"
+OTHER = b"another line\n"
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+async def api(
+    request: pytest.FixtureRequest,
+    start_api: Callable[..., Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Api:
+    """A service that looks after its catalog when the test says so."""
+    monkeypatch.setattr("overspill_service.maintenance.LOOK_SECONDS", 3600.0)
+    catalog = f"sqlite://{tmp_path}/catalog"
+    if request.param == "redis":
+        redis: RedisServer = request.getfixturevalue("own_redis")
+        catalog = redis.url
+    started: Api = await start_api(store=f"file://{tmp_path}/objects", catalog=catalog)
+    await until(started.service.archive.catalog.is_complete)
+    return started
+
+
+async def damage(api: Api, content: bytes) -> None:
+    archive = api.service.archive
+    found = await archive.catalog.get("default", id_of(content))
+    assert isinstance(found, Entry)
+    await corrupt(archive.catalog._inner, found, b"E\x81")  # type: ignore[attr-defined]
+
+
+async def listed(api: Api) -> set[str]:
+    return {each["id"] for each in (await (await api.get(wire.Path.CAPTURES)).json())["captures"]}
+
+
+async def test_reading_by_id_mends_it(api: Api) -> None:
+    await api.put(LOG)
+    before = await usage_of(api)
+    await damage(api, LOG)
+
+    assert await content_of(api, path_of(LOG)) == LOG
+    assert await listed(api) == {id_of(LOG)}
+    assert await usage_of(api) == before
+
+
+async def test_a_listing_passes_over_it_and_maintenance_mends_it(api: Api) -> None:
+    await api.put(LOG)
+    await api.put(OTHER)
+    changed = await api.send("PATCH", path_of(LOG), json={"ttl": 600})
+    await damage(api, LOG)
+    assert await listed(api) == {id_of(OTHER)}
+    await Maintenance(api.service).mend_once()
+
+    assert await listed(api) == {id_of(LOG), id_of(OTHER)}
+    assert await (await api.get(path_of(LOG))).json() == await changed.json()
+    metrics = await (await api.get("/metrics")).text()
+    assert 'overspill_catalog_damaged_records_total{result="mended"} 1.0' in metrics
+
+
+async def test_one_whose_objects_are_gone_stops_no_sweep_and_no_rebuild(api: Api) -> None:
+    archive = api.service.archive
+    await api.put(LOG, Overspill_Ttl="60")
+    await api.put(OTHER, Overspill_Ttl="60")
+    later = entry(tenant="later", expires=archive.clock())
+    await archive.catalog.commit(later, Quota())
+    await damage(api, LOG)
+    await archive.store.delete([key for key in await keys_in(api) if id_of(LOG) in key])
+    advance([api], 61)
+
+    swept = await sweep_all(archive, await archive.catalog.tenants())
+
+    assert (swept.removed.captures, swept.failed) == (2, [])
+    assert await sweep_orphans(archive, age=-1) == 0
+    await rebuild(archive)
+    await Maintenance(api.service).mend_once()
+    refused = await api.get(path_of(LOG))
+    assert (refused.status, await code_of(refused)) == (503, Code.CATALOG_UNAVAILABLE)
+    metrics = await (await api.get("/metrics")).text()
+    assert 'overspill_catalog_damaged_records_total{result="left"}' in metrics
+
+
+async def test_one_whose_objects_are_gone_is_replaced_when_it_is_stored_again(api: Api) -> None:
+    await api.put(LOG)
+    await damage(api, LOG)
+    await api.service.archive.store.delete(await keys_in(api))
+
+    assert (await api.send("PUT", path_of(LOG), data=LOG)).status == 201
+    assert await content_of(api, path_of(LOG)) == LOG
+    assert (await usage_of(api)).captures == 1
+
+
+async def test_a_sweep_deletes_no_objects_of_a_record_that_nobody_can_read(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await api.put(LOG)
+    await damage(api, LOG)
+    archive = api.service.archive
+    read = archive.store.read
+    monkeypatch.setattr(archive.store, "read", missing)
+    assert await sweep_orphans(archive, age=-1) == 0
+
+    monkeypatch.setattr(archive.store, "read", read)
+    assert await content_of(api, path_of(LOG)) == LOG
+
+
+async def missing(key: str, *_: object) -> bytes:
+    raise KeyError(key)
+
+
+async def test_a_repetition_finds_what_was_mended(api: Api) -> None:
+    await api.put(LOG)
+    await damage(api, LOG)
+
+    assert (await api.send("PUT", path_of(LOG), data=LOG)).status == 200
+    assert len(await keys_in(api)) == 1
