@@ -20,6 +20,7 @@ from overspill import wire
 from overspill_service import object_keys, retention
 from overspill_service.catalog import Entry, Tombstone
 from overspill_service.errors import RecordDamaged
+from overspill_service.logs import facts
 from overspill_service.tasks import fan_out
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ async def finish_removals(archive: Archive, prefix: str = object_keys.REMOVALS, 
             try:
                 await _finish(archive, stored, is_complete=is_complete)
             except RecordDamaged as error:
-                log.warning("a removal that was cut short has to wait: %s", error)
+                log.warning("a removal that was cut short has to wait", extra=facts(cause=str(error)))
 
 
 async def _finish(archive: Archive, stored: Stored, *, is_complete: bool) -> None:
@@ -110,7 +111,7 @@ async def _finish(archive: Archive, stored: Stored, *, is_complete: bool) -> Non
     keys = [text for text, key in named.items() if key.upload not in kept]
     await archive.store.delete(keys)
     await archive.store.delete([stored.key])
-    log.warning("finished a removal that was cut short: %d objects", len(keys))
+    log.warning("finished a removal that was cut short", extra=facts(objects=len(keys)))
 
 
 async def removed_uploads(archive: Archive, tenant: str) -> frozenset[str]:

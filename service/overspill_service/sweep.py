@@ -56,7 +56,8 @@ async def sweep_all(archive: Archive, tenants: Iterable[str]) -> Swept:
         try:
             return await sweep_expired(archive, tenant)
         except ServiceError as error:
-            log.warning("the sweep of tenant %s failed, to be tried again: %s", tenant, error)
+            about = facts(tenant=tenant, code=error.code, cause=str(error))
+            log.warning("the sweep of a tenant failed, to be tried again", extra=about)
             return tenant
 
     results = await fan_out(one, tenants, at_once=TENANTS_AT_ONCE)
