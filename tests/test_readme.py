@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.readme_examples import examples_of
 from tests.readme_tables import api_table, settings_table
+
+if TYPE_CHECKING:
+    from tests.servers.overspill import ServiceProcess
 
 ROOT = Path(__file__).parent.parent
 PAGES = [path for pattern in ("*.md", "client/*.md", "service/**/*.md") for path in ROOT.glob(pattern)]
@@ -19,6 +24,14 @@ def test_the_api_table_is_that_of_the_routes() -> None:
 
 def test_the_settings_table_is_that_of_the_settings() -> None:
     assert settings_table() in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_example_runs_as_it_stands_with_the_guard_and_the_reading_tool(service: ServiceProcess) -> None:
+    (example,) = examples_of(ROOT / "README.md")
+
+    assert "guard.wrap" in example.code
+    assert "inspection_tool(client)" in example.code
+    assert example.printed(service) == example.stable_output
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -6,13 +6,16 @@ import sys
 from importlib.util import find_spec
 
 _USAGE = 2
+_MISSING = (
+    "overspill: the command line needs the extra overspill[cli]; "
+    "install it from a checkout: pip install './client[cli]'"
+)
 
 
 def main() -> int:
     """Run the command line; the exit code."""
     if find_spec("typer") is None:
-        message = "overspill: the command line needs its extra; install it: pip install 'overspill[cli]'"
-        print(message, file=sys.stderr)
+        print(_MISSING, file=sys.stderr)
         return _USAGE
     from overspill.cli.app import main as run  # noqa: PLC0415  (there only with the extra)
 

@@ -195,7 +195,7 @@ def test_without_the_extra_it_says_what_to_install() -> None:
     result = subprocess.run([sys.executable, "-c", hidden], capture_output=True, text=True, check=False)
 
     assert (result.returncode, result.stdout) == (2, "")
-    assert "pip install 'overspill[cli]'" in result.stderr
+    assert "pip install './client[cli]'" in result.stderr
 
 
 def test_help_waits_for_no_library_that_it_does_not_need() -> None:

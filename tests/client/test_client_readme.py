@@ -5,38 +5,22 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-import subprocess
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pytest
 from overspill import Client, Policy, SyncClient, errors
 from overspill.policy import TOOL_BYTES
 from overspill.tools import INSPECT_OUTPUT_SCHEMA
 
-from tests.servers.overspill import clean_environment
+from tests.readme_examples import examples_of
 
 if TYPE_CHECKING:
     from tests.servers.overspill import ServiceProcess
 
-PAGE = (Path(__file__).parents[2] / "client" / "README.md").read_text(encoding="utf-8")
-
-
-class Example(NamedTuple):
-    code: str
-    output: str | None
-    """What the page says that it prints."""
-
-
-def examples() -> list[Example]:
-    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-    following = [*blocks[1:], ("", "")]
-    return [
-        Example(code, output if kind == "text" else None)
-        for (language, code), (kind, output) in zip(blocks, following, strict=True)
-        if language == "python"
-    ]
+PATH = Path(__file__).parents[2] / "client" / "README.md"
+PAGE = PATH.read_text(encoding="utf-8")
+EXAMPLES = examples_of(PATH)
 
 
 def section(title: str) -> str:
@@ -52,32 +36,15 @@ def rows(title: str) -> dict[str, str]:
     return dict(cells)
 
 
-def stable(text: str) -> str:
-    """`text` without what differs from run to run."""
-    text = re.sub(r"cap_[a-z2-7]{20}", "cap_id", text)
-    return re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "then", text).rstrip()
-
-
-@pytest.mark.parametrize("number", range(len(examples())))
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_an_example_runs_as_it_stands_and_prints_what_the_page_says(
     service: ServiceProcess, number: int
 ) -> None:
-    example = examples()[number]
-    result = subprocess.run(
-        [sys.executable, "-W", "error", "-c", example.code],
-        env=clean_environment(OVERSPILL_URL=service.url),
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-
-    assert (result.returncode, result.stderr) == (0, "")
-    assert example.output is not None
-    assert stable(result.stdout) == stable(example.output)
+    assert EXAMPLES[number].printed(service) == EXAMPLES[number].stable_output
 
 
 def test_the_page_has_examples() -> None:
-    assert len(examples()) >= 4
+    assert len(EXAMPLES) >= 4
 
 
 def test_the_policys_table_has_every_field_and_its_default() -> None:

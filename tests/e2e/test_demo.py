@@ -137,5 +137,5 @@ def test_without_the_service_it_says_what_to_install(scratch: Path) -> None:
     )
 
     assert result.returncode == 2
-    assert "pip install overspill-service" in result.stderr
+    assert "pip install ./service" in result.stderr
     assert not list(scratch.iterdir())

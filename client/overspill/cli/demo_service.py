@@ -51,7 +51,7 @@ def running(data: Path) -> Iterator[DemoService]:
     """A service with its data in `data`, until the block ends. Raises `Failure` where it cannot start."""
     if find_spec("overspill_service") is None:
         raise Failure(
-            "the demo starts a service of its own, which is not installed: pip install overspill-service",
+            "the demo starts a service, which is not installed; from a checkout: pip install ./service",
             Code.USAGE,
         )
     with _ending_on_signals(), (data / "service.log").open("wb") as log:

@@ -1,0 +1,58 @@
+"""The examples of a page: the Python that it shows, run as it stands, and what it says that this prints."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+from tests.servers.overspill import clean_environment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.servers.overspill import ServiceProcess
+
+
+class Example(NamedTuple):
+    code: str
+    output: str | None
+    """What the page says that it prints."""
+
+    @property
+    def stable_output(self) -> str:
+        assert self.output is not None, "the page does not say what this prints"
+        return stable(self.output)
+
+    def printed(self, service: ServiceProcess) -> str:
+        """What it prints, without what differs from run to run. It has to end well, and warn of nothing."""
+        result = subprocess.run(
+            [sys.executable, "-W", "error", "-c", self.code],
+            env=clean_environment(OVERSPILL_URL=service.url, PYTHONUTF8="1"),
+            capture_output=True,
+            encoding="utf-8",
+            timeout=120,
+            check=False,
+        )
+
+        assert (result.returncode, result.stderr) == (0, "")
+        return stable(result.stdout)
+
+
+def examples_of(page: Path) -> list[Example]:
+    """The page's Python blocks, each with the block of text behind it if there is one."""
+    text = page.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    following = [*blocks[1:], ("", "")]
+    return [
+        Example(code, output if kind == "text" else None)
+        for (language, code), (kind, output) in zip(blocks, following, strict=True)
+        if language == "python"
+    ]
+
+
+def stable(text: str) -> str:
+    """`text` without what differs from run to run."""
+    text = re.sub(r"cap_[a-z2-7]{20}", "cap_id", text)
+    return re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "then", text).rstrip()
