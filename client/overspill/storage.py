@@ -17,7 +17,7 @@ from overspill.courier import FIRST as SOON
 from overspill.courier import courier_to, let_go
 from overspill.places import Failure, ServicePlace, SpoolPlace, reason
 from overspill.spill import Kept
-from overspill.spools import flush
+from overspill.spools import background
 from overspill.spools.spool import Spool
 from overspill.spools.workspace import Workspace
 from overspill.wire import Outcome
@@ -106,7 +106,7 @@ class Storage:
                 self._courier = courier_to(self._client.address)
                 if self.shelf is not None and self._is_uploading:
                     self._courier.register(
-                        _JOB.format(self.shelf.folder.path), partial(flush.job, self.shelf)
+                        _JOB.format(self.shelf.folder.path), partial(background.job, self.shelf)
                     )
             return self._courier
 

@@ -1,7 +1,8 @@
 """Spooled captures on their way to the service, each with its own id: sent twice it is stored once.
 
 The local copy goes only when the service has said that the capture is durable, with the digest that was
-computed when it was captured.
+computed when it was captured. One capture that fails again and again does not hold up the others: it is
+tried again later and later, and its entry remembers that for all processes.
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ import hashlib
 import io
 import logging
 import math
-from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import IO, TYPE_CHECKING, Final
 
 from msgspec import structs
 
+from overspill import measure
 from overspill.errors import (
     BadRequest,
+    DamagedEncoding,
     Deleted,
     Denied,
     DigestMismatch,
@@ -31,8 +33,9 @@ from overspill.errors import (
     Refused,
     StoreFull,
     TooManyRequests,
+    UnsupportedEncoding,
 )
-from overspill.spools.own_directory import NotSpooled, lock
+from overspill.spools.own_directory import lock
 
 if TYPE_CHECKING:
     from overspill.spools.folder import Spooled
@@ -40,13 +43,23 @@ if TYPE_CHECKING:
     from overspill.sync import SyncClient
 
 _PERMANENT: Final = (BadRequest, Refused, Deleted, Expired)
-_PASSING: Final = (DigestMismatch, IncompleteBody, MethodNotAllowed, TooManyRequests, QuotaExceeded)
+_PASSING: Final = (
+    DigestMismatch,
+    DamagedEncoding,
+    IncompleteBody,
+    UnsupportedEncoding,
+    MethodNotAllowed,
+    TooManyRequests,
+    QuotaExceeded,
+)
 """Of those the ones that may end: damage on the way, another server in between, load, a limit."""
-_HOPELESS_FOR_NOW: Final = (Denied, QuotaExceeded, StoreFull)
-LATER: Final = 300.0
-"""Seconds until uploads are tried again that a key or a limit forbids."""
-ELSEWHERE: Final = 30.0
-"""Seconds until those are looked at again that another process is uploading."""
+_OF_ALL: Final = (Denied, QuotaExceeded, StoreFull, TooManyRequests)
+"""Failures that the next capture would meet too."""
+_IN_A_ROW: Final = 3
+"""So many captures that fail one after another mean that the service does."""
+_FIRST_PAUSE: Final = 30.0
+_LONGEST_PAUSE: Final = 3600.0
+"""Seconds until a capture is sent again that failed; doubled with each failure."""
 _BLOCK: Final = 1024 * 1024
 
 log = logging.getLogger("overspill")
@@ -54,12 +67,16 @@ log = logging.getLogger("overspill")
 
 @dataclass(slots=True)
 class Flushed:
-    """What became of the captures of a shelf. `failure` is why the uploads stopped, where they did."""
+    """What became of the captures of a shelf. `failure` is why the uploads stopped, where they did.
+
+    `postponed` failed each for itself; `elsewhere` another process is uploading; `left` were not tried.
+    """
 
     uploaded: int = 0
     size: int = 0
     refused: int = 0
     elsewhere: int = 0
+    postponed: int = 0
     left: int = 0
     failure: OverspillError | None = None
 
@@ -69,65 +86,122 @@ class Flushed:
             size=self.size + other.size,
             refused=self.refused + other.refused,
             elsewhere=self.elsewhere + other.elsewhere,
+            postponed=self.postponed + other.postponed,
             left=self.left + other.left,
             failure=self.failure or other.failure,
         )
 
 
 def is_permanent(error: Exception) -> bool:
-    """Whether the service will never take the capture that it answered this about."""
+    """Return whether the service will never take the capture, however often it is sent."""
     return isinstance(error, _PERMANENT) and not isinstance(error, _PASSING)
 
 
 def flush(shelf: Shelf, client: SyncClient, *, again: bool = False) -> Flushed:
     """Upload what waits, oldest first, up to the first failure that is not about one capture alone.
 
-    `again` also tries those that the service refused. Raises `NotSpooled` and `OSError` where the spool
-    cannot be read.
+    `again` also tries those that the service refused, and those that failed not long ago. Raises
+    `NotSpooled` and `OSError` where the spool cannot be read.
     """
-    flushed = Flushed()
-    if shelf.exists():
-        shelf.spool.room.tidy_if_due()
-    waiting = [entry for entry in shelf.entries() if again or not entry.refused]
-    for number, entry in enumerate(waiting):
-        try:
-            _count(flushed, entry, sent=_sent(shelf, entry, client))
-        except OverspillError as error:
-            if not is_permanent(error):
-                flushed.failure, flushed.left = error, len(waiting) - number
+    flush = Flush(shelf, client, again=again)
+    flush.run()
+    return flush.done
+
+
+class Flush:
+    """One flush; `done` can be looked at, and `stop` called, while another thread runs it.
+
+    Captures of more than `largest` bytes are passed over.
+    """
+
+    def __init__(
+        self, shelf: Shelf, client: SyncClient, *, again: bool = False, largest: int | None = None
+    ) -> None:
+        self.done = Flushed()
+        self._shelf, self._client, self._again, self._largest = shelf, client, again, largest
+        self._failed_in_a_row = 0
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """Begin no further upload."""
+        self._is_stopped = True
+
+    def run(self) -> None:
+        """Raises `NotSpooled` and `OSError` where the spool cannot be read."""
+        if not self._shelf.exists():
+            return
+        self._shelf.spool.room.tidy_if_due()
+        held = self._shelf.folder.held()
+        for number, each in enumerate(held):
+            entry = self._shelf.find(each.id)
+            if entry is None or not self._is_due(entry):
+                continue
+            if self._is_stopped or not self._try(entry):
+                self.done.left = len(held) - number
                 break
-            _refuse(shelf, entry, str(error))
-            flushed.refused += 1
-    return flushed
+        if self.done.uploaded:
+            size = measure.readable(self.done.size)
+            log.info("uploaded %d captures (%s) that waited in the spool", self.done.uploaded, size)
 
-
-def _refuse(shelf: Shelf, entry: Spooled, why: str) -> None:
-    """Keep it, but upload it no more."""
-    shelf.amend(structs.replace(entry, refused=why))
-    log.warning("the spooled capture %s will not be uploaded: %s", entry.id, why)
-
-
-def _count(flushed: Flushed, entry: Spooled, *, sent: bool) -> None:
-    flushed.uploaded += sent
-    flushed.size += entry.size if sent else 0
-    flushed.elsewhere += not sent
-
-
-def _sent(shelf: Shelf, entry: Spooled, client: SyncClient) -> bool:
-    """Whether the capture was uploaded; False where another process is at it or was."""
-    try:
-        raw = shelf.open(entry)
-    except FileNotFoundError:
-        return False
-    with io.BufferedReader(raw) as file:  # type: ignore[type-var]  # typeshed wants RawIOBase
-        if not lock(file.fileno()) or shelf.find(entry.id) is None:
+    def _is_due(self, entry: Spooled) -> bool:
+        if self._largest is not None and entry.size > self._largest:
             return False
-        if not _is_whole(file, entry):
-            _refuse(shelf, entry, "its bytes were damaged on this machine's disk")
+        is_postponed = entry.next_try is not None and entry.next_try > datetime.now(UTC)
+        return self._again or not (entry.refused or is_postponed)
+
+    def _try(self, entry: Spooled) -> bool:
+        """Upload one; return whether to go on."""
+        try:
+            is_sent = self._sent(entry)
+        except OverspillError as error:
+            return self._goes_on_after(error, entry)
+        self._failed_in_a_row = 0
+        self.done.uploaded += is_sent
+        self.done.size += entry.size if is_sent else 0
+        self.done.elsewhere += not is_sent
+        return True
+
+    def _goes_on_after(self, error: OverspillError, entry: Spooled) -> bool:
+        if is_permanent(error):
+            self._refuse(entry, str(error))
+            self.done.refused += 1
+            return True
+        if isinstance(error, _OF_ALL) or not self._client.ready():
+            self.done.failure = error
             return False
-        _put(file, entry, client)
-        shelf.uploaded(entry)
-    return True
+        self._postpone(entry, error)
+        self._failed_in_a_row += 1
+        if self._failed_in_a_row == _IN_A_ROW:
+            self.done.failure = error
+        return self._failed_in_a_row < _IN_A_ROW
+
+    def _refuse(self, entry: Spooled, why: str) -> None:
+        """Keep it, but upload it no more."""
+        self._shelf.amend(structs.replace(entry, refused=why))
+        log.warning("the spooled capture %s will not be uploaded: %s", entry.id, why)
+
+    def _postpone(self, entry: Spooled, error: OverspillError) -> None:
+        pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(entry.failures, 16))
+        later = datetime.now(UTC) + timedelta(seconds=pause)
+        self._shelf.amend(structs.replace(entry, failures=entry.failures + 1, next_try=later))
+        self.done.postponed += 1
+        log.info("the spooled capture %s could not be uploaded, again in %d s: %s", entry.id, pause, error)
+
+    def _sent(self, entry: Spooled) -> bool:
+        """Return whether the capture was uploaded; False where another process is at it or was."""
+        try:
+            raw = self._shelf.open(entry)
+        except FileNotFoundError:
+            return False
+        with io.BufferedReader(raw) as file:  # type: ignore[type-var]  # typeshed wants RawIOBase
+            if not lock(file.fileno()) or self._shelf.find(entry.id) is None:
+                return False
+            if not _is_whole(file, entry):
+                self._refuse(entry, "its bytes were damaged on this machine's disk")
+                return False
+            _put(file, entry, self._client)
+            self._shelf.uploaded(entry)
+        return True
 
 
 def _is_whole(file: IO[bytes], entry: Spooled) -> bool:
@@ -146,6 +220,7 @@ def _put(file: IO[bytes], entry: Spooled, client: SyncClient) -> None:
         session=entry.session,
         tool=entry.tool,
         status=entry.status,
+        labels=entry.labels,
         content_type=entry.content_type,
         ttl=_left(entry),
     )
@@ -154,21 +229,7 @@ def _put(file: IO[bytes], entry: Spooled, client: SyncClient) -> None:
 
 
 def _left(entry: Spooled) -> int | None:
-    """Seconds that the capture has still to live, where it was given any."""
+    """Return the seconds that the capture has still to live, where it was given any."""
     if entry.ttl is None:
         return None
     return max(1, math.ceil((entry.expires - datetime.now(UTC)).total_seconds()))
-
-
-def job(shelf: Shelf, client: SyncClient) -> float | None:
-    """`flush` as a courier's job."""
-    flushed = None
-    with suppress(NotSpooled):
-        flushed = flush(shelf, client)
-    if flushed is None:  # others keep the spool busy
-        return ELSEWHERE
-    if isinstance(flushed.failure, _HOPELESS_FOR_NOW):
-        return LATER
-    if flushed.failure is not None:
-        raise flushed.failure
-    return ELSEWHERE if flushed.elsewhere else None

@@ -1,0 +1,109 @@
+"""Flushes that nobody asked for: by the courier of a guard, and at the end of a command.
+
+    .flush    in a folder: locked by the one process that flushes, and when it may be tried again after a
+              failure, in seconds since the epoch
+
+So any number of processes cost a service that is down one attempt in half a minute.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final
+
+from overspill.errors import Denied, OverspillError, QuotaExceeded, StoreFull
+from overspill.spools import own_directory
+from overspill.spools.flush import Flush, Flushed
+from overspill.spools.own_directory import NotSpooled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from overspill.spools.spool import Shelf
+    from overspill.sync import SyncClient
+
+_LOCK: Final = ".flush"
+_HOPELESS_FOR_NOW: Final = (Denied, QuotaExceeded, StoreFull)
+LATER: Final = 300.0
+"""Seconds until uploads are tried again that a key or a limit forbids."""
+ELSEWHERE: Final = 30.0
+"""Seconds until what another process is uploading, or what failed by itself, is looked at again."""
+_SLOWEST: Final = 4 * 1024 * 1024
+"""Bytes a second that an upload is thought to make."""
+_PAUSE: Final = 30.0
+"""Seconds for which commands leave a service alone that failed."""
+
+
+def job(shelf: Shelf, client: SyncClient) -> float | None:
+    """Flush as a courier's job: return the seconds until the next flush, or None if nothing waits.
+
+    Raises the `OverspillError` that stopped it.
+    """
+    flushed = None
+    with suppress(NotSpooled):
+        flushed = _flushed(shelf, client)
+    if flushed is None or isinstance(flushed.failure, _HOPELESS_FOR_NOW):
+        return ELSEWHERE if flushed is None else LATER
+    if flushed.failure is not None:
+        raise flushed.failure
+    return ELSEWHERE if flushed.elsewhere or flushed.postponed else None
+
+
+def _flushed(shelf: Shelf, client: SyncClient) -> Flushed:
+    """Raises `NotSpooled` where another process is at it or the spool cannot be read, and `OSError`."""
+    flush = Flush(shelf, client)
+    if shelf.exists():
+        with _alone(shelf) as turn:
+            flush.run()
+            turn.note(flush.done)
+    return flush.done
+
+
+def flush_shortly(shelf: Shelf, client: SyncClient, seconds: float) -> Flushed:
+    """Upload what can be uploaded within so many seconds; do nothing if another process does.
+
+    Also nothing for a while after a failure, and nothing with captures that may take longer. `client` should
+    not wait longer than that for an answer. What is going on at the end is given up, and stays in the spool.
+    Raises nothing.
+    """
+    flush = Flush(shelf, client, largest=int(seconds * _SLOWEST))
+    thread = threading.Thread(target=_flush_quietly, args=[shelf, flush], name="overspill-flush", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    flush.stop()
+    return flush.done
+
+
+def _flush_quietly(shelf: Shelf, flush: Flush) -> None:
+    with suppress(NotSpooled, OSError, OverspillError, RuntimeError):  # RuntimeError: the client was closed
+        if not shelf.is_empty():
+            with _alone(shelf) as turn:
+                if turn.is_due():
+                    flush.run()
+                    turn.note(flush.done)
+
+
+class _Turn:
+    """The lock file of the process that flushes."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def is_due(self) -> bool:
+        """Return whether no flush has failed just now."""
+        text = os.pread(self._descriptor, 32, 0).strip()
+        return not 0 < (int(text) if text.isdigit() else 0) - time.time() <= _PAUSE
+
+    def note(self, flushed: Flushed) -> None:
+        again = 0 if flushed.failure is None else int(time.time() + _PAUSE)
+        os.pwrite(self._descriptor, b"%020d\n" % again, 0)
+
+
+@contextmanager
+def _alone(shelf: Shelf) -> Iterator[_Turn]:
+    """Raises `Busy` where another process, or thread, flushes."""
+    with own_directory.locked(shelf.folder.path / _LOCK, 0.0) as descriptor:
+        yield _Turn(descriptor)
