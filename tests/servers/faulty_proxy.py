@@ -174,7 +174,8 @@ async def running(target: str, tls: ssl.SSLContext | None = None) -> AsyncIterat
     async with aiohttp.ClientSession(auto_decompress=False) as session:
         handler = partial(_handle, proxy, session)
         runner = web.ServerRunner(
-            web.Server(handler, handler_cancellation=True, access_log=None), shutdown_timeout=0.1
+            web.Server(handler, handler_cancellation=True, access_log=None, auto_decompress=False),
+            shutdown_timeout=0.1,
         )
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)

@@ -5,7 +5,7 @@ No command module imports the client when it is loaded: `overspill --help` would
 
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
@@ -36,13 +36,13 @@ class Invocation:
     def merged(self, given: Mapping[str, Any]) -> Self:
         return replace(self, **{name: value for name, value in given.items() if value})
 
-    def client(self) -> "SyncClient":
+    def client(self, **limits: Any) -> "SyncClient":
         """A client of the service that the options or the environment name. Raises `Failure`."""
         from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (slow to import)
         from overspill.sync import SyncClient  # noqa: PLC0415  (slow to import)
 
         try:
-            return SyncClient(self.url, self.key)
+            return SyncClient(self.url, self.key, **limits)
         except ValueError as error:
             raise Failure(str(error), Code.USAGE) from error
 
@@ -131,21 +131,25 @@ def command(
     *,
     examples: Sequence[str],
     options: Collection[str] = ANSWER,
+    flushes: bool = True,
     **settings: Any,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Declare a command: a function of an `Invocation` and of its own parameters, as Typer reads them.
 
     `options` are those of the common options that mean something to it, and `examples` lines as they are
-    typed, which its help ends with.
+    typed, which its help ends with. One that `flushes` uploads in the end what waits for the service.
     """
 
     def declare(function: Callable[..., None]) -> Callable[..., None]:
         def run(typer_context: typer.Context, **given: Any) -> None:
             from overspill.cli.exits import reported  # noqa: PLC0415  (slow to import)
+            from overspill.cli.waiting import uploaded_afterwards  # noqa: PLC0415  (as the others)
 
+            uploads = uploaded_afterwards if flushes and options else nullcontext
             common = {option: given.pop(option) for option in options}
-            with reported():
-                function((typer_context.obj or Invocation()).merged(common), **given)
+            at = (typer_context.obj or Invocation()).merged(common)
+            with reported(), uploads(at):
+                function(at, **given)
 
         _disguise(run, function, options)
         app.command(name or function.__name__, cls=Command, epilog=examples_of(examples), **settings)(run)

@@ -104,6 +104,8 @@ def _told(flushed: "Flushed") -> str:
     parts = [f"uploaded {counted}, {measure.counted(flushed.size, 'byte')}"]
     if flushed.refused:
         parts.append(f"{flushed.refused:,} refused, and kept: overspill spool list")
+    if flushed.postponed:
+        parts.append(f"{flushed.postponed:,} failed and will be tried again later")
     if flushed.elsewhere:
         parts.append(f"{flushed.elsewhere:,} are being uploaded by another process")
     if flushed.left:
@@ -237,7 +239,7 @@ def _look_for_room(path: Path) -> None:
 
 def add_to(app: typer.Typer) -> None:
     spool = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-    command(spool, "list", examples=_EXAMPLES["list"], options=COLORED)(list_)
+    command(spool, "list", examples=_EXAMPLES["list"], options=COLORED, flushes=False)(list_)
     for each in (flush, drop):
-        command(spool, examples=_EXAMPLES[each.__name__], options=("url", "key"))(each)
+        command(spool, examples=_EXAMPLES[each.__name__], options=("url", "key"), flushes=False)(each)
     app.add_typer(spool, name="spool", help="Captures that wait on this machine for the service.")

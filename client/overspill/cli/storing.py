@@ -1,8 +1,13 @@
 """Commands that change what is stored: put, rm, ttl."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from shutil import copyfileobj
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +16,7 @@ from overspill.cli.arguments import Ref, Session, Ttl, Within, labels_of, second
 from overspill.cli.invocation import Invocation, command
 
 if TYPE_CHECKING:
+    from overspill.cli.waiting import About
     from overspill.wire import Entry
 
 _ROUNDED = 2
@@ -45,27 +51,32 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
     ] = None,
     status: Annotated[str, typer.Option(help="How the tool ended, in your words.")] = "",
 ) -> None:
-    """Store a file or standard input, and print its handle."""
-    from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (slow to import)
-    from overspill.cli.progress import watched  # noqa: PLC0415  (slow to import)
+    """Store a file or standard input, and print its handle.
 
-    said: dict[str, Any] = {
-        "tool": tool,
-        "ttl": ttl,
-        "labels": labels_of(label or []),
-        "content_type": content_type,
-        "status": status,
-    }
-    with at.client() as client, _opened(file) as source, watched(source) as content:
-        try:
-            entry = client.put(content, call_id=call_id, session=session, **said)
-        except ValueError as error:
-            raise Failure(str(error), Code.USAGE) from error
+    Where the service is down, it is kept on this machine and uploaded later; the handle is the same.
+    """
+    from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (slow to import)
+    from overspill.cli.waiting import About  # noqa: PLC0415  (as the others)
+
+    try:
+        about = About(
+            session=at.session() if session is None else session,
+            tool=tool,
+            call_id=call_id,
+            ttl=ttl,
+            status=status,
+            content_type=content_type,
+            labels=labels_of(label or []),
+        )
+        with _opened(file) as source:
+            entry = _stored(at, source, about)
+    except ValueError as error:
+        raise Failure(str(error), Code.USAGE) from error
     if at.json:
         at.answer(entry)
     else:
         output.line(entry.id)
-    if unheeded := _unheeded(entry, said):
+    if unheeded := _unheeded(entry, asdict(about)):
         changing = "changes" if len(unheeded) == 1 else "change"
         output.say(
             f"{entry.id} was stored before, and stays as it was: {_listed(unheeded)} {changing} nothing; "
@@ -93,8 +104,35 @@ def _listed(words: list[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _opened(file: str) -> Any:
-    """A binary file; standard input is left open."""
+def _stored(at: Invocation, source: IO[bytes], about: "About") -> "Entry":
+    """Store it, or keep it on this machine. Raises what storing raises, and `Failure`."""
+    from overspill.cli.progress import watched  # noqa: PLC0415  (slow to import)
+    from overspill.cli.waiting import AWAY, keep  # noqa: PLC0415  (as the others)
+
+    start = source.tell()
+    try:
+        with at.client() as client, watched(source) as content:
+            return client.put(content, **asdict(about))
+    except AWAY as error:
+        source.seek(start)
+        return keep(at, source, about, error)
+
+
+@contextmanager
+def _opened(file: str) -> Iterator[IO[bytes]]:
+    """A binary file that can be read twice: what a pipe brings is copied to a temporary one."""
+    with _source(file) as opened, ExitStack() as stack:
+        if opened.seekable():
+            yield opened
+            return
+        copy = stack.enter_context(TemporaryFile(prefix="overspill-put-"))
+        copyfileobj(opened, copy)
+        copy.seek(0)
+        yield copy
+
+
+def _source(file: str) -> IO[bytes]:
+    """A binary file; standard input is left open. Raises `OSError`."""
     if file != "-":
         return Path(file).open("rb")
     if sys.stdin is None:

@@ -1,9 +1,9 @@
 """Flushes that nobody asked for: by the courier of a guard, and at the end of a command.
 
-    .flush    in a folder: locked by the one process that flushes, and when it may be tried again after a
-              failure, in seconds since the epoch
+    .flush    in a folder: locked by the one process that flushes; until when commands leave the service
+              alone because it did not answer in time, in seconds since the epoch
 
-So any number of processes cost a service that is down one attempt in half a minute.
+So a service that is silent costs any number of commands one wait in half a minute.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ ELSEWHERE: Final = 30.0
 _SLOWEST: Final = 4 * 1024 * 1024
 """Bytes a second that an upload is thought to make."""
 _PAUSE: Final = 30.0
-"""Seconds for which commands leave a service alone that failed."""
+"""Seconds for which commands leave a service alone that failed slowly."""
+_SLOW: Final = 0.5
 
 
 def job(shelf: Shelf, client: SyncClient) -> float | None:
@@ -56,18 +57,17 @@ def _flushed(shelf: Shelf, client: SyncClient) -> Flushed:
     """Raises `NotSpooled` where another process is at it or the spool cannot be read, and `OSError`."""
     flush = Flush(shelf, client)
     if shelf.exists():
-        with _alone(shelf) as turn:
+        with _alone(shelf):
             flush.run()
-            turn.note(flush.done)
     return flush.done
 
 
 def flush_shortly(shelf: Shelf, client: SyncClient, seconds: float) -> Flushed:
     """Upload what can be uploaded within so many seconds; do nothing if another process does.
 
-    Also nothing for a while after a failure, and nothing with captures that may take longer. `client` should
-    not wait longer than that for an answer. What is going on at the end is given up, and stays in the spool.
-    Raises nothing.
+    Also do nothing for a while after a slow failure, and pass over captures that may take longer. `client`
+    should not wait longer than that for an answer. What is going on at the end is given up, and stays in
+    the spool. Raises nothing.
     """
     flush = Flush(shelf, client, largest=int(seconds * _SLOWEST))
     thread = threading.Thread(target=_flush_quietly, args=[shelf, flush], name="overspill-flush", daemon=True)
@@ -82,8 +82,11 @@ def _flush_quietly(shelf: Shelf, flush: Flush) -> None:
         if not shelf.is_empty():
             with _alone(shelf) as turn:
                 if turn.is_due():
+                    turn.pause()  # this thread may not live to see how it ends
+                    began = time.monotonic()
                     flush.run()
-                    turn.note(flush.done)
+                    if flush.done.failure is None or time.monotonic() - began < _SLOW:
+                        turn.resume()
 
 
 class _Turn:
@@ -93,13 +96,16 @@ class _Turn:
         self._descriptor = descriptor
 
     def is_due(self) -> bool:
-        """Return whether no flush has failed just now."""
+        """Return whether no flush has failed slowly just now."""
         text = os.pread(self._descriptor, 32, 0).strip()
         return not 0 < (int(text) if text.isdigit() else 0) - time.time() <= _PAUSE
 
-    def note(self, flushed: Flushed) -> None:
-        again = 0 if flushed.failure is None else int(time.time() + _PAUSE)
-        os.pwrite(self._descriptor, b"%020d\n" % again, 0)
+    def pause(self) -> None:
+        """Let no command try again for a while."""
+        os.pwrite(self._descriptor, b"%020d\n" % int(time.time() + _PAUSE), 0)
+
+    def resume(self) -> None:
+        os.pwrite(self._descriptor, b"%020d\n" % 0, 0)
 
 
 @contextmanager

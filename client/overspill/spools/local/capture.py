@@ -175,7 +175,7 @@ def entry_of(spooled: Spooled, kind: str) -> wire.Entry:
         session=spooled.session,
         call_id=spooled.call_id,
         status=spooled.status,
-        labels={},
+        labels=spooled.labels,
         created=spooled.created,
         expires=spooled.expires,
     )

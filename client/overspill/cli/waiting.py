@@ -1,0 +1,140 @@
+"""What waits on this machine for the service: kept where `put` cannot store, uploaded when a command ends."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import IO, TYPE_CHECKING, Any, Final
+
+import typer
+
+from overspill import wire
+from overspill.cli import output
+from overspill.cli.exits import Code, Failure, message_of
+from overspill.errors import Internal, OverspillError, TooManyRequests, Unavailable, Unreachable
+from overspill.measure import Extent, counted
+from overspill.spools.folder import Spooled
+from overspill.spools.own_directory import NotSpooled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from overspill.body import Body
+    from overspill.cli.invocation import Invocation
+    from overspill.spools.spool import Shelf
+
+AWAY: Final = (Unreachable, Unavailable, Internal, TooManyRequests)
+"""Failures of the service after which `put` keeps the content on this machine."""
+UPLOAD_SECONDS: Final = 2.0
+"""How much longer a command may take to upload what waits."""
+_BLOCK: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class About:
+    """What is kept with a capture, as `put` is given it."""
+
+    session: str
+    tool: str = ""
+    call_id: str = ""
+    ttl: int | None = None
+    status: str = ""
+    content_type: str | None = None
+    labels: dict[str, str] = field(default_factory=dict)
+
+    def entry(self, body: Body, *, url: str, reason: str) -> Spooled:
+        digest = body.sha256 if not isinstance(body, (str, bytes)) else sha256(_bytes(body)).digest()
+        size, lines = Extent.of(body)
+        now = datetime.now(UTC)
+        return Spooled(
+            id=wire.capture_id(self.session, self.call_id, digest),
+            size=size,
+            lines=lines,
+            sha256=digest.hex(),
+            session=wire.fit(self.session),
+            call_id=wire.fit(self.call_id),
+            tool=wire.fit(self.tool),
+            status=wire.fit(self.status),
+            content_type=self.content_type or "",
+            ttl=self.ttl,
+            created=now,
+            expires=now + timedelta(seconds=wire.DEFAULT_TTL if self.ttl is None else self.ttl),
+            url=url,
+            reason=reason,
+            labels=self.labels,
+        )
+
+
+def keep(at: Invocation, file: IO[bytes], about: About, error: OverspillError) -> wire.Entry:
+    """Keep the content of `file` on this machine, since the service failed with `error`, and say so.
+
+    Raises `error` where there is no spool, and `Failure` where it cannot take it.
+    """
+    from overspill.spools.local.capture import LocalCapture  # noqa: PLC0415  (slow to import)
+
+    shelf = at.shelf()
+    if shelf is None:
+        raise error
+    try:
+        entry = _kept(shelf, file, about, str(error))
+    except NotSpooled as why:
+        raise Failure(
+            f"{message_of(error)}. It was not kept on this machine: {why}", Code.UNAVAILABLE
+        ) from None
+    output.say(f"{entry.id} is on this machine only, until it is uploaded: {error}")
+    with LocalCapture(entry, shelf.open(entry)) as capture:
+        return capture.get()
+
+
+def _kept(shelf: Shelf, file: IO[bytes], about: About, reason: str) -> Spooled:
+    from overspill.shapes.gathering import Full, Gathering  # noqa: PLC0415  (slow to import)
+
+    gathering = Gathering()
+    try:
+        while block := file.read(_BLOCK):
+            gathering.write(block)
+        body = gathering.finish()
+    except Full as full:
+        raise NotSpooled(f"the disk for temporary files is full: {full}") from None
+    finally:
+        gathering.close()
+    entry = about.entry(body, url=shelf.url, reason=reason)
+    shelf.add(entry, _bytes(body) if isinstance(body, str) else body)
+    return entry
+
+
+def _bytes(body: str | bytes) -> bytes:
+    """A gathering of nothing at all is an empty text."""
+    return body.encode() if isinstance(body, str) else body
+
+
+@contextmanager
+def uploaded_afterwards(at: Invocation) -> Iterator[None]:
+    """After the block, unless it fails, upload what waits for the service, for `UPLOAD_SECONDS` at most."""
+    try:
+        yield
+    except typer.Exit:
+        _upload(at)
+        raise
+    _upload(at)
+
+
+def _upload(at: Invocation) -> None:
+    """An interrupt ends this and changes nothing: the command has done its work."""
+    output.flush()
+    with suppress(KeyboardInterrupt, NotSpooled, OSError):
+        shelf = at.shelf()
+        if shelf is not None and not shelf.is_empty():
+            _upload_from(shelf, at)
+
+
+def _upload_from(shelf: Shelf, at: Invocation) -> None:
+    from overspill.spools.background import flush_shortly  # noqa: PLC0415  (slow to import)
+
+    limits: dict[str, Any] = {"timeout": UPLOAD_SECONDS, "connect_timeout": UPLOAD_SECONDS, "retries": 0}
+    with at.client(**limits) as client:
+        done = flush_shortly(shelf, client, UPLOAD_SECONDS)
+    if done.uploaded:
+        output.say(f"uploaded {counted(done.uploaded, 'capture')} that waited on this machine")
