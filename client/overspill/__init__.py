@@ -1,5 +1,12 @@
 """Overspill: oversized tool outputs, stored whole and read by handle.
 
+    from overspill import Guard, SyncClient, inspection_tool
+
+    client = SyncClient()                                  # the service that OVERSPILL_URL names
+    guard = Guard(client)
+    run_command = guard.wrap(run_command)                  # a long output becomes a notice with a handle
+    inspect_output = inspection_tool(client)               # the tool with which the agent reads more
+
 Names are loaded when they are first used, so that importing the package costs next to nothing.
 """
 
@@ -26,7 +33,9 @@ if TYPE_CHECKING:
     from overspill.sync import SyncClient
     from overspill.tools import INSPECT_OUTPUT_SCHEMA, inspection_tool
     from overspill.turn import Turn
-    from overspill.wire import ByteRange
+    from overspill.wire import ByteRange, Outcome
+
+    __version__: str
 
 __all__ = [
     "INSPECT_OUTPUT_SCHEMA",
@@ -37,6 +46,7 @@ __all__ = [
     "Guard",
     "Guarded",
     "Limits",
+    "Outcome",
     "Overflow",
     "OverspillError",
     "Policy",
@@ -48,6 +58,7 @@ __all__ = [
     "Turn",
     "Unreachable",
     "Workspace",
+    "__version__",
     "call",
     "calling",
     "clamp_messages",
@@ -69,6 +80,7 @@ _MODULES = {
     "Guard": "guard",
     "Guarded": "guarded",
     "Limits": "measure",
+    "Outcome": "wire",
     "Overflow": "histories.overflow",
     "OverspillError": "errors",
     "Policy": "policy",
@@ -94,9 +106,12 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> object:
-    if name not in _MODULES:
+    if name == "__version__":
+        value: object = import_module("importlib.metadata").version(__name__)
+    elif name in _MODULES:
+        value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     globals()[name] = value
     return value
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 import msgspec
 
 from overspill import wire
-from overspill.errors import ProblemError, ProtocolError, Unreachable, error_of
+from overspill.errors import ClientClosed, ProblemError, ProtocolError, Unreachable, error_of
 from overspill.threads import Threads
 from overspill.transfer import request
 from overspill.transfer.address import Address, checked_key, checked_url
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TIMEOUT: Final = 30.0
+CLOSED: Final = "this client was closed: call it inside its `with` block, enter it once more, or make another"
 CONNECT_TIMEOUT: Final = 5.0
 RETRIES: Final = 3
 
@@ -52,7 +53,8 @@ class Client:
     sends content as it is.
 
     A `ref` is a capture id or `call(tool-call id)`. Every method raises `Unreachable`, `ProtocolError` or the
-    `ProblemError` that the service answered with. A client is for the loop that first enters or uses it.
+    `ProblemError` that the service answered with; after `aclose` every method raises `ClientClosed`. A client
+    is for the loop that first enters or uses it.
     """
 
     def __init__(
@@ -78,12 +80,14 @@ class Client:
         self._threads = Threads()
         self._opened: Transport | None = None
         self._entered_in: AbstractEventLoop | None = None
+        self._is_closed = False
 
     def __repr__(self) -> str:
         return f"Client({self.address!r}, session={self.session!r})"
 
     async def __aenter__(self) -> Self:
         self._entered_in = asyncio.get_running_loop()
+        self._is_closed = False
         return self
 
     async def __aexit__(
@@ -98,7 +102,8 @@ class Client:
         return loop is None or loop is asyncio.get_running_loop() or loop.is_closed()
 
     async def aclose(self) -> None:
-        """Close the connections. The client can be used again afterwards."""
+        """Close the connections. Calls raise `ClientClosed` from then on; `async with` opens it again."""
+        self._is_closed = True
         transport, self._opened = self._opened, None
         if transport is not None:
             await transport.close()
@@ -368,6 +373,8 @@ class Client:
         return _decode(await transport.call(asked), kind)
 
     async def _transport(self) -> Transport:
+        if self._is_closed:
+            raise ClientClosed(CLOSED)
         if self._opened is None:
             module = await self._threads.run(_load_transport)
             self._opened = self._opened or module(self.address, self._threads)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from overspill import calls, checks, turn
+from overspill.client import Client
 from overspill.passage import Output, Passage, word
 from overspill.policy import INLINE_CHARS, INLINE_LINES, Policy
 from overspill.shapes.captured import CapturedOutput
@@ -17,6 +18,7 @@ from overspill.shapes.flow import is_async_flow, is_flow
 from overspill.shapes.partial import clamp_partial
 from overspill.storage import Storage
 from overspill.streams import Stream
+from overspill.sync import SyncClient
 from overspill.turn import Turn
 from overspill.ways import Blocking, Looping, finished
 from overspill.wire import DEFAULT_TTL
@@ -28,11 +30,9 @@ if TYPE_CHECKING:
 
     from prometheus_client import CollectorRegistry
 
-    from overspill.client import Client
     from overspill.counts.tally import Count
     from overspill.guarded import Guarded
     from overspill.spools.spool import Spool
-    from overspill.sync import SyncClient
     from overspill.wire import Outcome
 
 P = ParamSpec("P")
@@ -42,23 +42,37 @@ R = TypeVar("R")
 class Guard:
     """Guards the outputs of any number of tools, from any number of tasks and threads.
 
+        with SyncClient(session="run-42") as client, Guard(client) as guard:
+            run_command = guard.wrap(run_command)          # a function, a coroutine function or a generator
+            text = run_command("make test")                # the output itself, or a notice with a handle
+            guarded = guard.process_sync(rows, tool="query", call_id="call_1")
+            print(guarded.outcome, guarded.capture, guarded.value)
+
+    `client` is a `Client`, a `SyncClient`, or the URL of a service, with the key of `OVERSPILL_KEY`; a client
+    that is made from a URL is closed with the guard.
+
     What the service does not take waits in `spool`: where it is True, the one that the environment names if
     there is a client; a `Workspace` is one that the agent itself can read. Without client and spool nothing
     can be stored, and what is too long is cut. `session` is that of calls which bring none of their own;
     the client's, where it is not given.
 
-    Used as a context manager, or closed, it reports its last counts, and leaves the client open.
+    Used as a context manager, or closed, it reports its last counts, and leaves open a client that it was
+    given. Raises `TypeError` and `ValueError` for arguments that cannot be meant.
     """
 
     def __init__(
         self,
-        client: Client | SyncClient | None = None,
+        client: Client | SyncClient | str | None = None,
         policy: Policy | None = None,
         *,
         session: str | None = None,
         spool: Spool | bool = True,
     ) -> None:
+        _check(client, policy)
         self.policy = Policy() if policy is None else policy
+        self._own_client = None
+        if isinstance(client, str):
+            client = self._own_client = SyncClient(client)
         self._storage = Storage(client, spool=spool)
         self.session = self._storage.session if session is None else session
         self._looping = Looping()
@@ -87,6 +101,8 @@ class Guard:
         self._passage.reports.close()
         self._storage.close()
         self._looping.close()
+        if self._own_client is not None:
+            self._own_client.close()
 
     @property
     def stats(self) -> dict[tuple[str, Outcome], Count]:
@@ -241,6 +257,16 @@ class Guard:
         checks.whole("inline_lines", inline_lines)
         policy = self.policy.limited(inline_threshold, inline_lines)
         return policy if policy.ttl is not None else replace(policy, ttl=DEFAULT_TTL)
+
+
+def _check(client: object, policy: object) -> None:
+    """Say early and clearly what was mixed up."""
+    if not (client is None or isinstance(client, (Client, SyncClient, str))):
+        what = type(client).__name__
+        hint = "; give a policy by name: Guard(policy=…)" if isinstance(client, Policy) else ""
+        raise TypeError(f"client must be a Client, a SyncClient or the URL of a service, not a {what}{hint}")
+    if not (policy is None or isinstance(policy, Policy)):
+        raise TypeError(f"policy must be a Policy, not {policy!r}")
 
 
 def _joined(chunks: list[Any]) -> Any:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
-from overspill.notice import as_dict
+from overspill.notice import Notice, as_dict
 from overspill.shapes.blocks import is_error
 from overspill.wire import Outcome
-
-if TYPE_CHECKING:
-    from overspill.notice import Notice
 
 
 class Guarded(Struct, frozen=True, kw_only=True):

@@ -171,7 +171,7 @@ class Passage:
         offer = await way.run(_offer, output, content, is_long, is_exempt)
         room = await way.decide(output.call, offer)
         if room is not None:
-            most = room if output.policy.style.fills else _preview_within(room, content)
+            most = room if output.policy.form.fills else _preview_within(room, content)
             return _Verdict(notice.TOO_LONG if offer.exceeds else TOO_MUCH_TOGETHER, most)
         return _Verdict(notice.TOO_LONG if is_long else "", offer.size)
 
@@ -221,7 +221,7 @@ class Passage:
 def _offer(output: Output, content: Content, is_long: bool, is_exempt: bool) -> Offer:  # noqa: FBT001
     """A long result in a form that fills its limits counts as what they allow, and can still do with less."""
     policy, call_id, size = output.policy, word(output.call_id), size_of(content)
-    fills = is_long and policy.style.fills
+    fills = is_long and policy.form.fills
     if fills:
         size = min(size, measure.most_bytes(policy.limits(output.tool), content.body))
     if is_exempt or content.is_guarded():

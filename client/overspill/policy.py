@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from overspill import checks, measure
-from overspill.cut import CEILING, ENDS, HEAD, PREVIEW, Strategy
+from overspill.cut import CEILING, ENDS, HEAD, PREVIEW, TAIL, Strategy
 from overspill.measure import CHARS_PER_TOKEN, UNLIMITED, Limits
 from overspill.styles import CAPPED, CLAMPED, COUNTED, MARKED, PARTIAL, PERSISTED
 from overspill.tokens import Tiktoken, TokenCounter
@@ -58,6 +58,17 @@ READER: Final = (
 INSPECTION_TOOLS: Final = frozenset(
     {"inspect_output", "list_outputs", "get_terminal_output", "overspill_inspect"}
 )
+_STRATEGIES: Final = MappingProxyType({"PREVIEW": PREVIEW, "HEAD": HEAD, "TAIL": TAIL, "ENDS": ENDS})
+_STYLES: Final = MappingProxyType(
+    {
+        "MARKED": MARKED,
+        "PERSISTED": PERSISTED,
+        "CLAMPED": CLAMPED,
+        "PARTIAL": PARTIAL,
+        "COUNTED": COUNTED,
+        "CAPPED": CAPPED,
+    }
+)
 PLACES: Final[tuple[Place, ...]] = ("service", "spool")
 
 
@@ -95,7 +106,8 @@ class Policy:
     `tokenizer` gives the tokens of a text or their number. Without one, or where it fails, they are
     estimated: `chars_per_token`, else from bytes, so that a limit holds.
 
-    `strategy` is how an output is cut, `style` the form of what stands in for it. `preview_bytes` and
+    `strategy` is how an output is cut, `style` the form of what stands in for it; both may be given by their
+    names, as "HEAD". `preview_bytes` and
     `preview_lines` bound what a notice shows; `lost_preview_bytes` is what it shows where nothing could be
     stored. `bands` say where outputs go, by size. With `identical`, an output like an earlier one of
     its session is said to be.
@@ -115,8 +127,8 @@ class Policy:
     chars_per_token: float | None = None
     tools: Mapping[str, int | Limits] = field(default_factory=dict)
     exempt: frozenset[str] = INSPECTION_TOOLS
-    strategy: Strategy = PREVIEW
-    style: Style = MARKED
+    strategy: Strategy | str = PREVIEW
+    style: Style | str = MARKED
     bands: tuple[Band, ...] = (_DEFAULT_BAND,)
     preview_bytes: int = PREVIEW_BYTES
     preview_lines: int = 100
@@ -129,6 +141,8 @@ class Policy:
     _limits: Mapping[str, Limits] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "strategy", _named("strategy", self.strategy, _STRATEGIES))
+        object.__setattr__(self, "style", _named("style", self.style, _STYLES))
         _check(self)
         object.__setattr__(self, "tools", MappingProxyType({**TOOL_BYTES, **self.tools}))
         object.__setattr__(self, "exempt", frozenset(self.exempt))
@@ -137,6 +151,18 @@ class Policy:
         table = {tool: self._whole(limit, usual) for tool, limit in self.tools.items()}
         object.__setattr__(self, "_usual", usual)
         object.__setattr__(self, "_limits", table)
+
+    @property
+    def cut(self) -> Strategy:
+        """Return `strategy`, which may have been given by name."""
+        assert isinstance(self.strategy, Strategy)
+        return self.strategy
+
+    @property
+    def form(self) -> Style:
+        """Return `style`, which may have been given by name."""
+        assert not isinstance(self.style, str)
+        return self.style
 
     # --- profiles ---------------------------------------------------------------------------------
 
@@ -262,6 +288,15 @@ class Policy:
         return limit._replace(counter=usual.counter) if limit.counter is None else limit
 
 
+def _named(what: str, given: Any, choices: Mapping[str, Any]) -> Any:
+    """Return what a name stands for, and anything else as it is. Raises `ValueError` for other names."""
+    if not isinstance(given, str):
+        return given
+    if given.upper() not in choices:
+        raise ValueError(f"{what} must be {', '.join(choices)} or one of your own; it is {given!r}")
+    return choices[given.upper()]
+
+
 # --- checks ---------------------------------------------------------------------------------------
 
 
@@ -275,13 +310,13 @@ def _check(policy: Policy) -> None:
         checks.positive("chars_per_token", policy.chars_per_token)
     _check_window(policy.context_tokens, policy.context_share)
     for tool, limit in policy.tools.items():
-        for name, number in _named(tool, limit):
+        for name, number in _numbers(tool, limit):
             checks.whole(name, number, is_optional=isinstance(limit, Limits))
     _check_kinds(policy)
     _check_bands(policy.bands)
 
 
-def _named(tool: str, limit: int | Limits) -> Iterator[tuple[str, Any]]:
+def _numbers(tool: str, limit: int | Limits) -> Iterator[tuple[str, Any]]:
     if isinstance(limit, Limits):
         yield from ((f"{name} of {tool}", getattr(limit, name)) for name in Limits._fields[:4])
     else:

@@ -140,7 +140,7 @@ class Spill:
         is_lost = kept.outcome is Outcome.TRUNCATED
         limits, body = self._limits(), self._seen()
         extent = Extent(self.size, self.lines) if body is self.content.body else Extent.of(body)
-        return self.policy.style.notice(
+        return self.policy.form.notice(
             Case(
                 facts=self._facts(same_as, self._tokens(body, extent.size)),
                 kept=kept,
@@ -149,7 +149,7 @@ class Spill:
                 content_type=self.content.content_type,
                 limits=limits,
                 shown=self._shown(limits, is_lost=is_lost),
-                strategy=self.policy.strategy,
+                strategy=self.policy.cut,
                 read=self._read,
             )
         )
@@ -164,7 +164,7 @@ class Spill:
 
     def _seen(self) -> Body:
         """What a part is shown of: of an exception its traceback only where what matters is looked for."""
-        is_searched = self.policy.strategy.head is None
+        is_searched = self.policy.cut.head is None
         return self.content.body if is_searched else content.told(self.content)
 
     def _read(self, made: Notice) -> str:

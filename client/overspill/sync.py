@@ -8,7 +8,8 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar, cast
 
-from overspill.client import CONNECT_TIMEOUT, RETRIES, TIMEOUT, Client
+from overspill.client import CLOSED, CONNECT_TIMEOUT, RETRIES, TIMEOUT, Client
+from overspill.errors import ClientClosed
 from overspill.portal import Portal
 
 if TYPE_CHECKING:
@@ -124,6 +125,7 @@ class SyncClient:
         )
         self._client = self._new_client()
         self._lock = threading.Lock()
+        self._is_closed = False
         self._portal: Portal | None = None
         self._finalizer: weakref.finalize[Any, Any] | None = None
         _clients.add(self)
@@ -140,6 +142,9 @@ class SyncClient:
         return self._client.session
 
     def __enter__(self) -> Self:
+        with self._lock:
+            if self._is_closed:
+                self._client, self._is_closed = self._new_client(), False
         return self
 
     def __exit__(
@@ -148,8 +153,12 @@ class SyncClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connections and end the thread. The client can be used again afterwards."""
+        """Close the connections and end the thread.
+
+        Calls raise `ClientClosed` from then on; `with` opens it again.
+        """
         with self._lock:
+            self._is_closed = True
             self._portal = None
             finalizer, self._finalizer = self._finalizer, None
         if finalizer is not None:
@@ -157,6 +166,8 @@ class SyncClient:
 
     def _running(self) -> tuple[Portal, Client]:
         with self._lock:
+            if self._is_closed:
+                raise ClientClosed(CLOSED)
             if self._portal is None:
                 self._portal = Portal()
                 self._finalizer = weakref.finalize(self, _end, self._portal, self._client)

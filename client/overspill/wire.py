@@ -455,6 +455,8 @@ class ListQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Outcome(StrEnum):
+    """What became of an output: it stays, or it is in the service, on this machine, or lost but for a part."""
+
     INLINE = "inline"
     CAPTURED = "captured"
     SPOOLED = "spooled"

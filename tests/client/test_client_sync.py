@@ -135,7 +135,8 @@ def test_closing_ends_the_thread() -> None:
         overspill.close()
 
         assert loop_threads() == []
-        assert overspill.get(CAPTURE) == ENTRY  # it can be used again
+        with overspill:  # it can be used again
+            assert overspill.get(CAPTURE) == ENTRY
 
 
 def test_the_last_reference_ends_the_thread() -> None:

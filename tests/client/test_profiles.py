@@ -424,7 +424,7 @@ def test_what_a_guard_makes_of_any_shape_keeps_to_the_limits_it_fills_and_is_nev
     made = guard.process_sync(SHAPES[shape](), tool="run_command")
 
     assert made.outcome is Outcome.TRUNCATED
-    assert not policy.style.fills or not measure.exceeds(read(made.value), policy.limits("run_command"))
+    assert not policy.form.fills or not measure.exceeds(read(made.value), policy.limits("run_command"))
     assert guard.process_sync(made.value, tool="run_command").value is made.value
 
 
