@@ -346,6 +346,8 @@ class ShuttingDown(Unavailable):
 
 
 class ClockSkewed(Unavailable):
+    """The clock of the replica that was asked is wrong. Try again, and tell its operator."""
+
     code_of_class = Code.CLOCK_SKEWED
 
 

@@ -1,7 +1,7 @@
 """What the logger `overspill` says of a service: one line for each change, and none for each output.
 
 A warning says that outputs are being spooled, or lost, and why; an info says that the service takes them
-again. No line has anything of an output.
+again. No line has anything of an output. It says so as `overspill.state`, which a program may silence alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from overspill.notice import Kept
 
-log = logging.getLogger("overspill")
+log = logging.getLogger("overspill.state")
 
 
 class _States:
