@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from overspill.errors import Denied, OverspillError, QuotaExceeded, StoreFull
-from overspill.spools import own_directory
+from overspill.spools import files, own_directory
 from overspill.spools.flush import Flush, Flushed
 from overspill.spools.own_directory import NotSpooled
 
@@ -74,7 +74,18 @@ def flush_shortly(shelf: Shelf, client: SyncClient, seconds: float) -> Flushed:
     thread.start()
     thread.join(seconds)
     flush.stop()
+    if thread.is_alive() and flush.done.uploaded:  # it was cut off, and nothing is wrong with the service
+        _resume(shelf)
     return flush.done
+
+
+def _resume(shelf: Shelf) -> None:
+    with suppress(OSError), files.opened(shelf.folder.path) as directory:
+        descriptor = os.open(_LOCK, os.O_WRONLY | files.NO_LINKS, dir_fd=directory)
+        try:
+            _Turn(descriptor).resume()
+        finally:
+            os.close(descriptor)
 
 
 def _flush_quietly(shelf: Shelf, flush: Flush) -> None:
