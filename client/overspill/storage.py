@@ -15,7 +15,7 @@ from overspill import forks, state_log
 from overspill.circuit import FIRST, LONGEST, Circuit
 from overspill.courier import FIRST as SOON
 from overspill.courier import courier_to, let_go
-from overspill.places import Failure, ServicePlace, SpoolPlace, reason
+from overspill.places import Failure, ServicePlace, SpoolPlace, in_thread, reason
 from overspill.spill import Kept
 from overspill.spools import background
 from overspill.spools.spool import Spool
@@ -111,9 +111,11 @@ class Storage:
             return self._courier
 
     def _upload(self, after: float) -> None:
-        """Let the courier look into the spool."""
+        """Let the courier look into the spool; what is not uploaded is tidied in a thread of its own."""
         if self.shelf is not None and self._is_uploading and self.courier is not None:
             self.courier.wake(_JOB.format(self.shelf.folder.path), after=after)
+        elif self.shelf is not None and self.shelf.exists():
+            in_thread(self.shelf.spool.room.tidy_if_due)
 
     def close(self) -> None:
         """Upload nothing more from here; what is spooled waits for whoever comes next."""

@@ -7,6 +7,7 @@ import logging
 import re
 import subprocess
 import sys
+import threading
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -18,12 +19,13 @@ from overspill import Client, SyncClient, errors
 from overspill.spools import background, flush, own_directory
 from overspill.spools.flush import Flushed
 from overspill.spools.spool import Shelf, Spool
+from overspill.spools.workspace import Workspace
 from overspill.storage import Storage
 from overspill.wire import Code, Outcome
 
 from tests.client import scripted
 from tests.client.shell import Shell
-from tests.client.spooling import spilled
+from tests.client.spooling import Clock, spilled
 from tests.servers import faulty_proxy
 from tests.servers.faulty_proxy import lose_reply, refuse, reset
 from tests.servers.overspill import clean_environment
@@ -240,7 +242,7 @@ import builtins, sys, time
 from overspill import SyncClient
 from overspill.policy import Policy
 from overspill.storage import Storage
-from tests.client.spooling import spilled
+from tests.client.spooling import Clock, spilled
 
 class Slow:
     def find_spec(self, name, path=None, target=None):
@@ -418,3 +420,40 @@ def test_an_upload_of_what_waited_is_logged_with_its_number(
         flush.flush(shelf, client)
 
     assert [text.partition(" (")[0] for text in caplog.messages] == ["uploaded 5 captures"]
+
+
+# --- in the guard's own background ---
+
+
+async def test_a_body_that_is_damaged_on_its_way_is_sent_again_at_once(service: ServiceProcess) -> None:
+    async with faulty_proxy.running(service.url) as proxy, Client(proxy.url) as client:
+        proxy.script("PUT", flip_a_bit(service.url))
+        entry = await client.put(LOG, session="damaged-once")
+
+        assert proxy.count("PUT") == 2
+        assert await client.content(entry.id) == LOG.encode()
+
+
+def test_a_long_output_that_run_stores_does_not_keep_what_waits(
+    service: ServiceProcess, spool_path: Path
+) -> None:
+    shell = Shell(service.url, OVERSPILL_SPOOL=str(spool_path))
+    shelf, _ = five_waiting(service.url, "after-a-long-one")
+    codes = {shell("run", "--", "seq", "30000").code}
+    for _ in range(60):
+        if shelf.entries():  # on a slow machine two seconds do not suffice
+            codes.add(shell("run", "--", "seq", "30000").code)
+
+    assert (codes, shelf.entries()) == ({0}, [])
+
+
+def test_what_has_expired_in_a_workspace_goes(tmp_path: Path) -> None:
+    clock = Clock()
+    workspace = Workspace(tmp_path, clock=clock)
+    storage = Storage(None, spool=workspace)
+    expired = tmp_path / storage.put_sync(spilled(LOG, "first", ttl=10)).path
+    clock.now += 3_600
+    storage.put_sync(spilled(LOG, "second"))
+
+    pause = threading.Event()
+    assert any(not expired.exists() or pause.wait(0.05) for _ in range(1_200))

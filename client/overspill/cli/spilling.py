@@ -105,6 +105,8 @@ class _Ended:
         guarded = guard.process_sync(
             self._result(), tool=origin.tool, call_id=origin.call_id, status=origin.status
         )
+        if guarded.outcome is wire.Outcome.CAPTURED:
+            guard.close()  # the end of the process would cut off what it does in the background
         if guarded.notice is None:
             self._print()
         else:

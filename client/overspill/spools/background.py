@@ -36,6 +36,8 @@ _SLOWEST: Final = 4 * 1024 * 1024
 _PAUSE: Final = 30.0
 """Seconds for which commands leave a service alone that failed slowly."""
 _SLOW: Final = 0.5
+_OWN: Final = 0.2
+"""Seconds within which a courier of this process that was closed ends its flush."""
 
 
 def job(shelf: Shelf, client: SyncClient) -> float | None:
@@ -91,7 +93,7 @@ def _resume(shelf: Shelf) -> None:
 def _flush_quietly(shelf: Shelf, flush: Flush) -> None:
     with suppress(NotSpooled, OSError, OverspillError, RuntimeError):  # RuntimeError: the client was closed
         if not shelf.is_empty():
-            with _alone(shelf) as turn:
+            with _alone(shelf, _OWN) as turn:
                 if turn.is_due():
                     turn.pause()  # this thread may not live to see how it ends
                     began = time.monotonic()
@@ -120,7 +122,7 @@ class _Turn:
 
 
 @contextmanager
-def _alone(shelf: Shelf) -> Iterator[_Turn]:
+def _alone(shelf: Shelf, patience: float = 0.0) -> Iterator[_Turn]:
     """Raises `Busy` where another process, or thread, flushes."""
-    with own_directory.locked(shelf.folder.path / _LOCK, 0.0) as descriptor:
+    with own_directory.locked(shelf.folder.path / _LOCK, patience) as descriptor:
         yield _Turn(descriptor)

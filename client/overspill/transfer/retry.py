@@ -5,9 +5,18 @@ from __future__ import annotations
 import random
 from typing import Final
 
-from overspill.errors import OverspillError, ProblemError, Unreachable
+from overspill.errors import (
+    DamagedEncoding,
+    DigestMismatch,
+    IncompleteBody,
+    OverspillError,
+    ProblemError,
+    Unreachable,
+)
 
 _STATUSES: Final = frozenset({429, 502, 503, 504})
+_DAMAGED: Final = (DamagedEncoding, DigestMismatch, IncompleteBody)
+"""What a body meets that changes on its way."""
 _FIRST_WAIT: Final = 0.1
 _LONGEST_WAIT: Final = 5.0
 
@@ -19,7 +28,7 @@ def wait_before(attempt: int, error: OverspillError) -> float | None:
     asked for with `Retry-After`.
     """
     jitter = random.uniform(0, min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** (attempt - 1)))  # noqa: S311  (no secret)
-    if isinstance(error, Unreachable):
+    if isinstance(error, (Unreachable, *_DAMAGED)):
         return jitter
     if isinstance(error, ProblemError) and error.status in _STATUSES:
         return (error.retry_after or 0) + jitter
