@@ -12,6 +12,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from overspill_service import commands, logs
+from overspill_service.app import require_folder
 from overspill_service.errors import ServiceError
 from overspill_service.server import listening_socket, run, serve
 from overspill_service.settings import (
@@ -57,6 +58,8 @@ def _fail(message: str, code: int) -> int:
 
 
 def _run(command: str, settings: Settings, options: dict[str, Any], given: list[str]) -> int:
+    if command == "serve":
+        require_folder(settings)
     match command:
         case "serve" if settings.workers > 1:
             return _supervise(settings, given[1:])

@@ -15,6 +15,7 @@ from overspill_service.catalog.urls import open_catalog
 from overspill_service.cpu import Cpu
 from overspill_service.maintenance import Maintenance
 from overspill_service.metrics import Metered, Metrics
+from overspill_service.objects.file import FileStore
 from overspill_service.objects.urls import open_store
 from overspill_service.settings import SettingError
 from overspill_service.shared_clock import SharedClock
@@ -59,6 +60,18 @@ async def open_archive(
     finally:
         await store.close()
         cpu.close()
+
+
+def require_folder(settings: Settings) -> None:
+    """Raise `SettingError` if the store is a folder of this machine that cannot be used."""
+    store = named("store", settings.store, lambda url: open_store(url, data_dir=settings.data))
+    if isinstance(store, FileStore):
+        try:
+            store.prepare()
+        except OSError as error:
+            raise SettingError(
+                f"store: the folder {store.folder} cannot be used: {error.strerror}"
+            ) from error
 
 
 def named(setting: str, url: str, opener: Callable[[str], T]) -> T:

@@ -12,8 +12,8 @@ from overspill.wire import Scope
 
 from overspill_service.app import directory_of, open_archive
 from overspill_service.catalog import Examinable, KeyRecord
-from overspill_service.errors import ServiceError
-from overspill_service.objects import Checkable, CheckResult
+from overspill_service.catalog.checks import check_operations as check_catalog
+from overspill_service.objects import Checkable
 from overspill_service.rebuild import rebuild as rebuild_catalog
 from overspill_service.removal import REMOVAL_SECONDS, finish_removals
 from overspill_service.settings import SettingError, Settings
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
     from overspill_service.catalog import Catalog
+
 
 DESCRIPTIONS: Final = {
     "serve": "Serve captures over HTTP.",
@@ -101,10 +102,10 @@ async def keys_hash(settings: Settings, _options: Mapping[str, Any]) -> int:
 
 
 async def check(settings: Settings, options: Mapping[str, Any]) -> int:
-    """Examine both back ends; a line a finding, and exit code 1 where one is bad. A warning is not."""
+    """Probe both back ends; a line a probe, and exit code 1 if one is bad. A warning is not."""
     directory_of(settings)
     async with open_archive(settings) as archive:
-        results = [await _catalog_result(archive.catalog)]
+        results = await check_catalog(archive.catalog)
         warnings = await _warnings(archive.catalog) if results[0].ok else []
         if isinstance(archive.store, BucketMaker) and options["create_bucket"]:
             await archive.store.create_bucket()
@@ -122,17 +123,6 @@ async def check(settings: Settings, options: Mapping[str, Any]) -> int:
 async def _warnings(catalog: Catalog) -> list[str]:
     """What is worth changing in a catalog that works. Raises `CatalogUnavailable`."""
     return await catalog.warnings() if isinstance(catalog, Examinable) else []
-
-
-async def _catalog_result(catalog: Catalog) -> CheckResult:
-    try:
-        await catalog.ping()
-    except ServiceError as error:
-        return CheckResult("catalog", ok=False, detail=str(error))
-    complete = await catalog.is_complete()
-    return CheckResult(
-        "catalog", ok=True, detail="" if complete else "it is new, or was lost: it will be rebuilt"
-    )
 
 
 def _record(settings: Settings, options: Mapping[str, Any], key: str) -> KeyRecord:

@@ -181,7 +181,7 @@ async def test_a_user_without_permission_is_told_so_at_once(own_redis: RedisServ
     own_redis.command("ACL", "SETUSER", "agent", "on", ">right", "~*", "+get")
 
     async with asyncio.timeout(10), opened(with_login(own_redis, "right"), tmp_path, deadline=60) as catalog:
-        with pytest.raises(CatalogUnavailable, match="refuses the credentials"):
+        with pytest.raises(CatalogUnavailable, match="the Redis user may not run"):
             await catalog.commit(entry(), UNLIMITED)
 
 

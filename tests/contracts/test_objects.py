@@ -258,7 +258,7 @@ async def test_an_examination_finds_nothing_wrong_and_leaves_nothing(store: Obje
 
     results = await store.check()
     assert [result for result in results if not result.ok] == []
-    assert {"put", "read", "list", "delete"} <= {result.name for result in results}
+    assert {"put", "read the end", "list", "delete"} <= {result.name for result in results}
     assert await keys(store, "") == []
 
 

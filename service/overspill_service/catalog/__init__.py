@@ -210,6 +210,9 @@ class Ledger(Protocol):
     async def tenants(self) -> list[str]:
         """Every tenant that ever stored a capture."""
 
+    async def forget_tenant(self, tenant: str) -> None:
+        """Forget a tenant that has no captures, and its tombstones, as if it had never stored any."""
+
     async def totals(self, tenant: str) -> Totals:
         """The stored totals: exactly the sum over the entries, at any moment."""
 

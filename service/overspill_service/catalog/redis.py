@@ -163,6 +163,11 @@ class RedisCatalog:
     async def tenants(self) -> list[str]:
         return sorted(name.decode() for name in await self._link.call("SMEMBERS", redis_keys.TENANTS))
 
+    async def forget_tenant(self, tenant: str) -> None:
+        self._registered.discard(tenant)
+        await self._link.call("SREM", redis_keys.TENANTS, tenant)
+        await self._link.call("DEL", redis_keys.totals(tenant))
+
     async def totals(self, tenant: str) -> Totals:
         keys = [redis_keys.totals(tenant), redis_keys.created(tenant)]
         captures, size, stored_size, *oldest = await self._link.step(scripts.TOTALS, keys)

@@ -5,6 +5,7 @@ A library's text may quote addresses, keys or values, so none of it is passed on
 
 from __future__ import annotations
 
+import re
 import ssl
 from typing import Final
 
@@ -33,6 +34,8 @@ _REASONS: Final = {
     "NOAUTH": "Redis refuses the credentials",
     "NOPERM": "Redis refuses the credentials",
 }
+_COMMAND: Final = re.compile(r"run the '([a-z|]{1,40})' command")
+_IN_SCRIPT: Final = re.compile("ACL failure in script|user executing the script can't")
 _CODES: Final[dict[type, str]] = {
     redis_errors.ReadOnlyError: "READONLY",
     redis_errors.OutOfMemoryError: "OOM",
@@ -59,12 +62,25 @@ def is_temporary(error: Exception) -> bool:
 
 def reason(error: Exception) -> str:
     """What happened, fit for a user's eyes."""
+    if forbidden := _forbidden(error):
+        return forbidden
     if code := _code(error):
         return _REASONS[code]
     if _is_untrusted(error):
         return "the TLS certificate of Redis is not trusted"
     text = next((text for kinds, text in _KINDS if isinstance(error, kinds)), None)
     return text or f"Redis refused a command ({type(error).__name__})"
+
+
+def _forbidden(error: Exception) -> str:
+    """What the Redis user lacks, as far as the text says; it names a command, but no key and no value."""
+    text = str(error)
+    if not isinstance(error, redis_errors.NoPermissionError) and not _IN_SCRIPT.search(text):
+        return ""
+    command = _COMMAND.search(text)
+    if command:
+        return f"the Redis user may not run {command[1].upper()}"
+    return "the Redis user may not use every key ov1:* and every command that the catalog needs"
 
 
 def _is_untrusted(error: Exception) -> bool:

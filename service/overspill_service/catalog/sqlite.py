@@ -75,6 +75,10 @@ class SqliteCatalog:
     async def tenants(self) -> list[str]:
         return [name for (name,) in await self._rows("SELECT tenant FROM totals ORDER BY tenant")]
 
+    async def forget_tenant(self, tenant: str) -> None:
+        for table in ("captures", "totals"):
+            await self._write(f"DELETE FROM {table} WHERE tenant = ?", (tenant,))  # noqa: S608  (a constant)
+
     async def totals(self, tenant: str) -> Totals:
         statement = (
             "SELECT captures, size, stored_size, (SELECT min(created) FROM captures"

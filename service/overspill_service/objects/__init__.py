@@ -13,6 +13,8 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
+    from overspill_service.probing import CheckResult
+
 
 class Stored(Struct, frozen=True):
     """One stored object as a listing shows it; `modified` in seconds since the epoch."""
@@ -50,14 +52,6 @@ class ObjectStore(Protocol):
 
     async def close(self) -> None:
         """Release connections and threads."""
-
-
-class CheckResult(Struct, frozen=True):
-    """One line of a store's self-examination: what was tried, whether it works, what to know or mend."""
-
-    name: str
-    ok: bool
-    detail: str = ""
 
 
 @runtime_checkable

@@ -1,74 +1,137 @@
-"""The steps of a store's self-examination that every adapter shares: write, read, list and delete a probe."""
+"""The probes of an object store that every adapter shares: each operation, as the service uses it.
+
+They work beside the captures and the records of removals, so that permissions for these are tried, under keys
+that no listing of captures takes for one. What they store is deleted at the end.
+"""
 
 from __future__ import annotations
 
 import secrets
 from typing import TYPE_CHECKING, Final
 
-from overspill_service.errors import ServiceError, StoreUnavailable
-from overspill_service.objects import CheckResult
+from overspill_service.errors import CaptureDamaged, StoreUnavailable
+from overspill_service.object_keys import REMOVALS, ROOT
+from overspill_service.probing import CheckResult, outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from overspill_service.objects import ObjectStore
 
-PROBES: Final = ".probe/"
-"""Where probes live: outside of every version's keys, so that no listing of captures meets one."""
-CONTENT: Final = b"overspill"
+PROBES: Final = f"{ROOT}.probe/"
+CONTENT: Final = bytes(range(256)) * 400
+TAIL: Final = 64 * 1024
+"""What the service reads of an object's end, which may be more than there is."""
+SEVERAL: Final = 6
+"""Keys of one deletion: enough for the multi-delete of a store that has one."""
 
 
-def probe_key() -> str:
-    return f"{PROBES}probe-{secrets.token_hex(8)}"
-
-
-async def outcome(name: str, step: Callable[[], Awaitable[str]]) -> CheckResult:
-    """The result of one step, which returns a detail or raises what is wrong."""
-    try:
-        return CheckResult(name, ok=True, detail=await step())
-    except ServiceError as error:
-        return CheckResult(name, ok=False, detail=str(error))
+def probe_key(prefix: str = PROBES) -> str:
+    return f"{prefix}probe-{secrets.token_hex(8)}"
 
 
 async def check_operations(store: ObjectStore) -> list[CheckResult]:
-    """Put, read, list and delete a small object; without a put the rest is not tried."""
-    key = probe_key()
-    results = [await outcome("put", lambda: _put(store, key))]
-    if not results[0].ok:
-        return results
-    results.append(await outcome("read", lambda: _read(store, key)))
-    results.append(await outcome("list", lambda: _list(store, key)))
-    results.append(await outcome("delete", lambda: _delete(store, key)))
+    """Probe each operation of the port; one that fails keeps no other from being tried, but for put."""
+    probes = Probes(store)
+    results = [await outcome("ping", probes.ping), await outcome("put", probes.put)]
+    if results[-1].ok:
+        results += [
+            await outcome("put again", probes.put_again),
+            await outcome("read a range", probes.read_range),
+            await outcome("read the end", probes.read_end),
+            await outcome("read more than the end", probes.read_past_start),
+            await outcome("read what is missing", probes.read_missing),
+            await outcome("list", probes.list_one),
+            await outcome("delete", probes.delete),
+        ]
+    results.append(await outcome("delete several", probes.delete_several))
+    results.append(await outcome("record a removal", probes.record_removal))
     return results
 
 
-async def _put(store: ObjectStore, key: str) -> str:
-    await store.put(key, [CONTENT])
-    return ""
+class Probes:
+    """One run of probes on one key; each raises `ServiceError` with what is wrong."""
 
+    def __init__(self, store: ObjectStore) -> None:
+        self._store, self._key = store, probe_key()
 
-async def _read(store: ObjectStore, key: str) -> str:
-    try:
-        found = await store.read(key, 4, 5)
-    except KeyError:
-        raise StoreUnavailable(
-            "what was just written is not there yet: the store is not consistent"
-        ) from None
-    if found != CONTENT[4:9]:
-        raise StoreUnavailable("a range read gives other bytes than were written")
-    return ""
-
-
-async def _list(store: ObjectStore, key: str) -> str:
-    if key not in [stored.key async for stored in store.list(PROBES)]:
-        raise StoreUnavailable("a listing does not show what was just written")
-    return ""
-
-
-async def _delete(store: ObjectStore, key: str) -> str:
-    await store.delete([key])
-    try:
-        await store.read(key, 0, 1)
-    except KeyError:
+    async def ping(self) -> str:
+        await self._store.ping()
         return ""
-    raise StoreUnavailable("what was deleted can still be read")
+
+    async def put(self) -> str:
+        await self._store.put(self._key, [CONTENT[:1000], CONTENT[1000:]])
+        return ""
+
+    async def put_again(self) -> str:
+        """A put that is repeated, because its answer was lost, is no error and changes nothing."""
+        await self._store.put(self._key, [CONTENT[:1000], CONTENT[1000:]])
+        return ""
+
+    async def read_range(self) -> str:
+        for start, length in ((0, 1), (4, 5), (len(CONTENT) - 7, 7), (0, len(CONTENT))):
+            await self._expect(start, length, CONTENT[start : start + length])
+        return ""
+
+    async def read_end(self) -> str:
+        for length in (1, 17, TAIL, len(CONTENT)):
+            await self._expect(-length, length, CONTENT[-length:])
+        return ""
+
+    async def read_past_start(self) -> str:
+        """A suffix that is longer than the object is the whole object (RFC 9110, section 14.1.2)."""
+        await self._expect(-2 * len(CONTENT), 2 * len(CONTENT), CONTENT)
+        return ""
+
+    async def read_missing(self) -> str:
+        """An object that is not there is told from one that may not be read."""
+        for start in (0, -TAIL):
+            try:
+                await self._store.read(probe_key(), start, TAIL)
+            except KeyError:
+                continue
+            raise StoreUnavailable("an object that was never stored can be read")
+        return ""
+
+    async def list_one(self) -> str:
+        found = {stored.key: stored.size async for stored in self._store.list(PROBES)}
+        if found.get(self._key) != len(CONTENT):
+            raise StoreUnavailable("a listing does not show what was just written, or not its size")
+        return ""
+
+    async def delete(self) -> str:
+        await self._store.delete([self._key])
+        return await self._require_gone([self._key])
+
+    async def delete_several(self) -> str:
+        """Also of keys that are not there, as after a removal that was cut short."""
+        keys = [probe_key() for _ in range(SEVERAL)]
+        await self._store.put(keys[0], [b"x"])
+        await self._store.delete(keys)
+        return await self._require_gone(keys)
+
+    async def record_removal(self) -> str:
+        key = probe_key(f"{REMOVALS}.probe/")
+        await self._store.put(key, [b"x"])
+        await self._store.delete([key])
+        return await self._require_gone([key])
+
+    async def _expect(self, start: int, length: int, expected: bytes) -> None:
+        span = f"{length} bytes from {start}" if start >= 0 else f"the last {length} bytes"
+        try:
+            found = await self._store.read(self._key, start, length)
+        except KeyError:
+            raise StoreUnavailable(
+                "what was just written is not there yet: the store is not consistent"
+            ) from None
+        except CaptureDamaged as error:
+            raise StoreUnavailable(f"asked for {span}, the store gives fewer") from error
+        if found != expected:
+            raise StoreUnavailable(f"asked for {span}, the store gives {len(found)} bytes, or other ones")
+
+    async def _require_gone(self, keys: list[str]) -> str:
+        for key in keys:
+            try:
+                await self._store.read(key, 0, 1)
+            except KeyError:
+                continue
+            raise StoreUnavailable("what was deleted can still be read")
+        return ""

@@ -25,10 +25,11 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 from overspill_service.errors import CaptureDamaged, StoreFull, StoreUnavailable
-from overspill_service.objects import CheckResult, Stored
+from overspill_service.objects import Stored
 from overspill_service.objects.checks import check_operations
 from overspill_service.objects.keys import check_key, check_prefix, is_key
 from overspill_service.objects.threads import Threads
+from overspill_service.probing import CheckResult
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -80,6 +81,14 @@ class FileStore:
 
     async def now(self) -> float:
         return time.time()
+
+    def prepare(self) -> None:
+        """Make the folder. Raises `OSError` if it cannot be used. Blocks, so it is for the start alone."""
+        self._require_folder()
+
+    @property
+    def folder(self) -> Path:
+        return self._root
 
     async def ping(self) -> None:
         await self._run(self._require_folder)

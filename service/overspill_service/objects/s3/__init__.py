@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from overspill_service.errors import CaptureDamaged, ServiceError, StoreUnavailable
-from overspill_service.objects import CheckResult
-from overspill_service.objects.checks import PROBES, check_operations, outcome, probe_key
+from overspill_service.objects.checks import PROBES, check_operations, probe_key
 from overspill_service.objects.keys import check_key, check_prefix
 from overspill_service.objects.s3.bucket import Bucket
 from overspill_service.objects.s3.failures import failure
@@ -27,6 +26,7 @@ from overspill_service.objects.s3.http import Body, Http, Request
 from overspill_service.objects.s3.location import Location
 from overspill_service.objects.s3.retry import Retry
 from overspill_service.objects.s3.signing import Signer
+from overspill_service.probing import CheckResult, outcome
 from overspill_service.tasks import fan_out
 
 if TYPE_CHECKING:

@@ -1,0 +1,150 @@
+"""The probes of a catalog that every adapter shares: each operation, as the service uses it.
+
+They work as a tenant of their own, which is forgotten at the end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from typing import TYPE_CHECKING, Final
+
+from overspill import wire
+
+from overspill_service.catalog import Entry, KeyRecord, Query, Quota, Segment, Tombstone
+from overspill_service.errors import CatalogUnavailable
+from overspill_service.object_keys import new_upload
+from overspill_service.probing import CheckResult, outcome
+
+if TYPE_CHECKING:
+    from overspill_service.catalog import Catalog
+
+LIFE: Final = 60.0
+"""Seconds that a probe's lease and name are kept if they cannot be given back."""
+TOMBSTONE_LIFE: Final = 0.001
+
+
+async def check_operations(catalog: Catalog) -> list[CheckResult]:
+    """Probe each operation of the port; one that fails keeps no other from being tried."""
+    probes = Probes(catalog)
+    named = {
+        "ping": probes.ping,
+        "clock": probes.clock,
+        "record a capture": probes.commit,
+        "look it up": probes.get,
+        "list it": probes.find,
+        "change its expiry": probes.amend,
+        "count it": probes.totals,
+        "find it expired": probes.expired,
+        "remove it": probes.remove,
+        "leases": probes.lease,
+        "keys": probes.keys,
+        "completeness": probes.completeness,
+        "forget the probes": probes.forget,
+    }
+    return [await outcome(f"catalog: {name}", probe) for name, probe in named.items()]
+
+
+class Probes:
+    """One run of probes on one entry; each raises `ServiceError` with what is wrong."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._tenant = f"probe-{secrets.token_hex(8)}"
+        self._now = time.time()
+        self._entry = _entry(self._tenant, self._now)
+
+    async def ping(self) -> str:
+        await self._catalog.ping()
+        return ""
+
+    async def clock(self) -> str:
+        now = await self._catalog.now()
+        return "" if now is None else f"{time.time() - now:+.1f} s from the catalog's"
+
+    async def commit(self) -> str:
+        await self._catalog.commit(self._entry, Quota())
+        return ""
+
+    async def get(self) -> str:
+        found = await self._catalog.get(self._tenant, self._entry.id)
+        return _require(bool(found == self._entry), "it is not found as it was recorded")
+
+    async def find(self) -> str:
+        query = Query(session=self._entry.session, call_id=self._entry.call_id, tool=self._entry.tool)
+        found, _ = await self._catalog.find(self._tenant, query, now=self._now, limit=10)
+        return _require(found == [self._entry], "a listing does not show it")
+
+    async def amend(self) -> str:
+        changed = await self._catalog.amend(self._entry, expires=self._entry.expires + 1, marker=None)
+        return _require(changed is not None, "it is not found as it was recorded")
+
+    async def totals(self) -> str:
+        known = self._tenant in await self._catalog.tenants()
+        counted = (await self._catalog.totals(self._tenant)).captures
+        return _require(known and counted == 1, f"{counted} captures are counted, 1 was recorded")
+
+    async def expired(self) -> str:
+        later = self._entry.expires + 2
+        found = await self._catalog.expired(self._tenant, now=later, limit=10)
+        return _require([each.id for each in found] == [self._entry.id], "it is not among those that expired")
+
+    async def remove(self) -> str:
+        tombstone = Tombstone(id=self._entry.id, reason="deleted", at=self._now)
+        is_removed = await self._catalog.remove(self._entry, tombstone, keep=TOMBSTONE_LIFE)
+        return _require(is_removed, "it was gone already")
+
+    async def lease(self) -> str:
+        is_held = await self._catalog.lease(self._tenant, "probe", LIFE)
+        is_other = await self._catalog.lease(self._tenant, "other", LIFE)
+        await self._catalog.release(self._tenant, "probe")
+        is_first = await self._catalog.once(self._tenant, TOMBSTONE_LIFE)
+        return _require(is_held and is_first and not is_other, "two replicas can hold one lease")
+
+    async def keys(self) -> str:
+        record = KeyRecord(
+            hash=hashlib.sha256(self._tenant.encode()).hexdigest(), tenant=self._tenant, scopes=[]
+        )
+        await self._catalog.add_key(record)
+        try:
+            found = await self._catalog.find_key(record.hash)
+            await self._catalog.keys()
+        finally:
+            await self._catalog.revoke_key(record.hash)
+        return _require(found == record, "a key is not found as it was recorded")
+
+    async def completeness(self) -> str:
+        is_complete = await self._catalog.is_complete()
+        return "" if is_complete else "it is new, or was lost: it will be rebuilt"
+
+    async def forget(self) -> str:
+        await self._catalog.forget_tenant(self._tenant)
+        return ""
+
+
+def _entry(tenant: str, now: float) -> Entry:
+    digest = hashlib.sha256(tenant.encode()).digest()
+    return Entry(
+        tenant=tenant,
+        id=wire.capture_id("probe", "probe", digest),
+        upload=new_upload(),
+        state=wire.State.COMPLETE,
+        size=1,
+        lines=1,
+        sha256=digest,
+        content_type="text/plain",
+        kind="text",
+        tool="probe",
+        session="probe",
+        call_id="probe",
+        created=now,
+        expires=now + LIFE,
+        segments=[Segment(1, 1, 0)],
+    )
+
+
+def _require(holds: bool, what: str) -> str:  # noqa: FBT001  (a condition)
+    if not holds:
+        raise CatalogUnavailable(what)
+    return ""
