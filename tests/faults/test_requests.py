@@ -1,0 +1,110 @@
+"""How many requests to the object store it takes to remove captures, counted at the store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from overspill_service.catalog import Quota
+from overspill_service.sweep import PAGES_AT_ONCE, TENANTS_AT_ONCE, sweep_all
+from overspill_service.tasks import fan_out
+
+from tests.contracts.entries import entry
+from tests.faults.traffic import advance, keys_in, until, usage_of
+from tests.servers.faulty_proxy import FaultyProxy, hold
+from tests.web.conftest import Api, path_of
+
+if TYPE_CHECKING:
+    from tests.servers.swift import S3Server
+
+LOG = b"one line\n"
+
+
+@pytest.fixture
+async def api(start_api: Callable[..., Any], s3_server: S3Server, faulty_s3: FaultyProxy) -> Api:
+    """A service that reaches its store through a proxy that counts."""
+    store = s3_server.url(s3_server.create_bucket(), endpoint=faulty_s3.url)
+    started: Api = await start_api(store=store)
+    await until(started.service.archive.catalog.is_complete)
+    return started
+
+
+async def stored(api: Api, count: int, **headers: str) -> None:
+    async def one(number: int) -> None:
+        await api.put(b"%d" % number, **headers)
+
+    await fan_out(one, range(count), at_once=16)
+
+
+def counted(proxy: FaultyProxy) -> Counter[str]:
+    """Requests by method; asking what time it is does not count."""
+    return Counter(seen.method for seen in proxy.seen if seen.method != "HEAD")
+
+
+async def test_a_sweep_removes_a_page_with_one_request(api: Api, faulty_s3: FaultyProxy) -> None:
+    await stored(api, 250, Overspill_Ttl="60")
+    await api.send("PATCH", path_of(b"7"), json={"ttl": 50})
+    advance([api], 61)
+    faulty_s3.forget()
+    swept = await sweep_all(api.service.archive, ["default"])
+
+    assert swept.removed.captures == 250
+    assert counted(faulty_s3) == {"POST": 1}
+    assert await keys_in(api) == []
+
+
+async def test_a_sweep_deletes_several_pages_at_once_and_no_more(
+    api: Api, faulty_s3: FaultyProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("overspill_service.sweep.PAGE", 10)
+    await stored(api, 70, Overspill_Ttl="60")
+    advance([api], 61)
+    gate = asyncio.Event()
+    faulty_s3.forget()
+    faulty_s3.always("POST", hold(gate))
+    sweeping = asyncio.create_task(sweep_all(api.service.archive, ["default"]))
+    await until(lambda: asyncio.sleep(0, faulty_s3.count("POST") == PAGES_AT_ONCE))
+    assert (await usage_of(api)).captures == 70 - 10 * (PAGES_AT_ONCE + 1)  # one more page is hidden
+    gate.set()
+
+    assert (await sweeping).removed.captures == 70
+    assert counted(faulty_s3) == {"POST": 7}
+
+
+async def test_several_tenants_are_swept_at_once(api: Api, faulty_s3: FaultyProxy) -> None:
+    catalog, now = api.service.archive.catalog, api.service.archive.clock()
+    names = [f"tenant-{number}" for number in range(TENANTS_AT_ONCE + 2)]
+    for name in names:
+        for number in range(5):
+            await catalog.commit(entry(number, tenant=name, expires=now), Quota())
+    gate = asyncio.Event()
+    faulty_s3.forget()
+    faulty_s3.always("POST", hold(gate))
+    sweeping = asyncio.create_task(sweep_all(api.service.archive, names))
+    await until(lambda: asyncio.sleep(0, faulty_s3.count("POST") == TENANTS_AT_ONCE))
+    gate.set()
+
+    assert (await sweeping).removed.captures == 5 * len(names)
+    assert counted(faulty_s3) == {"POST": len(names)}
+
+
+async def test_a_removal_takes_four_requests(api: Api, faulty_s3: FaultyProxy) -> None:
+    await api.put(LOG)
+    faulty_s3.forget()
+    assert (await api.send("DELETE", path_of(LOG))).status == 200
+
+    assert counted(faulty_s3) == {"GET": 1, "PUT": 1, "DELETE": 2}
+
+
+async def test_the_erasure_of_a_session_takes_a_listing_for_each_capture_and_three_requests_for_all(
+    api: Api, faulty_s3: FaultyProxy
+) -> None:
+    await stored(api, 50, Overspill_Session="s")
+    faulty_s3.forget()
+    assert (await api.send("DELETE", "/v1/sessions/s")).status == 200
+
+    assert counted(faulty_s3) == {"GET": 50 + 1, "PUT": 1, "POST": 1, "DELETE": 1}
+    assert await keys_in(api) == []
