@@ -22,9 +22,9 @@ T = TypeVar("T")
 
 AT_ONCE: Final = 16
 """Looks of one process."""
-BURST: Final = 50
+BURST: Final = 200
 """Fruitless looks that a tenant has at once in one process."""
-RATE: Final = 10.0
+RATE: Final = 20.0
 """Fruitless looks that a tenant gains a second, up to `BURST`."""
 ABSENT_SECONDS: Final = 5.0
 """For how long what was not found is taken to be absent."""
