@@ -144,6 +144,7 @@ class Agent:
 
     async def _read_range(self, capture: Capture) -> None:
         if not capture.size:
+            await self._read_whole(capture)
             return
         start = self._chance.randrange(capture.size)
         content = await self._client().content(capture.id, wire.ByteRange(start, start + RANGE - 1))
