@@ -283,7 +283,8 @@ async def test_a_flood_of_unknown_ids_is_no_flood_of_listings(
     still: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listings = Listings(still, monkeypatch)
-    answers = await asyncio.gather(*(still.get(path_of(b"never %d" % number)) for number in range(BURST + 100)))
+    paths = [path_of(b"never %d" % number) for number in range(BURST + 100)]
+    answers = await asyncio.gather(*map(still.get, paths))
 
     statuses = [answer.status for answer in answers]
     assert (statuses.count(404), statuses.count(429)) == (BURST, 100)
