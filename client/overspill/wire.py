@@ -326,7 +326,8 @@ class Text(Struct, frozen=True, kw_only=True):
 
     Lines count from 1 and both ends are inclusive; an empty answer has `end_line = start_line - 1`.
     `truncated` says that a cap cut the answer short; `next` then holds the whole query that goes on (of
-    grep, or of lines for every other mode), also inside one very long line.
+    grep, or of lines for every other mode), also inside one very long line. It is None where a grep has
+    reported all its matches and only lines around the last one are missing.
     """
 
     content: str
@@ -343,6 +344,9 @@ class Text(Struct, frozen=True, kw_only=True):
     matches: list[Match] | UnsetType = UNSET
     match_count: int | UnsetType = UNSET
     """Matching lines found in the part that was searched; a `cursor` in `next` goes on."""
+    incomplete: list[int] | UnsetType = UNSET
+    """Numbers of lines that may match, though they are not among `matches` nor counted; given by a grep where
+    there are such lines. They are too long to be searched as a whole for this pattern."""
 
     @property
     def place(self) -> dict[str, int]:

@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.wire import Match
 
+from overspill_service.chunks import newline_position
 from overspill_service.text import cut_after, cut_before, decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from overspill_service.chunks import Caps
+    from overspill_service.chunks import Caps, Chunk
     from overspill_service.matching import Found
 
 CUT: Final = "…"
 """Stands where a line was cut."""
+_REPLACED: Final = "\ufffd"
 _PREFIX: Final = 8
 """Bytes that a line's number and its mark take in the text of an answer, about."""
 
@@ -33,6 +35,19 @@ class Region(NamedTuple):
     stop: int
     number: int
     """Of the first line."""
+    source: Chunk | None = None
+    """What they were made from, where not all of that is UTF-8."""
+    is_utf8: bool = True
+    """Whether no bytes of these lines were replaced, where there is no `source`."""
+
+    def has_replaced(self, number: int) -> bool:
+        """Whether bytes of this line that are not UTF-8 were replaced."""
+        if self.source is None:
+            return not self.is_utf8
+        data, before = self.source.data, number - 1 - self.source.newlines
+        start = newline_position(data, before) + 1 if before else 0
+        stop = data.find(b"\n", start)
+        return decode(data[start : stop if stop >= 0 else len(data)]).replaced
 
 
 class Around(NamedTuple):
@@ -42,14 +57,30 @@ class Around(NamedTuple):
     after: int
 
 
+class _Shown(NamedTuple):
+    """One line as it is shown, and whether U+FFFD stands in it for bytes that are not UTF-8."""
+
+    text: str
+    has_replaced: bool
+
+    @property
+    def cost(self) -> int:
+        """What it takes of an answer's bytes."""
+        return len(self.text.encode()) + _PREFIX
+
+
 @dataclass
 class _Hit:
     number: int
-    line: str
-    before: list[str]
-    after: list[str]
+    line: _Shown
+    before: list[_Shown]
+    after: list[_Shown]
     lacking: int
     """Lines around it that regions still to come may hold."""
+
+    @property
+    def shown(self) -> list[_Shown]:
+        return [*self.before, self.line, *self.after]
 
 
 class Findings:
@@ -60,13 +91,23 @@ class Findings:
         self._line_size, self._ansi = caps.line_size, ansi
         self._room, self._lines_left = caps.size, caps.lines
         self._hits: list[_Hit] = []
-        self._edge: list[str] = []
+        self._edge: list[_Shown] = []
         self._is_spent = False
         self.is_full = False
-        self.replaced = False
+        self.has_given_up = False
+        """Whether matches were dropped, for the next answer to find."""
+        self.is_cut = False
+        """Whether lines around a match are missing, since the answer has no room for them."""
+        self.unsure: list[int] = []
+        """Numbers of lines that may match."""
 
     def __len__(self) -> int:
         return len(self._hits)
+
+    @property
+    def replaced(self) -> bool:
+        """Whether U+FFFD stands for bytes that are not UTF-8 in what is shown."""
+        return any(line.has_replaced for hit in self._hits for line in hit.shown)
 
     @property
     def room(self) -> int:
@@ -75,41 +116,55 @@ class Findings:
 
     @property
     def is_settled(self) -> bool:
-        return self._is_spent or (self.is_full and not any(hit.lacking for hit in self._hits))
+        return self._is_spent or (self.is_full and not self.is_lacking)
+
+    @property
+    def is_lacking(self) -> bool:
+        """Whether regions still to come may hold lines around a match."""
+        return any(hit.lacking for hit in self._hits)
 
     @property
     def last_number(self) -> int:
-        """The line number of the match found last."""
-        return self._hits[-1].number
+        """The number of the last line reported; there is one where the findings are full."""
+        numbers = [hit.number for hit in self._hits[-1:]] + self.unsure[-1:]
+        return min(numbers) if self._backwards else max(numbers)
 
     def take(self, region: Region, lines: Iterable[Found]) -> None:
         """Add what was found in the next region, in the order of the search."""
         self._complete(region)
-        position, number = region.start, region.number
-        for line in lines:
+        for line, number in numbered(region, lines):
             if self.is_full:
                 break
-            low, high = sorted((position, line.start))
-            newlines = region.data.count(b"\n", low, high)
-            number += newlines if position <= line.start else -newlines
-            position = line.start
-            self._add(region, line, number)
+            if line.is_sure:
+                self._add(region, line, number)
+            else:
+                self.doubt(number)
         self._remember(region)
 
+    def doubt(self, number: int) -> None:
+        """Note a line that may match; it takes room for one line."""
+        self.unsure.append(number)
+        self._lines_left -= 1
+        self.is_full = self.is_full or self._lines_left <= 0
+
     def _add(self, region: Region, line: Found, number: int) -> None:
-        text = self._clip(region.data[line.start : line.stop], line.at - line.start)
-        if self._hits and not self._fits(text):
+        if line.around is None:
+            data, at = region.data[line.start : line.stop], line.at - line.start
+        else:
+            data, at = line.around, line.at
+        hit = _Hit(number, self._clip(region, data, number, at), [], [], 0)
+        if self._hits and not self._fits(hit.line):
             self.is_full = True
             return
-        self._spend(text)
-        hit = _Hit(number, text, [], [], 0)
+        self._spend(hit.line)
         self._hits.append(hit)
         self._surround(hit, region, line)
         self.is_full = self.is_full or len(self._hits) == self._limit
 
     def _surround(self, hit: _Hit, region: Region, line: Found) -> None:
-        before = self._texts(region, _before(region, line.start, self._around.before))
-        after = self._texts(region, _after(region, line.stop, self._around.after))
+        """Add the lines around a match that are known, the nearest first."""
+        before = self._before(region, line.start, hit.number, self._around.before)
+        after = self._after(region, line.stop, hit.number, self._around.after)
         lacking_before, lacking_after = self._around.before - len(before), self._around.after - len(after)
         if self._backwards:
             after += self._edge[:lacking_after]
@@ -117,65 +172,102 @@ class Findings:
         else:
             before = self._edge[len(self._edge) - min(lacking_before, len(self._edge)) :] + before
             hit.lacking = lacking_after
-        hit.before = self._affordable(before[::-1])[::-1]
-        hit.after = self._affordable(after)
+        self._extend(hit, before, after)
 
     def _complete(self, region: Region) -> None:
         """Add lines of this region to matches at the edge of the last one."""
-        for hit in self._hits:
-            if not hit.lacking:
-                continue
+        for hit in [hit for hit in self._hits if hit.lacking]:
+            if self._is_spent or not hit.lacking:
+                break
+            before: list[_Shown] = []
+            after: list[_Shown] = []
             if self._backwards:
-                texts = self._texts(region, _before(region, region.stop + 1, hit.lacking))
-                hit.before = self._affordable(texts[::-1])[::-1] + hit.before
+                number = region.number + region.data.count(b"\n", region.start, region.stop) + 1
+                before = self._before(region, region.stop + 1, number, hit.lacking)
             else:
-                texts = self._texts(region, _after(region, region.start - 1, hit.lacking))
-                hit.after += self._affordable(texts)
-            hit.lacking -= len(texts)
+                after = self._after(region, region.start - 1, region.number - 1, hit.lacking)
+            hit.lacking -= len(before) + len(after)
+            self._extend(hit, before, after)
+
+    def _extend(self, hit: _Hit, before: list[_Shown], after: list[_Shown]) -> None:
+        """Add lines around a match. Where there is no room, the last matches give way; the first one is cut."""
+        while not self._fits(*before, *after) and len(self._hits) > 1:
+            given_up = self._give_up()
+            if given_up is hit:
+                return
+        hit.before = self._affordable(before[::-1])[::-1] + hit.before
+        hit.after = hit.after + self._affordable(after)
+
+    def _give_up(self) -> _Hit:
+        """Drop the last match, for the next answer to find."""
+        hit = self._hits.pop()
+        self._spend(*hit.shown, by=-1)
+        hit.lacking, self.is_full, self.has_given_up = 0, True, True
+        last = self._hits[-1].number
+        self.unsure = [number for number in self.unsure if (number > last) == self._backwards]
+        return hit
 
     def _remember(self, region: Region) -> None:
         if self._backwards and self._around.after:
-            texts = self._texts(region, _after(region, region.start - 1, self._around.after))
-            self._edge = (texts + self._edge)[: self._around.after]
+            lines = self._after(region, region.start - 1, region.number - 1, self._around.after)
+            self._edge = (lines + self._edge)[: self._around.after]
         elif not self._backwards and self._around.before:
-            texts = self._texts(region, _before(region, region.stop + 1, self._around.before))
-            self._edge = (self._edge + texts)[-self._around.before :]
+            number = region.number + region.data.count(b"\n", region.start, region.stop) + 1
+            lines = self._before(region, region.stop + 1, number, self._around.before)
+            self._edge = (self._edge + lines)[-self._around.before :]
 
-    def _texts(self, region: Region, spans: Iterable[tuple[int, int]]) -> list[str]:
-        return [self._clip(region.data[start:stop], 0) for start, stop in spans]
+    def _before(self, region: Region, position: int, number: int, count: int) -> list[_Shown]:
+        """Up to `count` lines before the one that begins at `position` and has this number."""
+        spans = _before(region, position, count)
+        return [
+            self._clip(region, region.data[start:stop], number - len(spans) + nth, 0)
+            for nth, (start, stop) in enumerate(spans)
+        ]
 
-    def _affordable(self, texts: list[str]) -> list[str]:
+    def _after(self, region: Region, position: int, number: int, count: int) -> list[_Shown]:
+        """Up to `count` lines behind the one that stops at `position` and has this number."""
+        spans = _after(region, position, count)
+        return [
+            self._clip(region, region.data[start:stop], number + nth, 0)
+            for nth, (start, stop) in enumerate(spans, 1)
+        ]
+
+    def _affordable(self, lines: list[_Shown]) -> list[_Shown]:
         """The first of these that the answer has room for; where it has not, the search ends."""
         taken = []
-        for text in texts:
-            if not self._fits(text):
-                self.is_full = self._is_spent = True
+        for line in lines:
+            if not self._fits(line):
+                self.is_full = self._is_spent = self.is_cut = True
                 break
-            self._spend(text)
-            taken.append(text)
+            self._spend(line)
+            taken.append(line)
         return taken
 
-    def _fits(self, text: str) -> bool:
-        return self._lines_left > 0 and self._room >= len(text.encode()) + _PREFIX
+    def _fits(self, *lines: _Shown) -> bool:
+        return self._lines_left >= len(lines) and self._room >= sum(line.cost for line in lines)
 
-    def _spend(self, text: str) -> None:
-        self._lines_left -= 1
-        self._room -= len(text.encode()) + _PREFIX
+    def _spend(self, *lines: _Shown, by: int = 1) -> None:
+        self._lines_left -= by * len(lines)
+        self._room -= by * sum(line.cost for line in lines)
 
-    def _clip(self, line: bytes, at: int) -> str:
-        """A line without its end as text; of a long one the part around `at`, with `CUT` at its cuts."""
-        line = line.removesuffix(b"\r")
+    def _clip(self, region: Region, line: bytes, number: int, at: int) -> _Shown:
+        """A line as text; of a long one the part around `at`, with `CUT` at its cuts."""
         start, stop = 0, len(line)
         if stop > self._line_size:
             start = min(max(0, at - self._line_size // 2), stop - self._line_size)
             start, stop = cut_after(line, start), cut_before(line, start + self._line_size)
-        decoded = decode(line[start:stop], ansi=self._ansi)
-        self.replaced = self.replaced or decoded.replaced
-        return CUT * (start > 0) + decoded.text + CUT * (stop < len(line))
+        text = decode(line[start:stop], ansi=True).text
+        has_replaced = _REPLACED in text and region.has_replaced(number)
+        return _Shown(CUT * (start > 0) + text + CUT * (stop < len(line)), has_replaced)
 
     def matches(self) -> list[Match]:
         return [
-            Match(line_number=hit.number, line=hit.line, before=hit.before, after=hit.after)
+            Match(
+                line_number=hit.number,
+                line=hit.line.text,
+                before=[line.text for line in hit.before],
+                after=[line.text for line in hit.after],
+            )
             for hit in self._hits
         ]
 
@@ -190,12 +282,23 @@ class Findings:
 
     def _marked(self) -> Iterator[tuple[int, str]]:
         for hit in self._hits:
-            for number, text in enumerate(hit.before, hit.number - len(hit.before)):
-                yield number, f"{number}-{text}\n"
-            for number, text in enumerate(hit.after, hit.number + 1):
-                yield number, f"{number}-{text}\n"
+            for number, line in enumerate(hit.before, hit.number - len(hit.before)):
+                yield number, f"{number}-{line.text}\n"
+            for number, line in enumerate(hit.after, hit.number + 1):
+                yield number, f"{number}-{line.text}\n"
         for hit in self._hits:
-            yield hit.number, f"{hit.number}:{hit.line}\n"
+            yield hit.number, f"{hit.number}:{hit.line.text}\n"
+
+
+def numbered(region: Region, lines: Iterable[Found]) -> Iterator[tuple[Found, int]]:
+    """Each line with its number; the lines come in one direction."""
+    position, number = region.start, region.number
+    for line in lines:
+        low, high = sorted((position, line.start))
+        newlines = region.data.count(b"\n", low, high)
+        number += newlines if position <= line.start else -newlines
+        position = line.start
+        yield line, number
 
 
 def _groups(lines: dict[int, str]) -> Iterator[list[str]]:

@@ -50,13 +50,14 @@ async def search(archive: Archive, entry: Entry, begin: Callable[[Extent], Searc
     """The answer of the search that `begin` makes; several threads decode and search at once."""
     search = await archive.cpu.run(begin, Extent(entry.size, entry.lines))
     reader = await archive.reader(entry)
-    while (wanted := search.wanted) is not None:
-        first = frames_wanted(reader.frames, wanted).start
-        frames = range(first + 1) if search.backwards else range(first, len(reader.frames))
+    while (wanted := search.begin_part()) is not None:
+        near = frames_wanted(reader.frames, wanted)
+        last = near[0] if wanted.span is None else near[-1]
+        frames = range(last + 1) if search.backwards else range(near[0], len(reader.frames))
         async with aclosing(reader.map(frames, search.prepare, is_reversed=search.backwards)) as batches:
             async for batch in batches:
                 await archive.cpu.run(_take, search, batch)
-                if search.wanted is None:
+                if search.wanted is None or search.has_jumped:
                     break
     return await archive.cpu.run(search.answer)
 

@@ -2,28 +2,22 @@ r"""Matching lines in a buffer: the buffer is searched as a whole, and line boun
 
 The engine is called on slices, with a look at the deadline between them. A hostile pattern of `MAX_PROGRAM`
 instructions can take a second or two for 64 KiB, which is its slice then: the smaller the program, the larger
-they are, up to all of the buffer. A longer line is searched in windows of this size, which overlap by a
-quarter, so a match of up to 16 KiB is found wherever it lies.
-
-Lines are searched without their end, `\n` or `\r\n`. A line that is not valid UTF-8 is also searched byte
-by byte, so bad bytes hide nothing.
+they are, up to all of the buffer. A longer line is searched as `long_line` does.
 """
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill_service.chunks import count_newlines
-from overspill_service.patterns import MAX_PROGRAM
+from overspill_service.long_line import SLICE, LongSearch, OutOfTime, Trail, window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from overspill_service.patterns import Pattern
 
-SLICE: Final = 64 * 1024
-_RETURN: Final = 0x0D
+_UNSURE: Final = -1
 
 
 class Found(NamedTuple):
@@ -32,31 +26,43 @@ class Found(NamedTuple):
     start: int
     stop: int
     at: int
+    around: bytes | None = None
+    """What to show of it, where that is not in the buffer; `at` is a position in it then."""
+
+    @classmethod
+    def unsure(cls, start: int, stop: int) -> Found:
+        """A line that is too long for its pattern: it may match."""
+        return cls(start, stop, _UNSURE)
+
+    @property
+    def is_sure(self) -> bool:
+        return self.at != _UNSURE
+
+
+class Reached(NamedTuple):
+    """Where a search stopped for want of time: at the bound of a line, or with `trails` in it.
+
+    Without trails, what lies before `position` has been searched; backwards, what lies from it on. With them
+    it is where the line starts.
+    """
+
+    position: int
+    trails: tuple[Trail, ...] = ()
 
 
 class Lines(NamedTuple):
-    """The lines found, and where the search stopped for want of time, if it did.
-
-    What lies before `reached` has been searched; backwards, what lies from it on.
-    """
+    """The lines found, those that may match too, and where the search stopped for want of time, if it did."""
 
     found: list[Found]
-    reached: int | None
+    reached: Reached | None
 
 
 class Tally(NamedTuple):
-    """How many lines were found; `reached` as in `Lines`."""
+    """How many lines were found; `unsure` are those that may match."""
 
     lines: int
-    reached: int | None
-
-
-class OutOfTime(Exception):
-    """Not an error: the search is to go on at `position`."""
-
-    def __init__(self, position: int) -> None:
-        super().__init__(position)
-        self.position = position
+    unsure: list[Found]
+    reached: Reached | None
 
 
 class Matcher:
@@ -67,100 +73,87 @@ class Matcher:
     ) -> None:
         self._pattern, self._backwards = pattern, backwards
         self.invert, self.expired = invert, expired
-        self._size = SLICE if backwards else _window(pattern)
+        self._longest = window(pattern.program_size)
+        self._size = SLICE if backwards else self._longest
 
-    def lines(self, data: bytes, start: int, stop: int, *, utf8: bool, limit: int) -> Lines:
+    def lines(self, data: bytes, start: int, stop: int, *, limit: int) -> Lines:
         r"""The lines wanted among the whole ones of `data[start:stop]`; the last first where backwards.
 
         `stop` is where the last line's `\n` stands, or the end of `data`. At least one slice is searched.
         """
         found: list[Found] = []
+        left = limit
         for low, high in self._slices(data, start, stop):
             try:
-                lines = self._slice(data, low, high, utf8=utf8)
-                found += islice(reversed(list(lines)) if self._backwards else lines, limit - len(found))
-            except OutOfTime as error:
-                return Lines(found, error.position)
-            if len(found) == limit:
-                break
+                lines = self._slice(data, low, high)
+            except _Stopped as stopped:
+                return Lines(found, stopped.reached)
+            for line in reversed(list(lines)) if self._backwards else lines:
+                found.append(line)
+                left -= line.is_sure
+                if not left:
+                    return Lines(found, None)
             if self.expired():
-                return Lines(found, low - 1 if self._backwards else high + 1)
+                return Lines(found, Reached(low - 1 if self._backwards else high + 1))
         return Lines(found, None)
 
-    def count(self, data: bytes, start: int, stop: int, *, utf8: bool) -> Tally:
+    def count(self, data: bytes, start: int, stop: int) -> Tally:
         """How many lines `lines` would find."""
-        count = 0
+        count, unsure = 0, []
         for low, high in self._slices(data, start, stop):
             try:
-                count += self._count(data, low, high, utf8=utf8)
-            except OutOfTime as error:
-                return Tally(count, error.position)
+                if high - low > self._size:
+                    (line,) = [*self._slice(data, low, high), None][:1]
+                    count += line is not None and line.is_sure
+                    unsure += [line] if line is not None and not line.is_sure else []
+                else:
+                    count += self._count(data, low, high)
+            except _Stopped as stopped:
+                return Tally(count, unsure, stopped.reached)
             if self.expired():
-                return Tally(count, low - 1 if self._backwards else high + 1)
-        return Tally(count, None)
+                return Tally(count, unsure, Reached(low - 1 if self._backwards else high + 1))
+        return Tally(count, unsure, None)
 
-    def find(self, data: bytes, start: int, stop: int, *, utf8: bool) -> int | None:
-        """Where a match begins in `data`, one line or a part of one.
+    def in_line(self, line: bytes) -> int | None:
+        """Where a match begins in a whole line that `is_short`."""
+        span = self._pattern.search(line, 0, len(line))
+        return span[0] if span else None
 
-        Raises `OutOfTime` with the position to go on at.
-        """
-        at = self._search(self._pattern.alone, data, start, stop)
-        if at is None and not utf8 and self._pattern.latin1 and not _is_utf8(data):
-            at = self._search(self._pattern.latin1.alone, data, start, stop)
-        return at
+    def is_short(self, size: int) -> bool:
+        """Whether a line of so many bytes can be searched at once."""
+        return size <= self._longest
 
-    def _slice(self, data: bytes, start: int, stop: int, *, utf8: bool) -> Iterator[Found]:
+    def long_search(self, trails: tuple[Trail, ...] = ()) -> LongSearch:
+        """A search of a line that comes in parts. Raises `ValueError` where `trails` are of another pattern."""
+        return LongSearch(self._pattern, backwards=self._backwards, expired=self.expired, trails=trails)
+
+    def _slice(self, data: bytes, start: int, stop: int) -> Iterator[Found]:
         if stop - start > self._size:
-            found = self._long(data, start, stop, utf8=utf8)
-        else:
-            found = _matching(self._pattern, data, start, stop)
-            if not utf8 and self._pattern.latin1:
-                hidden = _matching(self._pattern.latin1, data, start, stop)
-                found = _merged(
-                    found, (line for line in hidden if not _is_utf8(data[line.start : line.stop]))
-                )
+            return self._long(data, start, stop)
+        found = _matching(self._pattern, data, start, stop)
         return _others(data, start, stop, found) if self.invert else found
 
-    def _count(self, data: bytes, start: int, stop: int, *, utf8: bool) -> int:
+    def _count(self, data: bytes, start: int, stop: int) -> int:
         """How many lines `_slice` would give."""
         count = self._pattern.count(data, start, stop)
-        if count is None:
-            if not utf8 or stop - start > self._size or data.find(b"\r", start, stop) >= 0:
-                return sum(1 for _ in self._slice(data, start, stop, utf8=utf8))
-            count = self._pattern.count_unended(data, start, stop)
         return count_newlines(data, start, stop) + 1 - count if self.invert else count
 
-    def _long(self, data: bytes, start: int, stop: int, *, utf8: bool) -> Iterator[Found]:
-        """The one line of `data[start:stop]`, if it matches."""
-        end = stop - 1 if data[stop - 1] == _RETURN else stop
-        try:
-            at = self.find(data[start:end], 0, end - start, utf8=utf8)
-        except OutOfTime as error:
-            raise OutOfTime(start + error.position) from None
-        if at is not None:
-            yield Found(start, stop, start + at)
-
-    def _search(self, pattern: Pattern, data: bytes, start: int, stop: int) -> int | None:
-        """Where a match begins in a part of a line; the deadline is looked at between windows."""
-        window = _window(pattern)
-        for low, high in self._windows(start, stop, window):
-            span = pattern.search(data, low, high)
-            if span is not None:
-                return span[0]
-            if (low > start if self._backwards else high < stop) and self.expired():
-                raise OutOfTime(low + window // 4 if self._backwards else high - window // 4)
-        return None
-
-    def _windows(self, start: int, stop: int, window: int) -> Iterator[tuple[int, int]]:
-        """Windows over a part of a line, each overlapping the last by a quarter."""
-        while True:
-            low, high = (
-                (max(start, stop - window), stop) if self._backwards else (start, min(stop, start + window))
-            )
-            yield low, high
-            if high - low < window:
-                return
-            start, stop = (start, low + window // 4) if self._backwards else (high - window // 4, stop)
+    def _long(self, data: bytes, start: int, stop: int) -> Iterator[Found]:
+        """The one line of `data[start:stop]`, if it is wanted or may be."""
+        line, is_sure = data[start:stop], True
+        if self.is_short(len(line)):
+            at = self.in_line(line)
+        else:
+            search = self.long_search()
+            try:
+                at = search.search(line, 0, len(line))
+            except OutOfTime:
+                raise _Stopped(Reached(start, tuple(search.trails))) from None
+            is_sure = search.is_exact
+        if at is None and not is_sure:
+            return iter([Found.unsure(start, stop)])
+        is_wanted = (at is not None) != self.invert
+        return iter([Found(start, stop, start + (at or 0))] if is_wanted else [])
 
     def _slices(self, data: bytes, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """Runs of whole lines: of the slice's size at most, or one line that is longer."""
@@ -186,9 +179,10 @@ class Matcher:
             stop = low - 1
 
 
-def _window(pattern: Pattern) -> int:
-    """Bytes of text that the pattern takes a second or two for at the worst."""
-    return SLICE * MAX_PROGRAM // pattern.program_size
+class _Stopped(Exception):
+    def __init__(self, reached: Reached) -> None:
+        super().__init__(reached)
+        self.reached = reached
 
 
 def _matching(pattern: Pattern, data: bytes, start: int, stop: int) -> Iterator[Found]:
@@ -203,17 +197,8 @@ def _matching(pattern: Pattern, data: bytes, start: int, stop: int) -> Iterator[
         high = data.find(b"\n", end, stop)
         if high < 0:
             high = stop
-        if end == high > low and data[high - 1] == _RETURN:
-            span = pattern.alone.search(data[low : high - 1], 0, high - 1 - low)
-            at = low + span[0] if span else -1
-        if at >= 0:
-            yield Found(low, high, at)
+        yield Found(low, high, at)
         start = high + 1
-
-
-def _merged(*lists: Iterable[Found]) -> Iterator[Found]:
-    """The lines of all lists, each once, in the order of the buffer."""
-    return iter(sorted({line.start: line for found in lists for line in found}.values()))
 
 
 def _others(data: bytes, start: int, stop: int, found: Iterator[Found]) -> Iterator[Found]:
@@ -231,11 +216,3 @@ def _every(data: bytes, start: int, stop: int) -> Iterator[Found]:
             high = stop
         yield Found(start, high, start)
         start = high + 1
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

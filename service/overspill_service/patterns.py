@@ -1,6 +1,6 @@
 r"""Search patterns, compiled by RE2 under bounds: matching takes linear time whatever the pattern.
 
-A line is searched without its line end, `\n` or `\r\n`; so `$` holds before a `\r` that ends a line.
+Text to search has passed `text.clean`: it is valid UTF-8, and lines end at `\n` alone.
 `\b`, `\d`, `\s` and `\w` are ASCII; ignoring case is Unicode-aware.
 """
 
@@ -15,6 +15,7 @@ from re2 import _re2 as re2
 from overspill_service.errors import InvalidPattern
 from overspill_service.finder import IS_AVAILABLE, Finder
 from overspill_service.literals import literals_of
+from overspill_service.stages import Chain, chains_of
 
 MAX_SIZE: Final = 4096
 """Bytes that a pattern may have."""
@@ -30,10 +31,10 @@ Span = tuple[int, int]
 class Pattern:
     """A compiled pattern. Safe to use from several threads at once."""
 
-    def __init__(self, source: bytes, alone: bytes, *, ignore_case: bool, latin1: bool = False) -> None:
-        """`source` is for buffers of lines, `alone` for one line. Raises `InvalidPattern`."""
-        self._source, self._alone, self._ignore_case, self._is_latin1 = source, alone, ignore_case, latin1
-        self._engine = _compile(b"(?m)" + source, ignore_case=ignore_case, latin1=latin1)
+    def __init__(self, source: bytes, *, ignore_case: bool, chains: tuple[Chain, ...] | None = None) -> None:
+        """`chains` are the texts of its blocks (see `stages`). Raises `InvalidPattern`."""
+        self._ignore_case, self._texts = ignore_case, chains
+        self._engine = _compile(b"(?m)" + source, ignore_case=ignore_case)
         if not self._engine.ok():
             raise InvalidPattern(_explain(self._engine.error().decode(errors="replace")))
         self.program_size: int = max(self._engine.ProgramSize(), self._engine.ReverseProgramSize())
@@ -50,33 +51,30 @@ class Pattern:
         """
         source = _encode(pattern)
         if fixed:
-            buffers = source = re2.RE2.QuoteMeta(source)
+            source = re2.RE2.QuoteMeta(source)
         else:
-            buffers = _translate(pattern).encode()
+            _check(pattern)
             bare = _compile(source, ignore_case=ignore_case)
             if not bare.ok():
                 raise InvalidPattern(_explain(bare.error().decode(errors="replace")))
-        compiled = cls(buffers, source, ignore_case=ignore_case)
+        chains = ((source.decode(),),) if fixed else chains_of(pattern)
+        compiled = cls(source, ignore_case=ignore_case, chains=chains)
         literals = literals_of(pattern, fixed=fixed, ignore_case=ignore_case)
         if literals and IS_AVAILABLE:
             compiled._finder = Finder(literals)
         return compiled
 
     @cached_property
-    def alone(self) -> Pattern:
-        """The same pattern for one line by itself, without its line end."""
-        if self._source == self._alone:
-            return self
-        return Pattern(self._alone, self._alone, ignore_case=self._ignore_case, latin1=self._is_latin1)
+    def chains(self) -> tuple[tuple[Pattern, ...], ...] | None:
+        """What a line that is too long to search at once is searched for; None where there is no such thing.
 
-    @cached_property
-    def latin1(self) -> Pattern | None:
-        """The same pattern over bytes, each one character: it finds what bytes that are not UTF-8 hide.
-
-        None where the pattern cannot be read that way, as one with code points above 255.
+        Each block matches at most `program_size` bytes.
         """
         try:
-            return Pattern(self._source, self._alone, ignore_case=self._ignore_case, latin1=True)
+            return self._texts and tuple(
+                tuple(Pattern(block.encode(), ignore_case=self._ignore_case) for block in chain)
+                for chain in self._texts
+            )
         except InvalidPattern:
             return None
 
@@ -95,16 +93,11 @@ class Pattern:
         end = self._finder.first(data, start, stop)
         return stop + 1 if end < 0 else data.rfind(b"\n", start, end) + 1 or start
 
-    def count(self, data: bytes, start: int, stop: int) -> int | None:
-        """How many of the whole lines of `data[start:stop]` match; None where that is not told at once."""
+    def count(self, data: bytes, start: int, stop: int) -> int:
+        """How many of the whole lines of `data[start:stop]` match."""
+        count, match, find = 0, self._engine.Match, data.find
         if self._finder and self._finder.is_whole and self._finder.applies_to(data):
             count, start = self._finder.count(data, start, stop)
-            return count + self.count_unended(data, start, stop)
-        return None
-
-    def count_unended(self, data: bytes, start: int, stop: int) -> int:
-        r"""How many of the whole lines of `data[start:stop]`, none of which has a `\r`, match."""
-        count, match, find = 0, self._engine.Match, data.find
         start = self.first_line(data, start, stop)
         while start <= stop:
             end = match(_ANYWHERE, data, start, stop)[0][1]
@@ -117,15 +110,13 @@ class Pattern:
         return count
 
 
-def _compile(source: bytes, *, ignore_case: bool, latin1: bool = False) -> re2.RE2:
+def _compile(source: bytes, *, ignore_case: bool) -> re2.RE2:
     options = re2.RE2.Options()
     options.max_mem = _MEMORY
     options.log_errors = False
     options.never_nl = True
     options.never_capture = True
     options.case_sensitive = not ignore_case
-    if latin1:
-        options.encoding = re2.RE2.Options.Encoding.LATIN1
     return re2.RE2(source, options)
 
 
@@ -198,21 +189,15 @@ _REFUSED: Final = {
 }
 
 
-def _translate(pattern: str) -> str:
-    r"""`pattern` with `$` made to hold before `\r\n` too; refuses what RE2 lacks or a line search bends."""
-    return "".join(map(_converted, _TOKEN.findall(pattern)))
-
-
-def _converted(part: str) -> str:
-    if part == "$":
-        return r"(?:\r?$)"
-    if part.startswith("\\") and part[1:] in tuple("123456789"):
-        raise InvalidPattern(_REFUSED[r"\k"])
-    if part in _REFUSED:
-        raise InvalidPattern(_REFUSED[part])
-    if part.startswith("(?"):
-        _check_flags(part)
-    return part
+def _check(pattern: str) -> None:
+    """Refuse what RE2 lacks or a line search bends."""
+    for part in _TOKEN.findall(pattern):
+        if part.startswith("\\") and part[1:] in tuple("123456789"):
+            raise InvalidPattern(_REFUSED[r"\k"])
+        if part in _REFUSED:
+            raise InvalidPattern(_REFUSED[part])
+        if part.startswith("(?"):
+            _check_flags(part)
 
 
 def _check_flags(group: str) -> None:

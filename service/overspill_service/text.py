@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _CONTINUATION: Final = range(0x80, 0xC0)
 _LONGEST_CHARACTER: Final = 4
+_LEAD, _LEAD_OF_3, _LEAD_OF_4 = 0xC0, 0xE0, 0xF0
 
 # ECMA-48 sequences, each part bounded and possessive, so that matching is linear and a broken sequence
 # never takes the text behind it along: then only its introducer goes. None of them reaches over a line end.
@@ -21,8 +25,18 @@ _ESCAPES: Final = re.compile(
     re.VERBOSE,
 )
 
-_LONGEST_CONTROL: Final = 80
-_UNFINISHED: Final = re.compile(rb"\x1b(?:\[[0-?]{0,64}+[ -/]{0,8}+)?\Z")
+LONGEST_ESCAPE: Final = 4_200
+"""Bytes that an escape sequence can have, at least."""
+_UNFINISHED: Final = re.compile(
+    rb"""
+    \x1b (?:
+        \[ [0-?]{0,64} [\ -/]{0,8}
+      | [\]PX^_] [^\x00-\x07\n\x1b]{0,4096} \x1b?
+      | [\ -/]{0,4}
+    ) \Z
+    """,
+    re.VERBOSE,
+)
 
 
 class Decoded(NamedTuple):
@@ -39,6 +53,54 @@ def decode(data: bytes, *, ansi: bool = False) -> Decoded:
         return Decoded(data.decode(), replaced=False)
     except UnicodeDecodeError:
         return Decoded(data.decode(errors="replace"), replaced=True)
+
+
+def clean(data: bytes, *, ansi: bool, utf8: bool) -> bytes:
+    r"""Whole lines as they are searched and shown.
+
+    Escape sequences are removed unless `ansi`, `\r\n` becomes `\n`, and U+FFFD stands for each run of bytes
+    that is not UTF-8 (`utf8` says that there is none). Lines keep their numbers.
+    """
+    if not ansi:
+        data = strip_escapes(data)
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n")
+    return data if utf8 else data.decode(errors="replace").encode()
+
+
+def seam(data: bytes, limit: int) -> int:
+    """The largest position up to `limit` that separates `data` so that `clean` treats both parts alike.
+
+    It lies in no UTF-8 character and in no escape sequence, whatever may follow behind `limit`.
+    """
+    cut = _character_start(data, min(limit, len(data)))
+    unfinished = _UNFINISHED.search(data, max(0, cut - LONGEST_ESCAPE), cut)
+    return unfinished.start() if unfinished else cut
+
+
+def seams(data: bytes, start: int, step: int) -> Iterator[int]:
+    """Ends of parts of `data` of about `step` bytes each, from `start` on; the last is the end of `data`."""
+    limit = start
+    while start < len(data):
+        limit += step
+        cut = len(data) if limit >= len(data) else seam(data, limit)
+        if cut > start:
+            yield cut
+            start = cut
+
+
+def _character_start(data: bytes, cut: int) -> int:
+    """`cut`, or where a UTF-8 character begins that may reach over it."""
+    for start in range(cut - 1, max(cut - _LONGEST_CHARACTER, -1), -1):
+        if data[start] in _CONTINUATION:
+            continue
+        return start if data[start] >= _LEAD and start + _length(data[start]) > cut else cut
+    return cut
+
+
+def _length(lead: int) -> int:
+    """Bytes of the UTF-8 character that begins with `lead`."""
+    return 4 if lead >= _LEAD_OF_4 else 3 if lead >= _LEAD_OF_3 else 2
 
 
 def strip_escapes(data: bytes) -> bytes:
@@ -61,7 +123,7 @@ def cut_before(data: bytes, limit: int) -> int:
         return cut_after(data, limit)
     if data[end] in _CONTINUATION:
         end = limit
-    unfinished = _UNFINISHED.search(data, max(0, end - _LONGEST_CONTROL), end)
+    unfinished = _UNFINISHED.search(data, max(0, end - LONGEST_ESCAPE), end)
     return unfinished.start() if unfinished and unfinished.start() else end
 
 

@@ -48,13 +48,14 @@ class Capture:
 
     def search(self, search: Search) -> Text:
         """The answer of a grep: chunks from the first one wanted on, downwards or upwards."""
-        if search.wanted is not None:
-            first = self.chunks.index(self.wanted(search.wanted)[0])
-            ordered = self.chunks[first::-1] if search.backwards else self.chunks[first:]
-            for chunk in ordered:
+        while (wanted := search.begin_part()) is not None:
+            near = self.wanted(wanted)
+            last = near[0] if wanted.span is None else near[-1]
+            downwards = self.chunks[self.chunks.index(near[0]) :]
+            for chunk in self.chunks[self.chunks.index(last) :: -1] if search.backwards else downwards:
                 search.feed(chunk)
                 self.given += 1
-                if search.wanted is None:
+                if search.wanted is None or search.has_jumped:
                     break
         return search.answer()
 

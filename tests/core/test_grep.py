@@ -18,7 +18,7 @@ from overspill_service.chunks import Caps
 from overspill_service.errors import InvalidParameter
 from overspill_service.grep import Search
 
-from tests.core.stored import capture, is_utf8, split
+from tests.core.stored import capture, split
 
 WIDE = Caps(lines=10**6, size=10**8)
 PIECES = [
@@ -74,23 +74,22 @@ def naive(content: bytes, query: GrepQuery) -> list[int]:
     options.case_sensitive = not query.ignore_case
     options.log_errors = False
     options.literal = query.fixed
-    bytewise = re2.Options()
-    bytewise.case_sensitive = not query.ignore_case
-    bytewise.encoding = re2.Options.Encoding.LATIN1
-    bytewise.literal = query.fixed
-    pattern = re2.compile(query.pattern.encode(), options)
-    hidden = re2.compile(query.pattern.encode(), bytewise)
+    pattern = re2.compile(query.pattern, options)
     numbers = []
-    for number, line in enumerate(split(content), 1):
-        text = (
-            line.removesuffix(b"\n").removesuffix(b"\r") if line.endswith(b"\n") else line.removesuffix(b"\r")
-        )
-        matched = pattern.search(text) is not None
-        if not matched and not is_utf8(text):
-            matched = hidden.search(text) is not None
-        if matched != query.invert:
+    lines = shown(content)
+    for number, line in enumerate(lines, 1):
+        is_last = number == len(lines) and not content.endswith(b"\n")
+        texts = {line, line.removesuffix("\r") if is_last else line}
+        if any(pattern.search(text) for text in texts) != query.invert:
             numbers.append(number)
     return numbers
+
+
+def shown(content: bytes) -> list[str]:
+    """The lines as they are shown, escape sequences included."""
+    *ended, last = content.split(b"\n")
+    lines = [line.removesuffix(b"\r") for line in ended] + ([last] if last else [])
+    return [line.decode(errors="replace") for line in lines]
 
 
 @given(CONTENT, CUTS, PATTERNS, st.booleans(), st.booleans(), st.booleans(), st.booleans())
@@ -149,7 +148,7 @@ def test_each_match_has_the_lines_around_it_even_across_chunks_and_pages(
         max_matches=2,
         ansi=True,
     )
-    lines = [line.removesuffix(b"\n").removesuffix(b"\r").decode(errors="replace") for line in split(content)]
+    lines = shown(content)
     numbers = naive(content, query)
 
     assert found(pages(content, cuts, query)) == [

@@ -67,7 +67,7 @@ def test_a_refusal_names_the_construct_and_what_to_write_instead(pattern: str, a
     ],
 )
 def test_what_only_looks_unsupported_is_searched(pattern: str, line: str) -> None:
-    data = b"?\n" + line.encode() + b"\r\n"
+    data = b"?\n" + line.encode() + b"\n"
 
     assert Pattern.compile(pattern).search(data, 2, len(data) - 1) is not None
 

@@ -1,0 +1,157 @@
+r"""Splits a pattern into blocks that each match a short text, so that a long line need not be held to search it.
+
+A line matches `error.*in \d+ ms` if it has `error`, and behind the earliest one `in \d ms` with more digits or not.
+So the pattern becomes chains (its alternatives), one of which a line has to satisfy. A chain is a list of
+blocks to be found one behind the other. Some patterns cannot be split, as `"[^"]*"`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Chain = tuple[str, ...]
+MOST_BLOCKS: Final = 32
+"""Of all chains together."""
+
+_PIECE: Final = re.compile(
+    r"""
+    (?P<open> \( (?: \?: | \?P?<\w+> | (?P<flags> \?[A-Za-z]*(?:-[A-Za-z]+)?: ) | (?!\?) ) )
+  | (?P<close> \) )
+  | (?P<either> \| )
+  | (?P<repeat> (?: [*+?] | \{ \d+ (?:,\d*)? \} ) \?? )
+  | \\x\{[0-9A-Fa-f]+\} | \\x[0-9A-Fa-f]{2} | \\0[0-7]{0,2} | \\[pP](?: \{\^?\w+\} | \w )   # a character
+  | \\[^QExpP0-9] | [^\\\[()|*+?]
+  | \[ \^? \]? (?: \[:\^?\w+:\] | \\. | [^\]\\\[] | \[(?!:) )* \]                        # a class
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_FLAGS: Final = re.compile(r"\(\?[A-Za-z]+\)")
+_UNBOUNDED: Final = re.compile(r"(?: \* | \+ | \{(?P<least>\d+),\} )\??", re.VERBOSE)
+
+
+class _Item(NamedTuple):
+    """Something that may be repeated. `inner` is what a group holds that only groups."""
+
+    text: str
+    inner: str | None = None
+    repeat: str = ""
+    has_unbounded: bool = False
+    """A part of it is repeated without bound, whatever `repeat` says."""
+
+    @property
+    def is_unbounded(self) -> bool:
+        return _UNBOUNDED.fullmatch(self.repeat) is not None
+
+    @property
+    def shortest(self) -> str:
+        """The item with no more repetitions than it needs."""
+        unbounded = _UNBOUNDED.fullmatch(self.repeat)
+        if unbounded is None:
+            return self.text + self.repeat
+        least = 1 if self.repeat.startswith("+") else int(unbounded["least"] or 0)
+        return f"{self.text}{{{least}}}" if least else ""
+
+
+def chains_of(pattern: str) -> tuple[Chain, ...] | None:
+    """The chains of a valid pattern in RE2's syntax; None where it cannot be split.
+
+    They hold for lines of valid UTF-8, in which `.` matches every character.
+    """
+    flags = _FLAGS.match(pattern)
+    prefix = flags[0] if flags else ""
+    alternatives = _alternatives(pattern.removeprefix(prefix))
+    if alternatives is None:
+        return None
+    if not any(item.is_unbounded or item.has_unbounded for items in alternatives for item in items):
+        return ((pattern,),)
+    chains = [_blocks(items) for items in alternatives]
+    if None in chains or sum(len(chain or ()) for chain in chains) > MOST_BLOCKS:
+        return None
+    return tuple(tuple(prefix + block for block in chain or ()) for chain in chains)
+
+
+def _alternatives(pattern: str) -> list[list[_Item]] | None:
+    """What stands between the `|` of a pattern, groups that only group dissolved; None for unknown syntax."""
+    alternatives = _split(pattern)
+    if alternatives is None:
+        return None
+    if len(alternatives) == len(alternatives[0]) == 1 and _is_group(alternatives[0][0]):
+        return _alternatives(alternatives[0][0].inner or "")
+    return [list(_dissolved(items)) for items in alternatives]
+
+
+def _is_group(item: _Item) -> bool:
+    return item.inner is not None and not item.repeat
+
+
+def _dissolved(items: list[_Item]) -> Iterator[_Item]:
+    for item in items:
+        inner = _alternatives(item.inner or "") if _is_group(item) else None
+        if inner is not None and len(inner) == 1:
+            yield from inner[0]
+        else:
+            yield item
+
+
+def _split(pattern: str) -> list[list[_Item]] | None:
+    alternatives: list[list[_Item]] = [[]]
+    depth = begin = position = 0
+    has_unbounded = False
+    group: re.Match[str] | None = None
+    while position < len(pattern):
+        piece = _PIECE.match(pattern, position)
+        if piece is None:
+            return None
+        position = piece.end()
+        if piece["open"]:
+            if not depth:
+                begin, has_unbounded, group = piece.start(), False, piece
+            depth += 1
+        elif piece["close"]:
+            depth -= 1
+            if not depth and group is not None:
+                inner = None if group["flags"] else pattern[group.end() : piece.start()]
+                alternatives[-1].append(_Item(pattern[begin:position], inner, has_unbounded=has_unbounded))
+        elif depth:
+            has_unbounded = has_unbounded or _UNBOUNDED.fullmatch(piece[0]) is not None
+        elif piece["either"]:
+            alternatives.append([])
+        elif piece["repeat"]:
+            if not alternatives[-1]:
+                return None
+            alternatives[-1][-1] = alternatives[-1][-1]._replace(repeat=piece[0])
+        else:
+            alternatives[-1].append(_Item(piece[0]))
+    return alternatives
+
+
+def _blocks(items: list[_Item]) -> Chain | None:
+    """The blocks of one alternative; None where something is repeated without bound in the middle of one.
+
+    `.+` is a block of its own, `.`, since a gap is on either side of it.
+    """
+    parts: list[list[_Item]] = [[]]
+    for item in items:
+        if item.is_unbounded and item.text == ".":
+            parts += [[_Item(item.shortest)], []]
+        else:
+            parts[-1].append(item)
+    blocks = [_trimmed(_trimmed(part)[::-1])[::-1] for part in parts]
+    if any(item.is_unbounded or item.has_unbounded for block in blocks for item in block):
+        return None
+    texts = ["".join(item.text + item.repeat for item in block) for block in blocks]
+    return tuple(filter(None, texts)) or ("",)
+
+
+def _trimmed(block: list[_Item]) -> list[_Item]:
+    """A block whose first item is not repeated without bound: the gap before it takes the surplus."""
+    for number, item in enumerate(block):
+        if not item.is_unbounded or item.has_unbounded:
+            return block[number:]
+        if item.shortest:
+            return [_Item(item.shortest), *block[number + 1 :]]
+    return []
