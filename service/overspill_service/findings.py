@@ -11,43 +11,21 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.wire import Match
 
-from overspill_service.chunks import newline_position
+from overspill_service.regions import lines_after, lines_before, numbered
 from overspill_service.text import cut_after, cut_before, decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from overspill_service.chunks import Caps, Chunk
+    from overspill_service.chunks import Caps
     from overspill_service.matching import Found
+    from overspill_service.regions import Region
 
 CUT: Final = "…"
 """Stands where a line was cut."""
 _REPLACED: Final = "\ufffd"
 _PREFIX: Final = 8
 """Bytes that a line's number and its mark take in the text of an answer, about."""
-
-
-class Region(NamedTuple):
-    r"""Whole lines: `data[start:stop]`, where `stop` has the last `\n` or is the end of `data`."""
-
-    data: bytes
-    start: int
-    stop: int
-    number: int
-    """Of the first line."""
-    source: Chunk | None = None
-    """What they were made from, where not all of that is UTF-8."""
-    is_utf8: bool = True
-    """Whether no bytes of these lines were replaced, where there is no `source`."""
-
-    def has_replaced(self, number: int) -> bool:
-        """Whether bytes of this line that are not UTF-8 were replaced."""
-        if self.source is None:
-            return not self.is_utf8
-        data, before = self.source.data, number - 1 - self.source.newlines
-        start = newline_position(data, before) + 1 if before else 0
-        stop = data.find(b"\n", start)
-        return decode(data[start : stop if stop >= 0 else len(data)]).replaced
 
 
 class Around(NamedTuple):
@@ -190,7 +168,7 @@ class Findings:
             self._extend(hit, before, after)
 
     def _extend(self, hit: _Hit, before: list[_Shown], after: list[_Shown]) -> None:
-        """Add lines around a match. Where there is no room, the last matches give way; the first one is cut."""
+        """Add lines around a match. For want of room the last matches give way; the first one is cut."""
         while not self._fits(*before, *after) and len(self._hits) > 1:
             given_up = self._give_up()
             if given_up is hit:
@@ -218,7 +196,7 @@ class Findings:
 
     def _before(self, region: Region, position: int, number: int, count: int) -> list[_Shown]:
         """Up to `count` lines before the one that begins at `position` and has this number."""
-        spans = _before(region, position, count)
+        spans = lines_before(region, position, count)
         return [
             self._clip(region, region.data[start:stop], number - len(spans) + nth, 0)
             for nth, (start, stop) in enumerate(spans)
@@ -226,7 +204,7 @@ class Findings:
 
     def _after(self, region: Region, position: int, number: int, count: int) -> list[_Shown]:
         """Up to `count` lines behind the one that stops at `position` and has this number."""
-        spans = _after(region, position, count)
+        spans = lines_after(region, position, count)
         return [
             self._clip(region, region.data[start:stop], number + nth, 0)
             for nth, (start, stop) in enumerate(spans, 1)
@@ -290,17 +268,6 @@ class Findings:
             yield hit.number, f"{hit.number}:{hit.line.text}\n"
 
 
-def numbered(region: Region, lines: Iterable[Found]) -> Iterator[tuple[Found, int]]:
-    """Each line with its number; the lines come in one direction."""
-    position, number = region.start, region.number
-    for line in lines:
-        low, high = sorted((position, line.start))
-        newlines = region.data.count(b"\n", low, high)
-        number += newlines if position <= line.start else -newlines
-        position = line.start
-        yield line, number
-
-
 def _groups(lines: dict[int, str]) -> Iterator[list[str]]:
     """Runs of consecutive lines."""
     group: list[str] = []
@@ -311,27 +278,3 @@ def _groups(lines: dict[int, str]) -> Iterator[list[str]]:
         group.append(lines[number])
     if group:
         yield group
-
-
-def _before(region: Region, position: int, count: int) -> list[tuple[int, int]]:
-    """The last `count` lines of a region that end before `position`, a line's start."""
-    spans: list[tuple[int, int]] = []
-    stop = position - 1
-    while stop >= region.start and len(spans) < count:
-        start = region.data.rfind(b"\n", region.start, stop) + 1 or region.start
-        spans.append((start, stop))
-        stop = start - 1
-    return spans[::-1]
-
-
-def _after(region: Region, position: int, count: int) -> list[tuple[int, int]]:
-    """The first `count` lines of a region behind `position`, a line's stop."""
-    spans: list[tuple[int, int]] = []
-    start = position + 1
-    while start <= region.stop and len(spans) < count:
-        stop = region.data.find(b"\n", start, region.stop)
-        if stop < 0:
-            stop = region.stop
-        spans.append((start, stop))
-        start = stop + 1
-    return spans

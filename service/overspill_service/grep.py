@@ -18,18 +18,27 @@ Escape sequences are removed before searching unless `ansi`: what is searched is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 from overspill.wire import Text, approx_tokens
 
-from overspill_service.chunks import DEFAULT_CAPS, Caps, Wanted, count_newlines, newline_position
-from overspill_service.findings import Around, Findings, Region, numbered
-from overspill_service.long_line import Trail
+from overspill_service.chunks import DEFAULT_CAPS, Caps, Wanted, count_newlines
+from overspill_service.findings import Around, Findings
 from overspill_service.matching import Found, Matcher, Tally
-from overspill_service.open_line import MARGIN, SAMPLE, Line, OpenLine, ShownLine, StoppedInside, passed_over
+from overspill_service.open_line import SAMPLE, Line, OpenLine, ShownLine, StoppedInside
 from overspill_service.patterns import Pattern
-from overspill_service.scanning import Cursor, Scanner, foreign_cursor
+from overspill_service.regions import Region, near_side, numbered
+from overspill_service.scanning import Cursor, Scanner
+from overspill_service.search_bounds import (
+    Ending,
+    cursor_inside,
+    first_wanted,
+    lines_asked,
+    needs_lead,
+    start_of,
+    takes_every_line,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,17 +50,8 @@ if TYPE_CHECKING:
     from overspill_service.scanning import Prepared
 
 
-_EVERYWHERE: Final = frozenset({"^", "$", ".*"})
-"""What matches in every line, as the empty pattern does."""
-
-
 def never() -> bool:
     return False
-
-
-def _takes_every_line(query: GrepQuery) -> bool:
-    is_everywhere = not query.pattern or (query.pattern in _EVERYWHERE and not query.fixed)
-    return is_everywhere and not query.invert
 
 
 class Search:
@@ -78,7 +78,7 @@ class Search:
         )
         self._around = Around(0, 0) if query.count else around
         self._findings = Findings(query.max_matches, around, caps, backwards=query.from_end, ansi=query.ansi)
-        self._start = self._started(extent)
+        self._start = start_of(query, extent, self._matcher)
         self._scanner = Scanner(
             self._matcher, self._start, backwards=query.from_end, ansi=query.ansi, count=query.count
         )
@@ -90,49 +90,19 @@ class Search:
         """Backwards, where the chunk taken last begins."""
         self._is_unended = False
         r"""Whether the capture is known to end without `\n`."""
-        self._next: Cursor | None = None
-        self._late: Cursor | None = None
-        """Where the time ran out, while only lines around matches are still read."""
-        self._is_leading = self._start.offset is not None and self._needs_lead
+        self._ending = Ending(extent, self._findings, backwards=query.from_end, count=query.count)
+        self._is_leading = needs_lead(query, self._start, self._around, extent)
         """Whether what comes is before the cursor, so that it is shown at most."""
         self.has_jumped = False
         """Whether `wanted` is another place than the end of the chunk taken last."""
         self.wanted = self._begin() if extent.size else None
-        if query.count and self._start.offset is None and _takes_every_line(query):
-            self._count, self.wanted = self._asked(), None
-
-    def _started(self, extent: Extent) -> Cursor:
-        backwards = self.backwards
-        if not self._query.cursor:
-            return Cursor(max(extent.lines, 1) if backwards else 1)
-        cursor = Cursor.parse(self._query.cursor, extent, backwards=backwards)
-        try:
-            self._matcher.long_search(cursor.trails)
-        except ValueError:
-            raise foreign_cursor() from None
-        return cursor
-
-    def _asked(self) -> int:
-        """How many lines there are from that of the cursor on."""
-        if not self._extent.lines:
-            return 0
-        return self._start.line if self.backwards else self._extent.lines + 1 - self._start.line
-
-    @property
-    def _needs_lead(self) -> bool:
-        """Whether more of the capture is shown than lies behind a cursor inside a line."""
-        if self.backwards:
-            return bool(self._around.after) and self._start.line < self._extent.lines
-        return bool(self._around.before) or (self._query.invert and not self._query.count)
+        if query.count and self._start.offset is None and takes_every_line(query):
+            self._count, self.wanted = lines_asked(self._start.line, extent, backwards=query.from_end), None
 
     def _begin(self) -> Wanted:
-        line, offset = self._start.line, self._start.offset
-        if offset is not None and not self._is_leading:
+        if self._start.offset is not None and not self._is_leading:
             return self._enter()
-        if not self.backwards:
-            return Wanted(newline=max(0, line - 1 - self._around.before))
-        last = line + self._around.after
-        return Wanted(newline=last) if last < self._extent.lines else Wanted(offset=self._extent.size - 1)
+        return first_wanted(self._start.line, self._around, self._extent, backwards=self.backwards)
 
     def _enter(self, beginning: Line | None = None) -> Wanted:
         """Go on inside the line of the cursor, whose `beginning` has been searched."""
@@ -176,7 +146,8 @@ class Search:
         else:
             self._take_downwards(prepared)
         if self.wanted is not None and self._findings.is_settled:
-            self._stop(self._settled_at(prepared.chunk))
+            self.wanted = None
+            self._ending.settle(prepared.chunk)
 
     @property
     def _is_over(self) -> bool:
@@ -211,7 +182,10 @@ class Search:
             self._end()
 
     def _number_behind(self, prepared: Prepared) -> int:
-        """The number of the line that goes on behind a chunk; of a short one that is searched, a lower bound."""
+        """The number of the line that goes on behind a chunk.
+
+        A lower bound if the line is searched and short so far: the next chunk tells it.
+        """
         chunk = prepared.chunk
         first = chunk.newlines + 1
         if first >= self._start.line and len(prepared.tail) < SAMPLE and not self._findings.is_full:
@@ -248,6 +222,11 @@ class Search:
         else:
             self._skip()
 
+    def _end(self) -> None:
+        """End the search at the end of the capture, or its start."""
+        self.wanted = None
+        self._ending.end()
+
     # --- lines that reach over chunks ---
 
     @property
@@ -275,13 +254,8 @@ class Search:
             line.add(piece, utf8=chunk.utf8)
             closed = line.close(is_ended=self._is_ended) if is_whole else None
         except StoppedInside as stopped:
-            if line.is_enough and not any(self._around):
-                self._take_line(line.close(is_ended=self._is_ended), is_searched=True)
-                self._stop(self._behind(self._number))
-                return
-            if not line.is_enough:
-                self._stop_for_time(Cursor(self._number, stopped.offset, stopped.trails))
-                self._line = line = line.shown(piece)
+            assert isinstance(line, OpenLine)
+            line = self._line = self._stopped_inside(line, piece, stopped)
             closed = line.close(is_ended=self._is_ended) if is_whole else None
         if closed is None or self.wanted is None:
             return
@@ -290,6 +264,17 @@ class Search:
             self._jump(self._enter(closed))
         else:
             self._take_line(closed, is_searched=isinstance(line, OpenLine))
+
+    def _stopped_inside(self, line: OpenLine, piece: bytes, stopped: StoppedInside) -> OpenLine | ShownLine:
+        """Time ran out in the open line; what is left of it to be read."""
+        if not line.is_enough:
+            self._stop_for_time(Cursor(self._number, stopped.offset, stopped.trails))
+            return line.shown(piece)
+        if not any(self._around):
+            self._take_line(line.close(is_ended=self._is_ended), is_searched=True)
+            self._ending.stop_behind(self._findings.last_number if self._findings.is_full else self._number)
+            self.wanted = None
+        return line
 
     def _take_line(self, line: Line, *, is_searched: bool) -> None:
         found = []
@@ -344,56 +329,13 @@ class Search:
 
     def _lead(self, region: Region) -> None:
         """Take the lines on the near side of the cursor's line; downwards, go on there at the cursor."""
-        data, start, stop, number = region[:4]
-        bound = self._start.line + self.backwards - number
-        if bound > data.count(b"\n", start, stop):
-            here = stop + 1
-        else:
-            here = start + newline_position(data[start : stop + 1], bound) + 1 if bound > 0 else start
-        if self.backwards:
-            region = region._replace(start=here, number=max(number, number + bound))
-        else:
-            region = region._replace(stop=here - 1)
-        if region.start <= region.stop:
-            self._findings.take(region, [])
-        if not self.backwards and here <= stop:
-            end = data.find(b"\n", here, stop)
-            line = data[here : end if end >= 0 else stop][:SAMPLE]
+        near, here = near_side(region, self._start.line, backwards=self.backwards)
+        if near:
+            self._findings.take(near, [])
+        if not self.backwards and here <= region.stop:
+            end = region.data.find(b"\n", here, region.stop)
+            line = region.data[here : end if end >= 0 else region.stop][:SAMPLE]
             self._jump(self._enter(Line(line, is_utf8=region.source is None)))
-
-    # --- where it ends ---
-
-    def _behind(self, line: int) -> Cursor:
-        return Cursor(line - 1 if self.backwards else line + 1)
-
-    def _settled_at(self, chunk: Chunk) -> Cursor:
-        """Where another search goes on, since this one has found enough."""
-        if self._late and not self._findings.has_given_up:
-            return self._late
-        if not self._query.count:
-            return self._behind(self._findings.last_number)
-        newlines = 0 if self.backwards else count_newlines(chunk.data, 0, len(chunk.data))
-        return Cursor(chunk.newlines + 1 + newlines)
-
-    def _stop(self, cursor: Cursor) -> None:
-        """End the search; another goes on at `cursor`, if there is anything left."""
-        self.wanted = None
-        self._next = cursor if 1 <= cursor.line <= self._extent.lines else None
-
-    def _end(self) -> None:
-        """End the search at the end of the capture, or its start."""
-        self.wanted = None
-        if self._late and not self._findings.has_given_up:
-            self._stop(self._late)
-        elif self._findings.is_full and not self._query.count:
-            self._stop(self._behind(self._findings.last_number))
-
-    def _stop_for_time(self, cursor: Cursor) -> None:
-        """Find no more: another search goes on at `cursor`. Lines around matches are still read."""
-        if self._findings.is_lacking:
-            self._late, self._findings.is_full = cursor, True
-        else:
-            self._stop(cursor)
 
     def _stop_in(self, region: Region, chunk: Chunk, reached: Reached) -> None:
         """Time ran out in a region: at a line's start (backwards: its end), or inside a line."""
@@ -402,20 +344,14 @@ class Search:
             self._stop_for_time(Cursor(region.number - 1))
             return
         number = region.number + region.data.count(b"\n", region.start, position)
-        inside = self._inside(chunk, number, reached.trails) if reached.trails else Cursor(number)
-        self._stop_for_time(inside)
+        ansi, backwards = self._query.ansi, self.backwards
+        inside = cursor_inside(chunk, number, reached.trails, ansi=ansi, backwards=backwards)
+        self._stop_for_time(inside if reached.trails else Cursor(number))
 
-    def _inside(self, chunk: Chunk, number: int, trails: tuple[Trail, ...]) -> Cursor:
-        """A cursor in a line that lies in this chunk, behind what its trails need no more."""
-        before = number - 1 - chunk.newlines
-        start = newline_position(chunk.data, before) + 1 if before else 0
-        line = chunk.data[start : chunk.data.find(b"\n", start)]
-        done = min(trail.distance for trail in trails) - MARGIN
-        position, passed = passed_over(
-            line, done, ansi=self._query.ansi, utf8=chunk.utf8, backwards=self.backwards
-        )
-        left = tuple(Trail(found, max(0, distance - passed)) for found, distance in trails)
-        return Cursor(number, chunk.start + start + position, left)
+    def _stop_for_time(self, cursor: Cursor) -> None:
+        """Find no more: another search goes on at `cursor`. Lines around matches are still read."""
+        if not self._ending.stop_for_time(cursor):
+            self.wanted = None
 
     def answer(self) -> Text:
         """What was found, once `wanted` is None.
@@ -423,9 +359,9 @@ class Search:
         `start_line` and `end_line` bound the part that was searched; `content` shows the matches as
         `grep -n` does, or with `count` how many there are.
         """
-        findings, counting = self._findings, self._query.count
+        findings, counting, following = self._findings, self._query.count, self._ending.cursor
         content = str(self._count) if counting else findings.text()
-        first, last = self._searched()
+        first, last = self._ending.searched(self._start)
         return Text(
             content=content,
             start_line=first,
@@ -433,19 +369,11 @@ class Search:
             total_lines=self._extent.lines,
             total_bytes=self._extent.size,
             mode="grep",
-            truncated=self._next is not None or findings.is_cut,
+            truncated=following is not None or findings.is_cut,
             approx_tokens=approx_tokens(len(content.encode())),
-            next={"cursor": self._next.text(backwards=self.backwards)} if self._next else None,
+            next={"cursor": following.text(backwards=self.backwards)} if following else None,
             replaced=findings.replaced,
             matches=findings.matches(),
             match_count=self._count if counting else len(findings),
             incomplete=sorted(findings.unsure) or UNSET,
         )
-
-    def _searched(self) -> tuple[int, int]:
-        """The first and the last line that were searched."""
-        cursor = self._next or Cursor(0 if self.backwards else self._extent.lines + 1)
-        line = cursor.line
-        if self.backwards:
-            return (line if cursor.offset else line + 1), min(self._start.line, self._extent.lines)
-        return self._start.line, (line if cursor.offset else line - 1)

@@ -133,7 +133,7 @@ class LongSearch:
         return None
 
     def _edge(self, block: Pattern, data: bytes, span: tuple[int, int], stop: int) -> int:
-        """Where the earliest match ends, of which `span` is the leftmost; backwards where the latest begins."""
+        """Where the earliest match ends; backwards where the latest begins. `span` is the leftmost one."""
         start, end = span
         if self._backwards:
             starts = range(start, stop + 1)

@@ -124,7 +124,7 @@ class Matcher:
         return size <= self._longest
 
     def long_search(self, trails: tuple[Trail, ...] = ()) -> LongSearch:
-        """A search of a line that comes in parts. Raises `ValueError` where `trails` are of another pattern."""
+        """A search of a line in parts. Raises `ValueError` for trails of another pattern."""
         return LongSearch(self._pattern, backwards=self._backwards, expired=self.expired, trails=trails)
 
     def _slice(self, data: bytes, start: int, stop: int) -> Iterator[Found]:

@@ -41,7 +41,7 @@ class Line(NamedTuple):
 
 
 class StoppedInside(Exception):
-    """Not an error: the time is up, and the search is to go on at `offset` of the capture with these trails."""
+    """Not an error: the time is up. The search is to go on at `offset` of the capture with these trails."""
 
     def __init__(self, offset: int, trails: tuple[Trail, ...]) -> None:
         super().__init__(offset, trails)
@@ -95,7 +95,9 @@ class OpenLine:
         trails: tuple[Trail, ...] | None = None,
         beginning: Line | None = None,
     ) -> None:
-        r"""`offset` is where the line begins in the capture; backwards, where it ends; then `is_ended` if by `\n`.
+        r"""`offset` is where the line begins in the capture; backwards, where it ends.
+
+        Backwards, `is_ended` says that it ends with `\n`.
 
         With `trails`, what lies beyond `offset` belongs to the line too and has been searched; `beginning` is
         that of the line then. Raises `ValueError` for trails of another pattern.
@@ -157,7 +159,7 @@ class OpenLine:
         self._beginning = Line(beginning, is_utf8=is_good)
 
     def _at_once(self, line: bytes) -> int | None:
-        r"""Where a match begins. A `\r` that nothing follows may be half a line end: `$` holds before it too."""
+        r"""Where a match begins. `$` also holds before a final `\r`, which may be half a line end."""
         at = self._matcher.in_line(line)
         if at is None and not self._is_ended and line.endswith(b"\r"):
             at = self._matcher.in_line(line[:-1])
@@ -223,7 +225,7 @@ def is_utf8(data: bytes) -> bool:
 
 
 def passed_over(raw: bytes, size: int, *, ansi: bool, utf8: bool, backwards: bool) -> tuple[int, int]:
-    """Where to cut `raw` so that its first part is at most `size` bytes of text, and nearly as many; and how many.
+    """Where to cut `raw` so that its first part is nearly `size` bytes of text, not more; and how many it is.
 
     Backwards it is the part behind the cut that is passed over.
     """

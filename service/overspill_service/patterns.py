@@ -70,8 +70,10 @@ class Pattern:
 
         Each block matches at most `program_size` bytes.
         """
+        if self._texts is None:
+            return None
         try:
-            return self._texts and tuple(
+            return tuple(
                 tuple(Pattern(block.encode(), ignore_case=self._ignore_case) for block in chain)
                 for chain in self._texts
             )

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill_service.chunks import Chunk, newline_position
 from overspill_service.errors import InvalidParameter
-from overspill_service.findings import Region
 from overspill_service.long_line import Trail
-from overspill_service.matching import Lines, Tally
+from overspill_service.regions import Region
 from overspill_service.text import clean
 
 if TYPE_CHECKING:
     from overspill_service.chunks import Extent
-    from overspill_service.matching import Matcher
+    from overspill_service.matching import Lines, Matcher, Tally
 
 _CURSOR: Final = re.compile(
     r"([fr])(\d{1,15})(?:\.(\d{1,15})(?:\.(\d{1,3}-\d{1,15}(?:_\d{1,3}-\d{1,15}){0,31}))?)?", re.ASCII
@@ -24,8 +23,8 @@ _CURSOR: Final = re.compile(
 class Cursor(NamedTuple):
     """Where a search goes on: at a line, and in it at an offset of the capture where one is given.
 
-    As text: `f` or `r` (from the end), the line, and with a dot the offset. Behind another dot stand the trails
-    of a search in this line, if blocks were found before the offset: each as blocks found, `-` and distance.
+    As text: `f` or `r` (from the end), the line, and with a dot the offset. Behind another dot stand the
+    trails of a search in this line, if blocks were found: each as blocks found, `-` and distance.
     """
 
     line: int
@@ -69,7 +68,7 @@ class Prepared(NamedTuple):
 
     chunk: Chunk
     head: bytes
-    """What the chunk holds of a line that began before it, as stored: up to its first newline, or all of it."""
+    """What the chunk holds of a line that began before it, as stored: up to its first newline, or all."""
     tail: bytes
     """What it holds of a line that goes on behind it, as stored."""
     has_newline: bool

@@ -1,8 +1,8 @@
-r"""Splits a pattern into blocks that each match a short text, so that a long line need not be held to search it.
+r"""Splits a pattern into blocks that each match a short text, so that a long line need not be held at once.
 
-A line matches `error.*in \d+ ms` if it has `error`, and behind the earliest one `in \d ms` with more digits or not.
-So the pattern becomes chains (its alternatives), one of which a line has to satisfy. A chain is a list of
-blocks to be found one behind the other. Some patterns cannot be split, as `"[^"]*"`.
+A line matches `error.*time` if it has `error`, and `time` behind the earliest. So a pattern becomes chains
+(its alternatives), one of which a line has to satisfy. A chain is a list of blocks to be found one behind the
+other. Some patterns cannot be split, as `"[^"]*"`.
 """
 
 from __future__ import annotations
@@ -98,35 +98,48 @@ def _dissolved(items: list[_Item]) -> Iterator[_Item]:
 
 
 def _split(pattern: str) -> list[list[_Item]] | None:
+    """The items between the `|` of a pattern, each group one of them; None for unknown syntax."""
     alternatives: list[list[_Item]] = [[]]
-    depth = begin = position = 0
+    opened: list[re.Match[str]] = []
     has_unbounded = False
-    group: re.Match[str] | None = None
+    for piece in _pieces(pattern):
+        if piece is None or (piece["repeat"] and not opened and not alternatives[-1]):
+            return None
+        if piece["open"]:
+            has_unbounded = has_unbounded and bool(opened)
+            opened.append(piece)
+        elif piece["close"]:
+            group = opened.pop()
+            if not opened:
+                inner = None if group["flags"] else pattern[group.end() : piece.start()]
+                text = pattern[group.start() : piece.end()]
+                alternatives[-1].append(_Item(text, inner, has_unbounded=has_unbounded))
+        elif opened:
+            has_unbounded = has_unbounded or _UNBOUNDED.fullmatch(piece[0]) is not None
+        else:
+            _add(alternatives, piece)
+    return alternatives
+
+
+def _pieces(pattern: str) -> Iterator[re.Match[str] | None]:
+    """The pieces of a pattern; None where one is not known here."""
+    position = 0
     while position < len(pattern):
         piece = _PIECE.match(pattern, position)
+        yield piece
         if piece is None:
-            return None
+            return
         position = piece.end()
-        if piece["open"]:
-            if not depth:
-                begin, has_unbounded, group = piece.start(), False, piece
-            depth += 1
-        elif piece["close"]:
-            depth -= 1
-            if not depth and group is not None:
-                inner = None if group["flags"] else pattern[group.end() : piece.start()]
-                alternatives[-1].append(_Item(pattern[begin:position], inner, has_unbounded=has_unbounded))
-        elif depth:
-            has_unbounded = has_unbounded or _UNBOUNDED.fullmatch(piece[0]) is not None
-        elif piece["either"]:
-            alternatives.append([])
-        elif piece["repeat"]:
-            if not alternatives[-1]:
-                return None
-            alternatives[-1][-1] = alternatives[-1][-1]._replace(repeat=piece[0])
-        else:
-            alternatives[-1].append(_Item(piece[0]))
-    return alternatives
+
+
+def _add(alternatives: list[list[_Item]], piece: re.Match[str]) -> None:
+    """Add a piece that is in no group."""
+    if piece["either"]:
+        alternatives.append([])
+    elif piece["repeat"]:
+        alternatives[-1][-1] = alternatives[-1][-1]._replace(repeat=piece[0])
+    else:
+        alternatives[-1].append(_Item(piece[0]))
 
 
 def _blocks(items: list[_Item]) -> Chain | None:

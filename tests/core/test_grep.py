@@ -7,6 +7,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -18,7 +19,7 @@ from overspill_service.chunks import Caps
 from overspill_service.errors import InvalidParameter
 from overspill_service.grep import Search
 
-from tests.core.stored import capture, split
+from tests.core.stored import capture
 
 WIDE = Caps(lines=10**6, size=10**8)
 PIECES = [
@@ -68,13 +69,18 @@ PATTERNS = st.sampled_from(
 AROUND = st.integers(0, 3)
 
 
-def naive(content: bytes, query: GrepQuery) -> list[int]:
-    """Numbers of the lines wanted, line by line with the engine's public interface."""
+def engine_of(query: GrepQuery) -> Any:
+    """The engine's public interface to the query's pattern."""
     options = re2.Options()
     options.case_sensitive = not query.ignore_case
     options.log_errors = False
     options.literal = query.fixed
-    pattern = re2.compile(query.pattern, options)
+    return re2.compile(query.pattern, options)
+
+
+def naive(content: bytes, query: GrepQuery) -> list[int]:
+    """Numbers of the lines wanted, line by line with the engine's public interface."""
+    pattern = engine_of(query)
     numbers = []
     lines = shown(content)
     for number, line in enumerate(lines, 1):

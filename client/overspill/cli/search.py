@@ -112,6 +112,8 @@ class Search:
         if query.only and query.invert:
             raise Failure("-o prints what matches, and -v the lines where nothing does", Code.USAGE)
         self.ref, self.query, self.limits = ref, query, limits
+        self.incomplete: list[int] = []
+        """Numbers of lines that may match too."""
 
     def run(self, at: Invocation, source: Any) -> int:
         """Search and print; how many lines matched. A search that is stopped for time or size goes on."""
@@ -127,6 +129,7 @@ class Search:
                 ansi=at.raw,
             )
             found += int(text.match_count)
+            self.incomplete += text.incomplete or []
             self.limits.cursor = (text.next or {}).get("cursor")
             if at.json:
                 at.answer(text)

@@ -112,8 +112,16 @@ def grep(  # noqa: PLR0913  (one option for each of grep's)
         found = search.run(at, source)
     if search.limits.cursor is not None and not at.json:
         _say_more(at, search, found)
+    if search.incomplete and not at.json:
+        _say_unsure(search.incomplete)
     if not found:
         raise typer.Exit(1)
+
+
+def _say_unsure(numbers: list[int]) -> None:
+    first = ", ".join(map(str, numbers[:10])) + (", …" if len(numbers) > 10 else "")  # noqa: PLR2004
+    lines = f"line {first} is" if len(numbers) == 1 else f"{len(numbers):,} lines ({first}) are"
+    output.say(f"{lines} too long to be searched as a whole for this pattern, and may match too")
 
 
 def _say_more(at: Invocation, search: "Search", found: int) -> None:
