@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 AT_ONCE: Final = 16
+TRIES: Final = 30
 SETTLE_SECONDS: Final = 150.0
 """Within which listings and totals are right again: a rebuild, and the second one a minute later."""
 
@@ -68,8 +69,8 @@ async def _is_present(ledger: Ledger, client: Client, capture: Capture) -> bool:
 
 
 async def _patiently(ask: Callable[[], Awaitable[T]]) -> T:
-    """The answer; asked for again, five times at most, where the service could not give one."""
-    for _ in range(4):
+    """The answer; asked for again where the service could not give one: looks for what is gone are limited."""
+    for _ in range(TRIES):
         try:
             return await ask()
         except Absent:
