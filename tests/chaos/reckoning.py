@@ -69,7 +69,7 @@ async def _is_present(ledger: Ledger, client: Client, capture: Capture) -> bool:
 
 
 async def _patiently(ask: Callable[[], Awaitable[T]]) -> T:
-    """The answer; asked for again where the service could not give one: looks for what is gone are limited."""
+    """The answer; asked for again where there was none yet: looks for what is gone are limited in rate."""
     for _ in range(TRIES):
         try:
             return await ask()
