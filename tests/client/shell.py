@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SECONDS: Final = 120
+_OF_TERMINALS: Final = {"COLUMNS", "LINES", "NO_COLOR", "TERM"}
+"""Variables that say what a terminal is like: the tests have terminals of their own."""
 CAPTURE_ID: Final = re.compile(r"cap_[a-z2-7]{20}")
 
 
@@ -57,7 +59,8 @@ class Shell:
     """Runs `overspill` against one service."""
 
     def __init__(self, url: str, **variables: str) -> None:
-        self.environment = clean_environment(OVERSPILL_URL=url, **variables)
+        plain = {name: value for name, value in clean_environment().items() if name not in _OF_TERMINALS}
+        self.environment = {**plain, "OVERSPILL_URL": url, **variables}
 
     def __call__(self, *words: str, stdin: bytes = b"") -> Result:
         done = subprocess.run(
@@ -112,19 +115,32 @@ class Shell:
         return Terminal(command(*words), environment, columns=columns, stdout=stdout)
 
 
+_ON_TERMINAL: Final = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Makes standard input the terminal of its session, whose keys become signals."""
+
+
 class Terminal:
     """A process whose input, output and errors are a terminal. Nothing here waits longer than `SECONDS`."""
 
     def __init__(
         self, words: list[str], environment: dict[str, str], *, columns: int = 80, stdout: int | None = None
     ) -> None:
+        self._descriptor, end = pty.openpty()
+        fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         with interruptible():
-            self._pid, self._descriptor = pty.fork()
-        if self._pid == 0:
-            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-            if stdout is not None:
-                os.dup2(stdout, 1)
-            os.execve(words[0], words, environment)
+            self._process = subprocess.Popen(
+                [sys.executable, "-S", "-c", _ON_TERMINAL, *words],
+                stdin=end,
+                stdout=end if stdout is None else stdout,
+                stderr=end,
+                env=environment,
+                start_new_session=True,
+            )
+        os.close(end)
         self.shown = b""
         self._until = time.monotonic() + SECONDS
 
@@ -141,14 +157,14 @@ class Terminal:
         while self._read():
             pass
         os.close(self._descriptor)
-        _, status = os.waitpid(self._pid, 0)
-        return os.waitstatus_to_exitcode(status)
+        return self._process.wait(SECONDS)
 
     def _read(self) -> bool:
         data = b""
         readable, _, _ = select.select([self._descriptor], [], [], max(0.0, self._until - time.monotonic()))
         if not readable:
-            os.kill(self._pid, signal.SIGKILL)
+            self._process.kill()
+            self._process.wait()
             raise TimeoutError(f"still running after {SECONDS} s; it showed {self.shown!r}")
         with suppress(OSError):  # Linux reports the end of a terminal as an error
             data = os.read(self._descriptor, 65536)
