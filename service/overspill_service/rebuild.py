@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from overspill_service import object_keys
 from overspill_service.catalog import Entry, Quota, Tombstone
-from overspill_service.errors import CaptureDamaged, RecordDamaged
+from overspill_service.errors import CaptureDamaged, RecordDamaged, ServiceError
+from overspill_service.logs import facts
 from overspill_service.recovery import captures_in, entry_of, record_of
-from overspill_service.removal import finish_removals
+from overspill_service.removal import finish_removals, removed_uploads
 from overspill_service.stale import Listed, drop_stale, forget
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ async def rebuild(archive: Archive, holder: str = "") -> int:
     The lease of its `holder` is renewed on the way.
     """
     began = await archive.catalog.begin_rebuild()
-    await finish_removals(archive)
+    removed = await _still_removed(archive)
     listed = Listed(secrets.token_bytes(16))
     count = 0
     pending: list[CaptureFound] = []
@@ -69,10 +70,10 @@ async def rebuild(archive: Archive, holder: str = "") -> int:
                 listed.add(upload.name)
         pending.append(found)
         if len(pending) == AT_ONCE:
-            count += await _adopt_all(archive, pending)
+            count += await _adopt_all(archive, pending, removed)
             pending = []
             await _renew(archive, holder)
-    count += await _adopt_all(archive, pending)
+    count += await _adopt_all(archive, pending, removed)
     await _drop_stale(archive, listed, holder)
     await archive.catalog.mark_complete(began)
     return count
@@ -105,13 +106,25 @@ async def rebuild_if_due(archive: Archive, holder: str) -> int | None:
         await archive.catalog.release(LEASE, holder)
 
 
-async def _adopt_all(archive: Archive, found: Iterable[CaptureFound]) -> int:
-    return sum(await asyncio.gather(*(adopt(archive, each) for each in found)))
+async def _still_removed(archive: Archive) -> frozenset[str]:
+    """Finish removals that were cut short; return the uploads of those that the store does not let go yet."""
+    try:
+        await finish_removals(archive)
+    except ServiceError as error:
+        log.warning("a removal cannot be finished now", extra=facts(code=error.code, cause=str(error)))
+    return await removed_uploads(archive)
 
 
-async def adopt(archive: Archive, found: CaptureFound) -> bool:
+async def _adopt_all(
+    archive: Archive, found: Iterable[CaptureFound], removed: frozenset[str] = frozenset()
+) -> int:
+    return sum(await asyncio.gather(*(adopt(archive, each, removed) for each in found)))
+
+
+async def adopt(archive: Archive, found: CaptureFound, removed: frozenset[str] = frozenset()) -> bool:
     """See that a capture that has objects has its entry; false where there is none to give.
 
+    `removed` uploads do not count.
     One that the catalog knows costs no look into its objects; an expiry that only they know is put right.
     """
     try:
@@ -123,7 +136,7 @@ async def adopt(archive: Archive, found: CaptureFound) -> bool:
         if marker is not None and _is_newer(marker[1], known):
             await _correct_expiry(archive, known)
         return True
-    entry = await entry_of(archive, found)
+    entry = await entry_of(archive, found, removed)
     if entry is None or entry.is_expired(archive.clock()):
         return False
     return isinstance(await give_back(archive, entry, Quota()), Entry)

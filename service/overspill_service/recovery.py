@@ -98,7 +98,8 @@ def _grouped(group: list[tuple[object_keys.ObjectKey, Stored]]) -> CaptureFound:
 async def recover(archive: Archive, tenant: str, capture: str) -> Entry | None:
     """The entry of one capture as its objects tell it; None where no upload of it is whole."""
     async for found in captures_in(archive, object_keys.capture_prefix(tenant, capture)):
-        return await entry_of(archive, found, await removed_uploads(archive, tenant))
+        removed = await removed_uploads(archive, object_keys.removals_prefix(tenant))
+        return await entry_of(archive, found, removed)
     return None
 
 

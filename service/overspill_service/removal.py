@@ -19,7 +19,7 @@ from overspill import wire
 
 from overspill_service import object_keys, retention
 from overspill_service.catalog import Entry, Tombstone
-from overspill_service.errors import RecordDamaged
+from overspill_service.errors import RecordDamaged, ServiceError, StoreUnavailable
 from overspill_service.logs import facts
 from overspill_service.tasks import fan_out
 
@@ -92,15 +92,22 @@ async def delete_objects(archive: Archive, graves: Sequence[Grave]) -> wire.Remo
 
 
 async def finish_removals(archive: Archive, prefix: str = object_keys.REMOVALS, *, age: float = 0) -> None:
-    """Finish what the records of removals name. Those younger than `age` seconds may be under way."""
+    """Finish what the records of removals name. Those younger than `age` seconds may be under way.
+
+    One that cannot be finished now stops no other. Raises the last failure: `StoreUnavailable`, or
+    `RecordDamaged` where the catalog cannot tell whether a removal came to be.
+    """
     before = await archive.store.now() - age if age else math.inf
     is_complete = await archive.catalog.is_complete()
+    failure: ServiceError | None = None
     async for stored in archive.store.list(prefix):
-        if stored.modified <= before:
-            try:
+        try:
+            if stored.modified <= before:
                 await _finish(archive, stored, is_complete=is_complete)
-            except RecordDamaged as error:
-                log.warning("a removal that was cut short has to wait", extra=facts(cause=str(error)))
+        except (StoreUnavailable, RecordDamaged) as error:
+            failure = error
+    if failure is not None:
+        raise failure
 
 
 async def _finish(archive: Archive, stored: Stored, *, is_complete: bool) -> None:
@@ -114,10 +121,10 @@ async def _finish(archive: Archive, stored: Stored, *, is_complete: bool) -> Non
     log.warning("finished a removal that was cut short", extra=facts(objects=len(keys)))
 
 
-async def removed_uploads(archive: Archive, tenant: str) -> frozenset[str]:
+async def removed_uploads(archive: Archive, prefix: str = object_keys.REMOVALS) -> frozenset[str]:
     """The uploads whose removal is recorded and not finished yet: nothing of them is ever read again."""
     found: set[str] = set()
-    async for stored in archive.store.list(object_keys.removals_prefix(tenant)):
+    async for stored in archive.store.list(prefix):
         found.update(key.upload for key in (await _named(archive, stored)).values())
     return frozenset(found)
 

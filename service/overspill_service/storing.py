@@ -163,7 +163,7 @@ async def _is_removed(archive: Archive, held: Entry) -> bool:
     """Whether the object store knows of a removal that a catalog which fell back does not."""
     if await archive.catalog.is_complete():
         return False
-    return held.upload in await removed_uploads(archive, held.tenant)
+    return held.upload in await removed_uploads(archive, object_keys.removals_prefix(held.tenant))
 
 
 async def _repeat(

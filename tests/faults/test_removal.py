@@ -99,6 +99,21 @@ async def test_a_removal_that_was_cut_short_survives_the_loss_of_the_catalog(
     assert await keys_in(pair[0]) == await removals_in(pair[0]) == []
 
 
+async def test_a_store_that_lets_nothing_go_stops_no_rebuild_and_brings_nothing_back(
+    pair: list[Api], own_redis: RedisServer
+) -> None:
+    await pair[0].put(LOG)
+    await pair[0].put(OTHER)
+    await cut_short(pair[0], path_of(LOG))
+    own_redis.restart(empty=True)
+    with broken(pair[1].service.archive.store, "delete", StoreUnavailable("refused")):
+        await rebuild(pair[1].service.archive)
+
+    listing = await (await pair[1].get("/v1/captures")).json()
+    assert [each["id"] for each in listing["captures"]] == [id_of(OTHER)]
+    assert await statuses(pair, path_of(LOG)) == {404}
+
+
 async def test_a_service_killed_while_it_removes_a_capture_has_removed_it(
     start_services: StartServices, own_redis: RedisServer, s3_server: S3Server, faulty_s3: FaultyProxy
 ) -> None:
