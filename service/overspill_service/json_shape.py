@@ -17,7 +17,7 @@ _ITEMS: Final = 50
 _KINDS: Final = 3
 _LENGTH: Final = 1_500
 _KEY_LENGTH: Final = 60
-_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*+(?P<closed>")?|[\[\]{},]', re.DOTALL)
+_TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{},]', re.DOTALL)
 _CLOSERS: Final = {b"{": b"}", b"[": b"]"}
 
 
@@ -51,19 +51,29 @@ def _shape_of_beginning(data: bytes) -> str | None:
 
 def _closed(data: bytes) -> bytes | None:
     """The longest beginning of `data` that ends with a value, with all that is open closed."""
-    open_: list[bytes] = []
-    best: tuple[int, bytes] | None = None
+    depth, stop = 0, -1
     for token in _TOKEN.finditer(data):
         mark = token[0]
         if mark in _CLOSERS:
-            open_.append(_CLOSERS[mark])
-        elif mark == b"," and open_:
-            best = token.start(), b"".join(reversed(open_))
+            depth += 1
+        elif mark == b"," and depth:
+            stop = token.start()
         elif mark in (b"]", b"}"):
-            if not open_:
+            if not depth:
                 return None
+            depth -= 1
+    return data[:stop] + _closers(data[:stop]) if stop >= 0 else None
+
+
+def _closers(data: bytes) -> bytes:
+    """What closes all that is open at the end of `data`."""
+    open_: list[bytes] = []
+    for token in _TOKEN.finditer(data):
+        if token[0] in _CLOSERS:
+            open_.append(_CLOSERS[token[0]])
+        elif token[0] in (b"]", b"}"):
             open_.pop()
-    return data[: best[0]] + best[1] if best else None
+    return b"".join(reversed(open_))
 
 
 def _shown(value: Any, more: str) -> str:

@@ -1,4 +1,7 @@
-"""Groups of lines that are equal once numbers are masked, in bounded memory."""
+"""Groups of lines that look equal once numbers are masked, in bounded memory.
+
+What cannot be seen is left out: escape sequences, control characters, blanks at the end of a line.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from overspill.wire import Repeated
 
-from overspill_service.text import cut_before, decode
+from overspill_service.text import cut_before, decode, strip_escapes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-KEY: Final = 256
+BEGINNING: Final = 4 * 1024
+"""Bytes of a line that are looked at."""
+_KEY: Final = 256
 """Bytes of a masked line that are compared."""
 EXAMPLE: Final = 240
 """Bytes of a group's first line that are shown."""
@@ -24,6 +29,7 @@ _LETTERS: Final = 6
 """Hexadecimal letters beside a digit that count as part of its number."""
 _MASK: Final = ord("#")
 _DIGITS: Final = bytes.maketrans(b"0123456789", b"#" * 10)
+_CONTROLS: Final = bytes(set(range(32)) - set(b"\t\n")) + b"\x7f"
 _IS_LETTER: Final = bytes(byte in b"abcdefABCDEF" for byte in range(256))
 
 
@@ -32,19 +38,18 @@ class Repeats:
         self._groups: dict[bytes, list[int]] = {}
         self._examples: dict[bytes, bytes] = {}
 
-    def add(self, masked: Sequence[bytes], number: int, line: Callable[[int], bytes]) -> None:
-        """Take consecutive masked lines, the first of them line `number`; `line(i)` gives one unmasked."""
-        counts = Counter(masked)
-        for empty in (b"", b"\r"):
-            counts.pop(empty, None)
-        last = len(masked) - 1
-        firsts = {key: last - position for position, key in enumerate(reversed(masked))}
+    def add(self, keys: Sequence[bytes], number: int, line: Callable[[int], bytes]) -> None:
+        """Take the keys of consecutive lines, the first of them line `number`; `line(i)` is how one begins."""
+        counts = Counter(keys)
+        counts.pop(b"", None)
+        last = len(keys) - 1
+        firsts = {key: last - position for position, key in enumerate(reversed(keys))}
         for key, count in counts.items():
             if (group := self._groups.get(key)) is not None:
                 group[0] += count
             else:
                 self._groups[key] = [count, number + firsts[key]]
-                self._examples[key] = line(firsts[key])[: EXAMPLE + 4]
+                self._examples[key] = strip_escapes(line(firsts[key]))[: EXAMPLE + 4]
         if len(self._groups) > MOST_GROUPS:
             self._groups = dict(nlargest(MOST_GROUPS // 2, self._groups.items(), key=lambda item: item[1][0]))
             self._examples = {key: self._examples[key] for key in self._groups}
@@ -62,11 +67,17 @@ class Repeats:
 def excerpt(line: bytes, size: int) -> str:
     """The beginning of a line as text."""
     stop = cut_before(line, size)
-    return decode(line[:stop].removesuffix(b"\r")).text + ("…" if stop < len(line) else "")
+    return decode(line[:stop]).text + ("…" if stop < len(line) else "")
+
+
+def key_of(masked: bytes) -> bytes:
+    """What is compared of a masked line."""
+    return masked[:_KEY].rstrip()
 
 
 def mask(data: bytes) -> bytes:
-    """`data` with each number, decimal or hexadecimal, as one `#`; lines stay lines."""
+    """What is seen of `data`, with each number, decimal or hexadecimal, as one `#`; lines stay lines."""
+    data = strip_escapes(data).translate(None, _CONTROLS)
     text = np.frombuffer(data.translate(_DIGITS), np.uint8).copy()
     number = text == _MASK
     letter = np.frombuffer(data.translate(_IS_LETTER), np.bool_)

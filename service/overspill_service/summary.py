@@ -15,7 +15,7 @@ from overspill_service.chunks import Caps, Extent, Wanted
 from overspill_service.grep import Search, never
 from overspill_service.json_shape import HEAD, WHOLE, shape_of
 from overspill_service.lines import head, tail
-from overspill_service.repeats import EXAMPLE, KEY, Repeats, excerpt, mask
+from overspill_service.repeats import BEGINNING, Repeats, excerpt, key_of, mask
 from overspill_service.text import cut_after
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ class Summarizer:
         self._lines = _Lines()
         self._errors, self._warnings = _Severe(_ERRORS, extent), _Severe(_WARNINGS, extent)
         self._json = bytearray()
+        self._shape: str | None = None
         self._json_size = (extent.size if extent.size <= WHOLE else HEAD) if kind == "json" else 0
         self._scanned = 0
         self.wanted = self._last.wanted
@@ -79,16 +80,29 @@ class Summarizer:
     def _scan(self, chunk: Chunk) -> None:
         if self._first.wanted is not None:
             self._first.feed(chunk)
-        self._json += chunk.data[: self._json_size - len(self._json)]
+        self._look_at_json(chunk)
         self._errors.feed(chunk)
         self._warnings.feed(chunk)
         self._scanned = chunk.start + len(chunk.data)
         self._lines.add(chunk, is_last=self._scanned == self._extent.size)
 
+    def _look_at_json(self, chunk: Chunk) -> None:
+        """Tell the shape as soon as all is there that it is told from, so that it counts as time spent."""
+        if len(self._json) == self._json_size:
+            return
+        self._json += chunk.data[: self._json_size - len(self._json)]
+        if len(self._json) == self._json_size:
+            self._shape = shape_of(bytes(self._json), is_whole=self._json_size == self._extent.size)
+
+    def _shape_so_far(self) -> str | None:
+        """The shape where the scan stopped before all was there that it is told from."""
+        if len(self._json) == self._json_size:
+            return None
+        return shape_of(bytes(self._json[:HEAD]), is_whole=False)
+
     def answer(self) -> Summary:
         """The summary, once `wanted` is None."""
         extent, lines = self._extent, self._lines
-        is_json = self._kind == "json"
         return Summary(
             total_lines=extent.lines,
             total_bytes=extent.size,
@@ -102,9 +116,7 @@ class Summarizer:
             repeated=lines.repeats.top(_GROUPS),
             errors=self._errors.answer(),
             warnings=self._warnings.answer(),
-            json_shape=shape_of(bytes(self._json), is_whole=len(self._json) == extent.size)
-            if is_json
-            else None,
+            json_shape=self._shape or self._shape_so_far(),
             scanned_bytes=self._scanned,
             truncated=self._scanned < extent.size,
         )
@@ -113,7 +125,8 @@ class Summarizer:
 def _shown(text: Text, *, from_end: bool = False) -> list[str]:
     """The lines of an answer, clipped; `from_end` keeps the end of one that has lost its beginning."""
     count = text.end_line - text.start_line + 1
-    lines = [line.encode() for line in text.content.split("\n")[:count]]
+    *ended, last = text.content.encode().split(b"\n")
+    lines = ([line.removesuffix(b"\r") for line in ended] + [last])[:count]
     if from_end and count == 1 and len(lines[0]) > _LINE:
         return ["…" + lines[0][cut_after(lines[0], len(lines[0]) - _LINE) :].decode()]
     return [excerpt(line, _LINE) for line in lines]
@@ -149,7 +162,7 @@ class _Severe:
 
 
 class _Lines:
-    """Lengths and repetition of lines. Of one that reaches over chunks only `KEY` bytes are held."""
+    """Lengths and repetition of lines. Of one that reaches over chunks only its beginning is held."""
 
     def __init__(self) -> None:
         self.repeats = Repeats()
@@ -159,35 +172,41 @@ class _Lines:
 
     def add(self, chunk: Chunk, *, is_last: bool) -> None:
         data = chunk.data
-        if is_last and not data.endswith(b"\n"):
+        is_unended = is_last and not data.endswith(b"\n")
+        if is_unended:
             data += b"\n"
         ends = np.flatnonzero(np.frombuffer(data, np.uint8) == _NEWLINE)
         if len(ends):
-            self._take(data, ends)
+            self._take(data, ends, is_unended=is_unended)
             data = data[int(ends[-1]) + 1 :]
-        self._held = (self._held + data[:KEY])[:KEY]
+        self._held = (self._held + data[:BEGINNING])[:BEGINNING]
         self.held_size += len(data)
         self._held_return = data.endswith(b"\r") if data else self._held_return
 
-    def _take(self, data: bytes, ends: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
-        r"""Take the lines of `data` that end at `ends`, where its `\n` stand."""
+    def _take(
+        self, data: bytes, ends: np.ndarray[tuple[int], np.dtype[np.int64]], *, is_unended: bool
+    ) -> None:
+        r"""Take the lines of `data` that end at `ends`, where its `\n` stand; `is_unended`: the last was added."""
         sizes = np.diff(ends, prepend=-1) - 1
-        sizes[0] += self.held_size - (self._held_return and ends[0] == 0)
-        sizes -= np.frombuffer(data, np.uint8)[np.maximum(ends - 1, 0)] == _RETURN
+        returns = np.frombuffer(data, np.uint8)[np.maximum(ends - 1, 0)] == _RETURN
+        returns[0] = self._held_return if ends[0] == 0 else returns[0]
+        if is_unended:
+            returns[-1] = False
+        long = [number for number in np.flatnonzero(sizes > BEGINNING).tolist() if number]
+        sizes[0] += self.held_size
+        sizes -= returns
         self.longest = max(self.longest, int(sizes.max()))
         self.size += int(sizes.sum())
         self.empty += int(np.count_nonzero(sizes == 0))
-        masked = mask(data[: int(ends[-1])]).split(b"\n")
-        masked[0] = mask((self._held + data[: min(KEY, int(ends[0]))])[:KEY])
-        if self.longest > KEY:
-            masked = [line[:KEY] for line in masked]
-        held = self._held
-        self.repeats.add(
-            masked,
-            self.number + 1,
-            lambda i: (
-                data[int(ends[i - 1]) + 1 : int(ends[i])] if i else held + data[: int(ends[0])][:EXAMPLE]
-            ),
-        )
+
+        def line(number: int) -> bytes:
+            start = int(ends[number - 1]) + 1 if number else 0
+            beginning = data[start : min(start + BEGINNING, int(ends[number]))]
+            return beginning if number else (self._held + beginning)[:BEGINNING]
+
+        keys = [key_of(key) for key in mask(data[: int(ends[-1])]).split(b"\n")]
+        for number in [0, *long]:
+            keys[number] = key_of(mask(line(number)))
+        self.repeats.add(keys, self.number + 1, line)
         self.number += len(ends)
         self._held, self.held_size, self._held_return = b"", 0, False

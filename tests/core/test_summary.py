@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +19,20 @@ from tests.core.stored import capture, split
 
 WORDS = st.lists(
     st.sampled_from(
-        [b"error 5\n", b"error 6\n", b"warning\n", b"\n", b"\r\n", b"x" * 700, b"\n7 errors", b"ok", b"1f\n"]
+        [
+            *[
+                b"error 5\n",
+                b"error 6\n",
+                b"warning\n",
+                b"\n",
+                b"\r\n",
+                b"x" * 700,
+                b"\n7 errors",
+                b"ok",
+                b"1f\n",
+            ],
+            *[b"\r", b"\x1b[31m", b"12345678" * 90, b"y" * 5000],
+        ]
     ),
     max_size=60,
 ).map(b"".join)
@@ -33,7 +48,10 @@ def summarize(content: bytes, *cuts: int, kind: str = "text", limit: int = LIMIT
 @settings(deadline=None)
 def test_the_figures_are_those_of_the_whole_content(content: bytes, cuts: list[int]) -> None:
     summary = summarize(content, *cuts)
-    lines = [line.removesuffix(b"\n").removesuffix(b"\r") for line in split(content)]
+    lines = [
+        line.removesuffix(b"\n").removesuffix(b"\r") if line.endswith(b"\n") else line
+        for line in split(content)
+    ]
     errors = [number for number, line in enumerate(lines, 1) if b"error" in line]
 
     assert summary.total_lines == len(lines)
@@ -50,10 +68,64 @@ def test_lines_that_differ_in_numbers_only_are_one_group(content: bytes, cuts: l
     lines = [line.removesuffix(b"\n") for line in split(content)]
     numbers: dict[bytes, list[int]] = {}
     for number, line in enumerate(lines, 1):
-        numbers.setdefault(re.sub(rb"[a-f]{0,6}\d[\da-f]*", b"#", line)[:256], []).append(number)
+        seen = re.sub(rb"\x1b\[31m|\r", b"", line[:4096])
+        numbers.setdefault(re.sub(rb"[a-f]{0,6}\d[\da-f]*", b"#", seen)[:256], []).append(number)
     groups = {group[0]: len(group) for key, group in numbers.items() if key.strip() and len(group) > 1}
 
     assert {group.first_line: group.count for group in summarize(content, *cuts).repeated} == groups
+
+
+def test_what_cannot_be_seen_parts_no_group() -> None:
+    lines = [
+        b"it failed",
+        b"\x1b[31mit failed\x1b[0m",
+        b"it failed\r",
+        b"it failed  ",
+        b"it \x00failed",
+        b"it failed",
+    ]
+    (group,) = summarize(b"\n".join(lines), 30).repeated
+
+    assert (group.line, group.count, group.first_line) == ("it failed", 6, 1)
+
+
+def test_a_group_is_shown_without_escape_sequences_even_where_they_are_long() -> None:
+    line = b"\x1b]8;;https://" + b"u" * 300 + b"\x1b\\" + b"\x1b[38;2;1;2;3mword\x1b[0m" * 20
+    (group,) = summarize((line + b"\n") * 2).repeated
+
+    assert group.line == "word" * 20
+
+
+def test_a_return_that_no_newline_follows_is_content() -> None:
+    summary = summarize(b"ab\r\nabc\r")
+
+    assert (summary.longest_line, summary.mean_line) == (4, 3)
+    assert (summary.first_lines, summary.last_lines) == (["ab", "abc\r"], ["ab", "abc\r"])
+
+
+HOSTILE = {
+    "open brackets": b"[" * 1_000_000,
+    "a comma at every depth": b"[0," * 300_000,
+    "deep alternation": b'{"a":[1,' * 120_000,
+    "a huge key": b'{"' + b"k" * 1_000_000 + b'":1,',
+    "backslashes": b'["' + b"\\\\" * 400_000,
+    "empty arrays": b"[],[" * 250_000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("size", [HEAD, WHOLE])
+def test_hostile_json_costs_about_one_pass_over_it(name: str, size: int) -> None:
+    data = HOSTILE[name][:size]
+
+    def spent(work: Callable[[], object]) -> float:
+        start = time.process_time()
+        work()
+        return time.process_time() - start
+
+    one_pass = min(spent(lambda: sum(1 for _ in re.finditer(rb"[^x]", data))) for _ in range(3))
+
+    assert min(spent(lambda: shape_of(data, is_whole=False)) for _ in range(2)) < 20 * one_pass
 
 
 def test_a_group_is_shown_by_its_first_line() -> None:

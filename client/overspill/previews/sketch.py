@@ -28,7 +28,7 @@ _LEAST: Final = 40
 _LEAST_LINES: Final = 2
 _DEEPEST: Final = 100
 _MOST_BLANKS: Final = 1_000
-_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*+(?P<closed>")?|[\[\]{},]', re.DOTALL)
+_TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{},]', re.DOTALL)
 _CLOSERS: Final = {"{": "}", "[": "]"}
 _NOT_JSON: Final = (msgspec.DecodeError, UnicodeEncodeError, RecursionError)
 
@@ -101,21 +101,33 @@ def _closed(text: str) -> tuple[str, int]:
 
     It ends as far out as it can without losing half of the text, so that the last item is a whole one.
     """
-    open_: list[str] = []
-    last: dict[int, tuple[int, str]] = {}
+    depth = 0
+    last: dict[int, int] = {}
     for token in _TOKEN.finditer(text):
         mark = token[0]
         if mark in _CLOSERS:
-            open_.append(_CLOSERS[mark])
-        elif mark == "," and open_ and len(open_) <= _DEEPEST:
-            last[len(open_)] = token.start(), "".join(reversed(open_))
+            depth += 1
+        elif mark == "," and 0 < depth <= _DEEPEST:
+            last[depth] = token.start()
         elif mark in ("]", "}"):
-            if not open_:
+            if not depth:
                 return "", 0
-            open_.pop()
-    best = [last[depth] for depth in sorted(last) if last[depth][0] * 2 >= len(text)]
-    stop, closers = best[0] if best else max(last.values(), default=(0, ""))
+            depth -= 1
+    best = [last[depth] for depth in sorted(last) if last[depth] * 2 >= len(text)]
+    stop = best[0] if best else max(last.values(), default=0)
+    closers = _closers(text[:stop])
     return text[:stop] + closers, len(closers)
+
+
+def _closers(text: str) -> str:
+    """What closes all that is open at the end of `text`."""
+    open_: list[str] = []
+    for token in _TOKEN.finditer(text):
+        if token[0] in _CLOSERS:
+            open_.append(_CLOSERS[token[0]])
+        elif token[0] in ("]", "}"):
+            open_.pop()
+    return "".join(reversed(open_))
 
 
 def _shape(values: list[Any], levels: int, depth: int) -> str:
