@@ -39,7 +39,7 @@ class Repeats:
         self._examples: dict[bytes, bytes] = {}
 
     def add(self, keys: Sequence[bytes], number: int, line: Callable[[int], bytes]) -> None:
-        """Take the keys of consecutive lines, the first of them line `number`; `line(i)` is how one begins."""
+        """Take the keys of consecutive lines, the first of them line `number`; `line(i)` is how it begins."""
         counts = Counter(keys)
         counts.pop(b"", None)
         last = len(keys) - 1
