@@ -186,7 +186,7 @@ class _Lines:
     def _take(
         self, data: bytes, ends: np.ndarray[tuple[int], np.dtype[np.int64]], *, is_unended: bool
     ) -> None:
-        r"""Take the lines of `data` that end at `ends`, at its `\n`; if `is_unended`, the last one was added."""
+        r"""Take the lines of `data` that end at `ends`; if `is_unended`, the last `\n` was added to it."""
         sizes = np.diff(ends, prepend=-1) - 1
         returns = np.frombuffer(data, np.uint8)[np.maximum(ends - 1, 0)] == _RETURN
         returns[0] = self._held_return if ends[0] == 0 else returns[0]
