@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import deque
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
 from overspill_service import index
 from overspill_service.errors import CaptureDamaged, ObjectMissing
 from overspill_service.frame_map import FrameMap, pack
+from overspill_service.map_cache import MapCache
 from overspill_service.misses import Misses
 from overspill_service.object_keys import parse, segment_key
 from overspill_service.reading import Reader
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 
 INLINE_INDEX: Final = 16 * 1024
 """The largest packed frame map that lives in the catalog's entry: that of about 1 GB of content."""
-CACHED_FRAMES: Final = 500_000
-"""Frames whose places a process remembers, over all captures: about 32 MB."""
+CACHED_MAPS: Final = 32 * 2**20
+"""Bytes of frame maps that a process remembers, over all captures: those of about 500 GB of content."""
 COMPLETE_SECONDS: Final = 5.0
 """For how long a catalog that was found complete is taken to be."""
 MOST_DAMAGED: Final = 1000
@@ -62,8 +63,7 @@ class Archive:
         self.misses = Misses()
         self.damaged: deque[str] = deque(maxlen=MOST_DAMAGED)
         """Uploads that were found damaged lately."""
-        self._maps: OrderedDict[tuple[str, str, str], FrameMap] = OrderedDict()
-        self._cached = 0
+        self.maps = MapCache(CACHED_MAPS)
         self._complete_at = -COMPLETE_SECONDS
 
     async def was_complete(self) -> bool:
@@ -74,13 +74,10 @@ class Archive:
 
     async def reader(self, entry: Entry) -> Reader:
         """A reader of a complete capture. Raises `CaptureDamaged`, `StoreUnavailable`."""
-        name = entry.tenant, entry.id, entry.upload
-        frames = self._maps.get(name)
+        frames = self.maps.get(entry.upload)
         if frames is None:
             frames = await self._load(entry)
-            self._remember(name, frames)
-        else:
-            self._maps.move_to_end(name)
+            self.maps.add(entry.upload, frames)
         return Reader(self.store, self.cpu, self.memory, entry, frames)
 
     async def verify(self, entry: Entry) -> None:
@@ -133,13 +130,6 @@ class Archive:
         if frames.size != entry.size:
             raise CaptureDamaged(f"the index of {entry.id} covers {frames.size} of {entry.size} bytes")
         return frames
-
-    def _remember(self, name: tuple[str, str, str], frames: FrameMap) -> None:
-        self._maps[name] = frames
-        self._cached += len(frames)
-        while self._cached > CACHED_FRAMES and len(self._maps) > 1:
-            _, oldest = self._maps.popitem(last=False)
-            self._cached -= len(oldest)
 
 
 def _checked(_chunk: Chunk) -> None:

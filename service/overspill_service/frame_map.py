@@ -36,6 +36,8 @@ MOST_FRAMES: Final = 256
 FIELDS: Final = ROW_SIZE // ROW.itemsize
 LAST_BYTES: Final = np.arange(CHECKSUM.size, 0, -1)
 """How far before a frame's end the bytes of its checksum lie."""
+OVERHEAD: Final = 1536
+"""Bytes of memory that a map takes besides its columns: its object, theirs, and a place in a cache."""
 UNPACKED_LIMIT: Final = 64 * 1024 * 1024
 """Enough for 3 million frames, over a TiB of content."""
 
@@ -106,6 +108,12 @@ class FrameMap:
             int(sums[frame + 1] - sums[frame]) for sums in (self._stored, self._raw, self._newlines)
         )
         return Frame(stored_size, size, newlines, bool(self._utf8[frame]), int(self._checksums[frame]))
+
+    @property
+    def held(self) -> int:
+        """Bytes of memory that the map takes."""
+        columns = self._firsts, self._stored, self._raw, self._newlines, self._utf8, self._checksums
+        return OVERHEAD + sum(column.nbytes for column in columns) + len(self.counted)
 
     @property
     def size(self) -> int:

@@ -87,6 +87,8 @@ async def hide(archive: Archive, graves: Sequence[Grave], reason: str) -> list[G
 
 async def delete_objects(archive: Archive, graves: Sequence[Grave]) -> wire.Removed:
     """Delete the objects of hidden captures, as many as possible with one request."""
+    for grave in graves:
+        archive.maps.forget(grave.entry.upload)
     await archive.store.delete([*chain.from_iterable(grave.keys for grave in graves)])
     return wire.Removed(captures=len(graves), stored_size=sum(grave.entry.stored_size for grave in graves))
 

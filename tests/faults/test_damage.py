@@ -71,7 +71,7 @@ def segments(tmp_path: Path) -> list[Path]:
 async def forget_frame_maps(api: Api) -> None:
     """Have them read from the objects again: neither cached nor in the catalog."""
     archive = api.service.archive
-    archive._maps.clear()
+    archive.maps.clear()
     get = archive.catalog.get
 
     async def without_index(tenant: str, capture: str) -> Any:

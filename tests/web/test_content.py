@@ -167,3 +167,13 @@ async def test_curl_reads_the_same_ranges(api: Api) -> None:
         output, _ = await process.communicate()
 
         assert output == expected
+
+
+async def test_the_frame_map_of_a_removed_capture_is_forgotten(api: Api) -> None:
+    entries = [await api.put(BIG, call_id) for call_id in ("one", "two")]
+    for entry in entries:
+        await asyncio.gather(*(api.get(f"/v1/captures/{entry.id}/content") for _ in range(3)))
+    assert len(api.service.archive.maps) == 2
+    await api.send("DELETE", f"/v1/captures/{entries[0].id}")
+
+    assert len(api.service.archive.maps) == 1
