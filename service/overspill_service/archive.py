@@ -103,10 +103,10 @@ class Archive:
         try:
             tail = await self.store.read(key, -index.TAIL_SIZE, index.TAIL_SIZE)
             try:
-                return index.parse(tail, stored_size)
+                return await self._parsed(tail, stored_size)
             except index.NeedMore as more:
                 tail = await self.store.read(key, -more.length, more.length)
-                return index.parse(tail, stored_size)
+                return await self._parsed(tail, stored_size)
         except index.NeedMore as more:
             raise CaptureDamaged(f"the object {key} is shorter than its trailer says") from more
         except KeyError as error:
@@ -114,6 +114,9 @@ class Archive:
             assert name is not None
             assert name.number is not None
             raise ObjectMissing(name.capture, name.upload, name.number) from error
+
+    async def _parsed(self, tail: bytes, stored_size: int) -> index.Index:
+        return await self.cpu.run_many(index.listed(tail), index.parse, tail, stored_size)
 
     async def _load(self, entry: Entry) -> FrameMap:
         if entry.index is not None:
@@ -126,7 +129,8 @@ class Archive:
                     return await self.index_of(entry, number)
 
             found = await asyncio.gather(*map(one, range(len(entry.segments))))
-            frames = FrameMap.of([each.frames for each in found])
+            segments = [each.frames for each in found]
+            frames = await self.cpu.run_many(sum(map(len, segments)), FrameMap.of, segments)
         if frames.size != entry.size:
             raise CaptureDamaged(f"the index of {entry.id} covers {frames.size} of {entry.size} bytes")
         return frames

@@ -159,6 +159,14 @@ def adopt(data: bytes) -> tuple[Frame, bytes] | None:
     return _described(content, data), content
 
 
+def content_size(data: bytes) -> int:
+    """How many bytes the zstd frame at the start of `data` says it holds; 0 or less if it does not say."""
+    try:
+        return int(zstandard.frame_content_size(data))
+    except zstandard.ZstdError:
+        return 0
+
+
 def decompress(data: bytes | memoryview, limit: int) -> bytes:
     """Decode `data`, one zstd frame as `adopt` describes it, to `limit` bytes at most.
 

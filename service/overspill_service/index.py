@@ -141,6 +141,14 @@ def parse(tail: bytes, stored_size: int | None = None) -> Index:
     return index
 
 
+def listed(tail: bytes) -> int:
+    """How many frames the seek table at the end of `tail` says it lists; 0 where it is cut short.
+
+    Raises `CaptureDamaged` where no seek table of ours ends.
+    """
+    return seek_table.count(tail) if len(tail) >= seek_table.FOOTER.size else 0
+
+
 def _sizes(tail: bytes, stored_size: int | None) -> tuple[int, int]:
     """The bytes of the index frame and of the seek table at the end of `tail`."""
     smallest = seek_table.size_of(1) + HEADER.size

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from overspill_service.decoding import BodyDecoder
 from overspill_service.errors import CaptureTooLarge, DigestMismatch
-from overspill_service.frames import Frame, FrameWriter, adopt
+from overspill_service.frames import Frame, FrameWriter, adopt, content_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -20,6 +20,9 @@ STEP: Final = 4 * 2**20
 """Decoded bytes that one step takes on."""
 HEAD: Final = 8 * 1024
 """Bytes of the beginning that are kept, to tell what kind of content it is."""
+
+LIGHT: Final = 64 * 1024
+"""Bytes of content that are decoded, hashed and compressed in less than a millisecond."""
 
 Framed = tuple[Frame, bytes]
 
@@ -43,12 +46,23 @@ class Ingest:
         """The digest of the content taken so far."""
         return self._content.digest()
 
+    def is_light(self, chunks: Sequence[bytes], *, is_last: bool) -> bool:
+        """Whether the first step of `take` is not worth a thread.
+
+        What an encoded body holds is known before it is decoded only where it is stored as it is.
+        """
+        if sum(map(len, chunks)) > LIGHT:
+            return False
+        if self._encoding is None:
+            return True
+        return self._may_adopt(is_last=is_last) and 0 < content_size(b"".join(chunks)) <= LIGHT
+
     def take(self, chunks: Sequence[bytes], *, is_last: bool) -> Iterator[tuple[list[Framed], bool]]:
         """Steps of work: the frames that each has finished, and whether another step follows.
 
         Raises `CaptureTooLarge` and `DamagedEncoding`.
         """
-        if self._encoding == "zstd" and is_last and not self._is_begun and not self._is_dry:
+        if self._may_adopt(is_last=is_last):
             adopted = self._adopt(chunks)
             yield adopted, not adopted
             if adopted:
@@ -80,6 +94,9 @@ class Ingest:
             f"the content of {self.size} bytes has SHA-256 {self.sha256.hex()}, announced {digest.hex()}; "
             "nothing was stored: send it again"
         )
+
+    def _may_adopt(self, *, is_last: bool) -> bool:
+        return self._encoding == "zstd" and is_last and not self._is_begun and not self._is_dry
 
     def _adopt(self, chunks: Sequence[bytes]) -> list[Framed]:
         """The whole body as one frame, where the client compressed it just as it is to be stored."""

@@ -136,7 +136,9 @@ async def _read(archive: Archive, found: CaptureFound, upload: UploadFound) -> E
     if (entry.tenant, entry.id, entry.upload) != (found.tenant, found.capture, upload.name):
         log.error("an object holds the entry of another capture", extra=about)
         return None
-    frames = FrameMap.of([index.frames for index in indexes])
+    listed = [index.frames for index in indexes]
+    count = sum(map(len, listed))
+    frames = await archive.cpu.run_many(count, FrameMap.of, listed)
     if frames.size != entry.size or not _fit_together(indexes, upload.name):
         log.error("the segments of a capture do not belong together", extra=about)
         return None
@@ -147,7 +149,7 @@ async def _read(archive: Archive, found: CaptureFound, upload: UploadFound) -> E
             Segment(stored.size, index.size, index.newlines)
             for stored, index in zip(ordered, indexes, strict=True)
         ],
-        index=inline_index([index.frames for index in indexes]),
+        index=await archive.cpu.run_many(count, inline_index, listed),
         expires=expires,
         marker=marker,
     )

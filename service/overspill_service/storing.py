@@ -201,7 +201,9 @@ async def _finish(captures: Captures, upload: Upload, draft: Entry) -> tuple[Ent
     except BaseException:
         await _withdraw(captures, upload)
         raise
-    entry = msgspec.structs.replace(draft, segments=upload.segments, index=inline_index(upload.frames))
+    count = sum(map(len, upload.frames))
+    packed = await captures.archive.cpu.run_many(count, inline_index, upload.frames)
+    entry = msgspec.structs.replace(draft, segments=upload.segments, index=packed)
     try:
         winner = await _commit(captures, entry)
     except (QuotaExceeded, CatalogIncomplete, CatalogRefuses):

@@ -31,8 +31,6 @@ SEGMENT_FRAMES: Final = 3072
 """Frames after which a segment is closed however well they compress: its index stays quick to read."""
 GULP: Final = 512 * 1024
 """Bytes of body that are gathered before a thread is troubled with them."""
-LIGHT: Final = 64 * 1024
-"""Bytes of body whose first step takes less than a millisecond: not worth a thread."""
 COPY_SIZE: Final = 2 * 2**20
 """Bytes of a segment that are read at once to store it under another key: a read may need twice its size."""
 CLEANUP_SECONDS: Final = 10.0
@@ -71,7 +69,7 @@ class Upload:
         """Take the whole body; every segment but the last is in the store or on its way afterwards."""
         async for chunks, is_last in gulps(body):
             steps = ingest.take(chunks, is_last=is_last)
-            more, is_light = True, sum(map(len, chunks)) <= LIGHT
+            more, is_light = True, ingest.is_light(chunks, is_last=is_last)
             while more:
                 frames, more = next(steps) if is_light else await self._cpu.run(next, steps)
                 is_light = False
@@ -139,7 +137,7 @@ class Upload:
             upload=self.name,
         )
         pieces = [data for _, data in self._frames]
-        pieces.append(trailer(index))
+        pieces.append(await self._cpu.run_many(len(frames), trailer, index))
         size, newlines = sum(f.size for f in frames), sum(f.newlines for f in frames)
         await self._settle()
         self.segments.append(Segment(sum(map(len, pieces)), size, newlines))

@@ -1,0 +1,91 @@
+"""What happens on the event loop itself: nothing that takes long, however small the body that asks for it."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import zstandard
+from overspill_service import archive, index, uploading
+from overspill_service.cpu import FEW
+from overspill_service.ingest import LIGHT, Ingest
+
+from tests.core.contents import log
+from tests.faults.traffic import noise
+from tests.web.conftest import Api, path_of
+
+ZSTD = zstandard.ZstdCompressor(write_checksum=True)
+BODIES = {
+    "small": (None, log(LIGHT - 1000)),
+    "large": (None, log(10 * LIGHT)),
+    "gzip that decodes large": ("gzip", gzip.compress(bytes(4_000_000))),
+    "gzip": ("gzip", gzip.compress(log(LIGHT - 1000))),
+    "a small zstd frame": ("zstd", ZSTD.compress(log(LIGHT - 1000))),
+    "a zstd frame that decodes large": ("zstd", ZSTD.compress(log(8 * LIGHT))),
+    "zstd that decodes very large": ("zstd", ZSTD.compress(bytes(40_000_000))),
+    "many zstd frames": ("zstd", ZSTD.compress(bytes(60_000)) * 100),
+    "noise": (None, noise(10 * LIGHT)),
+}
+
+
+@pytest.fixture
+def on_the_loop(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of the pieces of content that the event loop's own thread takes in."""
+    sizes: list[int] = []
+    loop, note = threading.get_ident(), Ingest._note
+
+    def noted(self: Ingest, piece: bytes) -> None:
+        if threading.get_ident() == loop:
+            sizes.append(len(piece))
+        note(self, piece)
+
+    monkeypatch.setattr(Ingest, "_note", noted)
+    return sizes
+
+
+@pytest.mark.parametrize(("encoding", "body"), BODIES.values(), ids=BODIES)
+async def test_no_body_is_decoded_or_hashed_on_the_event_loop_but_a_small_one(
+    api: Api, on_the_loop: list[int], encoding: str | None, body: bytes
+) -> None:
+    headers = {"Content-Encoding": encoding} if encoding else {}
+    for status in (201, 200):
+        response = await api.send("PUT", path_of(body), data=body, headers=headers)
+
+        assert response.status == status
+        assert sum(on_the_loop) <= LIGHT
+        on_the_loop.clear()
+
+
+async def test_a_small_body_of_the_client_costs_no_thread(api: Api, on_the_loop: list[int]) -> None:
+    encoding, body = BODIES["a small zstd frame"]
+    await api.send("PUT", path_of(body), data=body, headers={"Content-Encoding": str(encoding)})
+
+    assert on_the_loop
+
+
+async def test_the_index_of_many_frames_is_made_and_read_in_threads(
+    start_api: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api: Api = await start_api()
+    loop, seen = threading.get_ident(), []
+    for module, name in ((uploading, "trailer"), (archive, "pack"), (index, "parse")):
+        work = getattr(module, name)
+
+        def watched(*args: Any, work: Any = work, name: str = name) -> Any:
+            seen.append((name, threading.get_ident() == loop))
+            return work(*args)
+
+        monkeypatch.setattr(module, name, watched)
+    body = gzip.compress(bytes((FEW + 10) * 576 * 1024), 1)
+    entry = await (
+        await api.send("PUT", path_of(body), data=body, headers={"Content-Encoding": "gzip"})
+    ).json()
+    assert (
+        await api.send("PUT", path_of(body), data=body, headers={"Content-Encoding": "gzip"})
+    ).status == 200
+
+    assert entry["size"] > FEW * 576 * 1024
+    assert set(seen) == {("trailer", False), ("pack", False), ("parse", False)}
