@@ -1,0 +1,92 @@
+"""What is kept of a command's output: all of it in memory or in a file, or its two ends."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import tempfile
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from overspill.cli.recording import Recording
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OUTPUT = bytes(range(256)) * 20
+
+
+def recorded(pieces: list[bytes], recording: Recording) -> Recording:
+    for piece in pieces:
+        recording.take(piece)
+    return recording
+
+
+@given(st.lists(st.integers(min_value=0, max_value=len(OUTPUT)), max_size=12))
+def test_in_whatever_pieces_it_comes_all_of_it_is_kept(cuts: list[int]) -> None:
+    places = [0, *sorted(cuts), len(OUTPUT)]
+    pieces = [OUTPUT[start:stop] for start, stop in pairwise(places)]
+    with Recording(in_memory=1000) as filed, Recording(in_memory=len(OUTPUT)) as held:
+        recorded(pieces, filed)
+        recorded(pieces, held)
+
+        assert (b"".join(filed.pieces()), filed.size, filed.is_in_memory) == (OUTPUT, len(OUTPUT), False)
+        assert (held.data(), held.size, held.is_in_memory) == (OUTPUT, len(OUTPUT), True)
+        assert (filed.missing, held.missing) == ("", "")
+
+
+def test_what_is_more_than_may_be_kept_has_its_two_ends_and_the_gap_between() -> None:
+    with Recording(in_memory=1000, last=500, most=2000) as recording:
+        recorded([OUTPUT[at : at + 100] for at in range(0, len(OUTPUT), 100)], recording)
+        recording._looked = -(2**30)  # as after as many bytes as pass between two looks
+        recorded([b"the end"] * 100, recording)
+        data = recording.data()
+
+    gap = re.search(
+        rb"\n\(([\d,]+) bytes of the output are missing here: no more than 2.0 KB are kept\)\n", data
+    )
+    assert gap is not None
+    assert data[: gap.start()] == OUTPUT[:1000]
+    assert data[gap.end() :] == (OUTPUT + b"the end" * 100)[-500:]
+    assert int(gap[1].replace(b",", b"")) == len(OUTPUT) + 700 - 1500
+
+
+def test_a_disk_that_is_nearly_full_is_left_to_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("overspill.cli.recording._free", lambda: 1024)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with Recording(in_memory=10, last=5) as recording:
+        recorded([b"0123456789abcdefghij"], recording)
+
+        assert "less than 67.1 MB are free" in recording.missing
+        assert recording.data().startswith(b"0123456789\n(5 bytes of the output are missing here: ")
+        assert recording.data().endswith(b")\nfghij")
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_folder_for_temporary_files_the_ends_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> str:
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "gettempdir", nowhere)
+    with Recording(in_memory=10, last=5) as recording:
+        recorded([b"0123456789", b"abcdefghij"], recording)
+
+    assert recording.missing == "No usable temporary directory found"
+    assert recording.data().endswith(b")\nfghij")
+
+
+def test_where_a_copy_has_no_room_the_end_is_read_back_from_the_file() -> None:
+    with Recording(in_memory=10, last=5) as recording:
+        recorded([b"0123456789", b"abcdefghij"], recording)
+        before = len(os.listdir("/proc/self/fd")) if os.path.exists("/proc/self/fd") else 0  # noqa: PTH110, PTH208
+        recording.give_up_middle("full")
+        after = len(os.listdir("/proc/self/fd")) if before else -1  # noqa: PTH208
+
+    assert recording.data() == b"0123456789\n(5 bytes of the output are missing here: full)\nfghij"
+    assert after == before - 1
