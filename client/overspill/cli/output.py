@@ -14,10 +14,10 @@ from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from overspill.cli.visible import visible, visible_line
+from overspill.cli.visible import Visible, visible, visible_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import BinaryIO
 
 
@@ -31,6 +31,15 @@ def stream() -> BinaryIO:
 def write(data: bytes) -> None:
     """Bytes to standard output. Raises `OSError`."""
     stream().write(data)
+
+
+def content(pieces: Iterable[bytes], *, raw: bool) -> None:
+    """Captured bytes to standard output, on a terminal harmless unless `raw`. Raises `OSError`."""
+    shown = Visible() if is_terminal() and not raw else None
+    for piece in pieces:
+        write(shown.feed(piece).encode() if shown else piece)
+    if shown:
+        write(shown.feed(b"", last=True).encode())
 
 
 def text(value: str, *, raw: bool = False) -> None:

@@ -65,13 +65,8 @@ def cat(
 
 def _print_bytes(at: Invocation, pieces: Iterator[bytes], size: int) -> None:
     from overspill.cli.progress import counted  # noqa: PLC0415  (slow to import)
-    from overspill.cli.visible import Visible  # noqa: PLC0415  (as the others)
 
-    shown = Visible() if output.is_terminal() and not at.raw else None
-    for piece in counted(pieces, size):
-        output.write(shown.feed(piece).encode() if shown else piece)
-    if shown:
-        output.write(shown.feed(b"", last=True).encode())
+    output.content(counted(pieces, size), raw=at.raw)
     output.flush()
 
 

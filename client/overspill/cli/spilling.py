@@ -125,11 +125,9 @@ class _Ended:
     def _print(self) -> None:
         if self._is_seen:
             return
-        if self._recording.is_in_memory:
-            output.write(self._recording.data())
-            return
-        for piece in self._recording.pieces():
-            output.write(piece)
+        is_short = self._recording.is_in_memory
+        pieces = iter([self._recording.data()]) if is_short else self._recording.pieces()
+        output.content(pieces, raw=self._at.raw)
 
     def _print_notice(self, guarded: Guarded) -> None:
         if not self._is_seen:
