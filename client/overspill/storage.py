@@ -114,8 +114,8 @@ class Storage:
         """Let the courier look into the spool; what is not uploaded is tidied in a thread of its own."""
         if self.shelf is not None and self._is_uploading and self.courier is not None:
             self.courier.wake(_JOB.format(self.shelf.folder.path), after=after)
-        elif self.shelf is not None and self.shelf.exists():
-            in_thread(self.shelf.spool.room.tidy_if_due)
+        elif self.shelf is not None:
+            in_thread(self.shelf.tidy_if_due)
 
     def close(self) -> None:
         """Upload nothing more from here; what is spooled waits for whoever comes next."""
@@ -171,7 +171,7 @@ class Storage:
         self._log(kept, failure)
         if kept.outcome is Outcome.SPOOLED:
             self._has_looked = False
-        elif not self._has_looked:
+        elif kept.outcome is Outcome.CAPTURED and not self._has_looked:
             self._has_looked = True
             self._upload(0.0)
         return kept

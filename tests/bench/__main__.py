@@ -24,6 +24,7 @@ from tests.bench import (
     peers,
     previews,
     small_captures,
+    spool,
     stored_size,
     sweep,
     table,
@@ -51,6 +52,7 @@ BENCHMARKS: Final[dict[str, Callable[[Servers, Scale], Iterator[Row]]]] = {
     "guard": guard.measure,
     "peers": peers.measure,
     "previews": previews.measure,
+    "spool": spool.measure,
 }
 ROUNDS: Final = 5
 

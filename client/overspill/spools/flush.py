@@ -130,7 +130,7 @@ class Flush:
         """Raises `NotSpooled` and `OSError` where the spool cannot be read."""
         if not self._shelf.exists():
             return
-        self._shelf.spool.room.tidy_if_due()
+        self._shelf.tidy_if_due()
         held = self._shelf.folder.held()
         for number, each in enumerate(held):
             entry = self._shelf.find(each.id)

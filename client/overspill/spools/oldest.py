@@ -37,11 +37,11 @@ def save(spool: Path, oldest: list[tuple[Held, str]]) -> None:
 
 
 def load(spool: Path) -> list[tuple[Held, str]]:
-    """Read the captures, oldest first; none where the file is missing or damaged."""
+    """Read the captures, oldest first; none where the file is missing, damaged or no file."""
     try:
         with files.opened(spool) as directory, files.open_regular(directory, _NAME) as file:
             return [_parsed(line) for line in reversed(file.read().decode().splitlines())]
-    except (FileNotFoundError, ValueError):
+    except (OSError, ValueError):
         return []
 
 
@@ -49,7 +49,11 @@ def cut(spool: Path, taken: list[tuple[Held, str]]) -> None:
     """Take captures off, the first of those that `load` gave."""
     with files.opened(spool) as directory:
         length = files.size(directory, _NAME) - sum(len(_line(*each)) for each in taken)
-        os.truncate(spool / _NAME, max(0, length))
+        descriptor = os.open(_NAME, os.O_WRONLY | os.O_CREAT | files.NO_LINKS, 0o600, dir_fd=directory)
+        try:
+            os.ftruncate(descriptor, max(0, length))
+        finally:
+            os.close(descriptor)
 
 
 def _line(held: Held, folder: str) -> str:

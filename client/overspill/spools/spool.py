@@ -265,6 +265,11 @@ class Shelf:
         """Replace what is known of a capture, if it is still here. Raises `NotSpooled` and `OSError`."""
         self._replace(entry)
 
+    def tidy_if_due(self) -> None:
+        """See `Room.tidy_if_due`; nothing happens where nothing was ever kept."""
+        if self.exists():
+            self.spool.room.tidy_if_due()
+
     def drop(self, ids: list[str], reason: str) -> None:
         """Remove captures and remember why. Raises `NotSpooled` and `OSError`."""
         with self.spool.room.tidying():
