@@ -180,6 +180,12 @@ class ServicePlace:
         self._last_failure = why
         self.circuit.failed(slow=slow)
 
+    def close(self) -> None:
+        """Close the synchronous client that was made beside an asynchronous one."""
+        if self._sync is not None and self._sync is not self._client:
+            self._sync.close()
+            self._sync = None
+
     def _synchronous(self) -> SyncClient:
         if self._sync is None:
             address = self._client.address

@@ -123,6 +123,9 @@ class Storage:
             courier, self._courier = self._courier, None
         if courier is not None:
             let_go(courier)
+        service = self._places.get("service")
+        if isinstance(service, ServicePlace):
+            service.close()
 
     async def put(self, spill: Spill) -> Kept:
         """Return what became of it. Raises nothing but `CancelledError`."""

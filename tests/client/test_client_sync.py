@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import multiprocessing
 import os
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 
 def loop_threads() -> list[threading.Thread]:
+    gc.collect()  # what other tests left to be collected has its own
     return [thread for thread in threading.enumerate() if thread.name == "overspill-loop"]
 
 

@@ -392,7 +392,7 @@ def test_the_interpreter_ends_at_once_in_the_middle_of_an_upload(
 
 def assert_uploaded(ids: list[str], spool: Path, url: str, by: str) -> None:
     """All of `EXITING` are whole in the spool, and the next process uploads them."""
-    kept = {file.stem for file in spool.rglob("*.bin")}
+    kept = {file.stem for file in spool.rglob("cap_*.bin")}
     with SyncClient(by) as client:
         (spool / fingerprint(url, "")).rename(spool / fingerprint(by, ""))
         flushed = flush(Spool(spool).shelf(by, ""), client)
