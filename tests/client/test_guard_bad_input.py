@@ -274,8 +274,9 @@ def run(code: str, *arguments: object, seconds: float = 60, **environment: str) 
 
 
 FORKING: Final = """
-import asyncio, os, sys, warnings
+import asyncio, logging, os, sys, warnings
 from overspill import Guard, Spool, SyncClient
+logging.getLogger("overspill").addHandler(logging.NullHandler())
 warnings.simplefilter("ignore", DeprecationWarning)  # a process with threads forks
 LONG = "a line of text\\n" * 10_000
 

@@ -1,6 +1,5 @@
 """The commands put together."""
 
-import logging
 from typing import Annotated
 
 import typer
@@ -73,6 +72,5 @@ for module in (running, listing, searching, reading, storing, spooling, showcase
 
 def main() -> int:
     """Run the command line, which ends the process."""
-    logging.getLogger("overspill.state").addHandler(logging.NullHandler())  # commands say it themselves
     app(prog_name="overspill")
     return 0

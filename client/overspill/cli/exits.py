@@ -67,7 +67,7 @@ class _Said(logging.Handler):
     """Says what the libraries below warn of, as a command says things."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.module != "state_log":  # `run` says itself what became of its one output
+        if record.name != "overspill.state":  # `run` says itself what became of its one output
             output.say(record.getMessage())
 
 
