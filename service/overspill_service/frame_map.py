@@ -163,20 +163,20 @@ class FrameMap:
         stored = int(self._stored[frames.stop] - self._stored[frames.start])
         return min(stored, self._largest[0]), min(self.size_of(frames), self._largest[1])
 
-    def span(self, frames: range, limit: int, *, is_reversed: bool = False) -> Span:
+    def span(self, frames: range, size: int, *, is_reversed: bool = False) -> Span:
         """Where the first of these frames lie, or the last if `is_reversed`, as one span of one segment.
 
-        It has `limit` bytes and `MOST_FRAMES` frames at most, but one frame at least.
+        It has as few frames as make up `size` bytes, at least one, and `MOST_FRAMES` at most.
         """
         edge = frames.stop - 1 if is_reversed else frames.start
         segment = int(np.searchsorted(self._firsts, edge, "right")) - 1
         if is_reversed:
             least = max(frames.start, int(self._firsts[segment]), frames.stop - MOST_FRAMES)
-            fitting = int(np.searchsorted(self._stored, self._stored[frames.stop] - limit, "left"))
-            return self._span(segment, range(min(max(least, fitting), edge), frames.stop))
+            enough = int(np.searchsorted(self._stored, self._stored[frames.stop] - size, "right")) - 1
+            return self._span(segment, range(max(least, enough), frames.stop))
         most = min(frames.stop, int(self._firsts[segment + 1]), frames.start + MOST_FRAMES)
-        fitting = int(np.searchsorted(self._stored, self._stored[edge] + limit, "right")) - 1
-        return self._span(segment, range(edge, max(min(most, fitting), edge + 1)))
+        enough = int(np.searchsorted(self._stored, self._stored[edge] + size, "left"))
+        return self._span(segment, range(edge, min(most, enough)))
 
     def check_stored(self, frames: range, data: bytes) -> None:
         """Raise `CaptureDamaged` where `data` cannot be these stored frames, judged without decoding them.

@@ -25,11 +25,11 @@ frames = st.builds(
 segments = st.lists(st.lists(frames, max_size=6), max_size=5)
 
 
-def spans(frame_map: FrameMap, frames: range, limit: int = 10**9, *, is_reversed: bool = False) -> list[Span]:
+def spans(frame_map: FrameMap, frames: range, size: int = 10**9, *, is_reversed: bool = False) -> list[Span]:
     """All spans that these frames are read in, in the order in which they are read."""
     found = []
     while frames:
-        span = frame_map.span(frames, limit, is_reversed=is_reversed)
+        span = frame_map.span(frames, size, is_reversed=is_reversed)
         found.append(span)
         count = len(span.frames)
         frames = frames[:-count] if is_reversed else frames[count:]
@@ -109,10 +109,10 @@ def test_no_frames_give_no_span() -> None:
     assert spans(MAP, range(0)) == spans(MAP, range(2, 2)) == []
 
 
-def test_a_limit_cuts_spans_but_never_frames() -> None:
+def test_a_span_has_as_few_frames_as_make_up_its_size() -> None:
     assert [span.length for span in spans(MAP, range(3), 1)] == [10, 20, 30]
-    assert [span.length for span in spans(MAP, range(3), 29)] == [10, 20, 30]
-    assert [span.length for span in spans(MAP, range(3), 30)] == [30, 30]
+    assert [span.length for span in spans(MAP, range(3), 10)] == [10, 20, 30]
+    assert [span.length for span in spans(MAP, range(3), 11)] == [30, 30]
 
 
 def test_a_span_has_few_frames_however_small_they_are() -> None:
@@ -177,12 +177,12 @@ def test_newlines_are_where_a_plain_loop_finds_them(capture: list[list[Frame]]) 
 
 @given(segments, st.integers(1, 60) | st.just(10**9), st.booleans(), st.data())
 def test_spans_cover_the_frames_once_and_in_order(
-    capture: list[list[Frame]], limit: int, is_reversed: bool, data: st.DataObject
+    capture: list[list[Frame]], size: int, is_reversed: bool, data: st.DataObject
 ) -> None:
     frame_map = FrameMap.of(capture)
     stop = data.draw(st.integers(0, len(frame_map)))
     wanted = range(data.draw(st.integers(0, stop)), stop)
-    read = spans(frame_map, wanted, limit, is_reversed=is_reversed)
+    read = spans(frame_map, wanted, size, is_reversed=is_reversed)
 
     ordered = read[::-1] if is_reversed else read
     assert [frame for span in ordered for frame in span.frames] == list(wanted)
@@ -191,18 +191,10 @@ def test_spans_cover_the_frames_once_and_in_order(
         listed = [place[frame] for frame in span.frames]
         assert {segment for segment, _ in listed} == {span.segment}
         assert span.length == sum(frame.stored_size for _, frame in listed)
-        assert span.length <= limit or len(span.frames) == 1
-        following = (
-            range(span.frames.start - 1, span.frames.stop)
-            if is_reversed
-            else range(span.frames.start, span.frames.stop + 1)
-        )
-        if (
-            following[0] in wanted
-            and following[-1] in wanted
-            and len({place[each][0] for each in following}) == 1
-        ):
-            assert sum(flat(capture)[each].stored_size for each in following) > limit
+        last = span.frames[0] if is_reversed else span.frames[-1]
+        assert span.length - flat(capture)[last].stored_size < size
+        following = span.frames[0] - 1 if is_reversed else span.frames[-1] + 1
+        assert span.length >= size or following not in wanted or place[following][0] != span.segment
 
 
 # --- packing ---------------------------------------------------------------------------------------

@@ -112,7 +112,7 @@ async def test_a_slow_reader_holds_one_frame_at_a_time(cpu: Cpu, monkeypatch: py
     read = await reader(cpu, FRAMES, memory)
     largest = sum(read.frames.largest(range(len(FRAMES))))
     pieces = read.content(0, len(CONTENT))
-    for _ in range(4):  # these were fetched before it was known to be slow
+    for _ in range(6):  # these were fetched before it was known to be slow
         await anext(pieces)
     async for _ in pieces:
         assert memory.size - memory.free == largest
