@@ -49,7 +49,7 @@ class Repeats:
                 group[0] += count
             else:
                 self._groups[key] = [count, number + firsts[key]]
-                self._examples[key] = strip_escapes(line(firsts[key]))[: EXAMPLE + 4]
+                self._examples[key] = strip_escapes(line(firsts[key])).rstrip(b"\r")[: EXAMPLE + 4]
         if len(self._groups) > MOST_GROUPS:
             self._groups = dict(nlargest(MOST_GROUPS // 2, self._groups.items(), key=lambda item: item[1][0]))
             self._examples = {key: self._examples[key] for key in self._groups}

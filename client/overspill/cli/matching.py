@@ -56,7 +56,7 @@ class Matcher:
 
     def __init__(self, patterns: Sequence[str], *, fixed: bool, word: bool, ignore_case: bool) -> None:
         pattern, is_text = combined(patterns, fixed=fixed, word=False)
-        self._pattern = compile_pattern(pattern, fixed=is_text, ignore_case=ignore_case, alone=True)
+        self._pattern = compile_pattern(pattern, fixed=is_text, ignore_case=ignore_case)
         if word:
             apart = translated(f"[{_IN_WORDS}]")
             self._pattern = re.compile(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.spools.local.lines import MAX_BYTES, MAX_LINES
-from overspill.spools.local.text import cut_after, cut_before, decode, strip_escapes
+from overspill.spools.local.text import cleaned, cut_after, cut_before, decode, seam
 from overspill.wire import Match
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ LINE: Final = 2 * 1024
 """Bytes shown of one line."""
 CUT: Final = "…"
 """Stands where a line was cut."""
+_REPLACED: Final = "\ufffd"
 _PREFIX: Final = 8
 """Bytes that a line's number and its mark take in the text of an answer, about."""
 _ENOUGH: Final = 64 * 1024
@@ -30,6 +31,18 @@ class Around(NamedTuple):
     after: int
 
 
+class _Shown(NamedTuple):
+    """One line as it is shown, and whether U+FFFD stands in it for bytes that are not UTF-8."""
+
+    text: str
+    has_replaced: bool
+
+    @property
+    def cost(self) -> int:
+        """What it takes of an answer's bytes."""
+        return len(self.text.encode()) + _PREFIX
+
+
 class Findings:
     """Takes matches in the order of the search until `is_full`."""
 
@@ -38,6 +51,8 @@ class Findings:
         self._room, self._lines_left = MAX_BYTES, MAX_LINES
         self.matches: list[Match] = []
         self.is_full = False
+        self.is_cut = False
+        """Whether lines around a match are missing, since the answer has no room for them."""
         self.replaced = False
 
     @property
@@ -45,19 +60,30 @@ class Findings:
         """How many more matches may be added."""
         return 0 if self.is_full else self._limit - len(self.matches)
 
-    def add(self, number: int, start: int, stop: int, line: bytes, at: int) -> None:
+    def add(self, number: int, start: int, stop: int, line: str, at: int) -> None:
         """Line `number` from `start` to `stop` of the capture; `line` is what to show of it, around `at`."""
-        text = self._clip(line, at)
-        if self.matches and not self._fits(text):
+        shown = self._shown(line, at, start, stop)
+        before, after = list(self._before(start)), list(self._after(stop))
+        if self.matches and not self._fits(shown, *before, *after):
             self.is_full = True
             return
-        self._spend(text)
-        before = self._affordable(self._before(start))[::-1]
-        after = self._affordable(self._after(stop))
-        self.matches.append(Match(line_number=number, line=text, before=before, after=after))
+        self._spend(shown)
+        taken_before = self._affordable(before)[::-1]
+        taken_after = self._affordable(after)
+        self.replaced = (
+            any(each.has_replaced for each in (shown, *taken_before, *taken_after)) or self.replaced
+        )
+        self.matches.append(
+            Match(
+                line_number=number,
+                line=shown.text,
+                before=[each.text for each in taken_before],
+                after=[each.text for each in taken_after],
+            )
+        )
         self.is_full = self.is_full or len(self.matches) == self._limit
 
-    def _before(self, start: int) -> Iterator[str]:
+    def _before(self, start: int) -> Iterator[_Shown]:
         """The lines before `start`, the nearest first."""
         for _ in range(self._around.before):
             if start == 0:
@@ -65,45 +91,48 @@ class Findings:
             stop, start = start, self._data.line_start(start - 1)
             yield self._beginning(start, stop)
 
-    def _after(self, stop: int) -> Iterator[str]:
+    def _after(self, stop: int) -> Iterator[_Shown]:
         for _ in range(self._around.after):
             if stop >= self._data.size:
                 return
             start, stop = stop, self._data.line_end(stop) + 1
             yield self._beginning(start, stop)
 
-    def _beginning(self, start: int, stop: int) -> str:
+    def _beginning(self, start: int, stop: int) -> _Shown:
         data = self._data.at(start, min(stop, start + _ENOUGH))
-        return self._clip((data if self._ansi else strip_escapes(data)).removesuffix(b"\n"), 0)
+        if start + len(data) < min(stop, self._data.size):
+            data = data[: seam(data, len(data))]
+        text = cleaned(data, ansi=self._ansi)
+        return self._shown(text.removesuffix("\n") if data.endswith(b"\n") else text, 0, start, stop)
 
-    def _affordable(self, texts: Iterable[str]) -> list[str]:
+    def _affordable(self, lines: Iterable[_Shown]) -> list[_Shown]:
         """The first of these that the answer has room for; where it has not, the search ends."""
         taken = []
-        for text in texts:
-            if not self._fits(text):
-                self.is_full = True
+        for line in lines:
+            if not self._fits(line):
+                self.is_full = self.is_cut = True
                 break
-            self._spend(text)
-            taken.append(text)
+            self._spend(line)
+            taken.append(line)
         return taken
 
-    def _fits(self, text: str) -> bool:
-        return self._lines_left > 0 and self._room >= len(text.encode()) + _PREFIX
+    def _fits(self, *lines: _Shown) -> bool:
+        return self._lines_left >= len(lines) and self._room >= sum(line.cost for line in lines)
 
-    def _spend(self, text: str) -> None:
+    def _spend(self, line: _Shown) -> None:
         self._lines_left -= 1
-        self._room -= len(text.encode()) + _PREFIX
+        self._room -= line.cost
 
-    def _clip(self, line: bytes, at: int) -> str:
-        """A line without its end as text; of a long one the part around `at`, with `CUT` at its cuts."""
-        line = line.removesuffix(b"\r")
-        start, stop = 0, len(line)
-        if stop > LINE:
-            start = min(max(0, at - LINE // 2), stop - LINE)
-            start, stop = cut_after(line, start), cut_before(line, start + LINE)
-        decoded = decode(line[start:stop], ansi=self._ansi)
-        self.replaced = self.replaced or decoded.replaced
-        return CUT * (start > 0) + decoded.text + CUT * (stop < len(line))
+    def _shown(self, line: str, at: int, start: int, stop: int) -> _Shown:
+        """A line as text; of a long one the part around character `at`, with `CUT` at its cuts."""
+        data, at = line.encode(), len(line[:at].encode())
+        low, high = 0, len(data)
+        if high > LINE:
+            low = min(max(0, at - LINE // 2), high - LINE)
+            low, high = cut_after(data, low), cut_before(data, low + LINE)
+        text = decode(data[low:high], ansi=True).text
+        has_replaced = _REPLACED in text and decode(self._data.at(start, min(stop, start + _ENOUGH))).replaced
+        return _Shown(CUT * (low > 0) + text + CUT * (high < len(data)), has_replaced)
 
     def text(self, *, backwards: bool) -> str:
         """The matches as `grep -n` shows them: `12:match`, `11-around`, `--` between groups.

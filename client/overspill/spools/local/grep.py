@@ -2,7 +2,8 @@
 
 The answers are the service's own for the same content. Where a search stops early `next` has a cursor, of
 the service's form too, so that either goes on where the other stopped: `f` or `r` (from the end), the line,
-and where the time ran out inside a line, with a dot, the offset in the capture.
+and where the time ran out inside a line, with a dot, the offset in the capture. What the service adds behind
+another dot is not needed here.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec import UNSET
+
 from overspill.spools.local.findings import Around, Findings
 from overspill.spools.local.matching import SAMPLE, Found, Matcher, Run, runs
-from overspill.spools.local.text import strip_escapes
+from overspill.spools.local.text import cleaned, seam
 from overspill.wire import Text, approx_tokens
 
 if TYPE_CHECKING:
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from overspill.spools.local.lines import Whole
     from overspill.wire import GrepQuery
 
-_CURSOR: Final = re.compile(r"([fr])(\d{1,15})(?:\.(\d{1,15}))?", re.ASCII)
+_CURSOR: Final = re.compile(r"([fr])(\d{1,15})(?:\.(\d{1,15})(?:\.[\d_-]{1,999})?)?", re.ASCII)
 
 
 class WrongCursor(Exception):
@@ -79,6 +82,7 @@ class _Search:
         if query.cursor:
             self._start = Cursor.parse(query.cursor, whole, backwards=query.from_end)
         self._count = 0
+        self._unsure: list[int] = []
         self._next: Cursor | None = None
 
     def run(self) -> None:
@@ -142,20 +146,24 @@ class _Search:
         for reached, found in self._matcher.in_long_line(self._whole.data, run, backwards=self._backwards):
             if found is not None:
                 break
-            if self._is_late() and reached != (run.start if self._backwards else run.stop):
+            if self._is_late() and reached is not None:
                 return Cursor(number, reached)
-        if (found is None) == self._query.invert:
+        if found is None and not self._matcher.is_exact:
+            self._unsure.append(number)
+        elif (found is None) == self._query.invert:
             self._count += 1
-            self._show(run, number, found or Found(0, self._sample(run), 0))
+            self._show(run, number, found)
         return None
 
-    def _show(self, run: Run, number: int, found: Found) -> None:
-        if not self._query.count:
-            self._findings.add(number, self._whole.data.line_start(run.start), run.stop, found.line, found.at)
-
-    def _sample(self, run: Run) -> bytes:
-        data = self._whole.data.at(run.start, run.start + SAMPLE)
-        return data if self._query.ansi else strip_escapes(data)
+    def _show(self, run: Run, number: int, found: Found | None) -> None:
+        if self._query.count:
+            return
+        data = self._whole.data
+        start, stop = data.line_start(run.start), min(data.size, data.line_end(run.stop - 1) + 1)
+        if found is None:
+            beginning = data.at(start, start + SAMPLE)
+            found = Found(0, cleaned(beginning[: seam(beginning, SAMPLE)], ansi=self._query.ansi), 0)
+        self._findings.add(number, start, stop, found.line, found.at)
 
     def _behind(self, line: int) -> Cursor:
         return Cursor(line - 1 if self._backwards else line + 1)
@@ -172,12 +180,13 @@ class _Search:
             total_lines=whole.lines,
             total_bytes=whole.data.size,
             mode="grep",
-            truncated=self._next is not None,
+            truncated=self._next is not None or findings.is_cut,
             approx_tokens=approx_tokens(len(content.encode())),
             next={"cursor": self._next.text(backwards=self._backwards)} if self._next else None,
             replaced=findings.replaced,
             matches=findings.matches,
             match_count=self._count if counting else len(findings.matches),
+            incomplete=sorted(self._unsure) or UNSET,
         )
 
     def _bounds(self) -> tuple[int, int]:

@@ -1,19 +1,18 @@
 r"""The lines of a capture that match: run by run of whole lines, from either end.
 
-A run is searched as a whole and line bounds are looked up only at matches. Lines are searched without their
-end, `\n` or `\r\n`, and without escape sequences unless those are asked for. A line that is not UTF-8 is
-searched as text and byte by byte, so bad bytes hide nothing. A line too long to hold is searched in parts.
+A run is searched as a whole and line bounds are looked up only at matches. What is searched is what is shown:
+no escape sequences unless those are asked for, U+FFFD for bytes that are not UTF-8, and lines without their
+end, `\n` or `\r\n`. A line too long to hold is searched in parts.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from overspill.spools.local.pattern import Unsupported, compile_pattern
-from overspill.spools.local.text import strip_escapes
+from overspill.spools.local.pattern import compile_pattern, longest
+from overspill.spools.local.text import LONGEST_ESCAPE, cleaned, seam
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Iterator
 
     from overspill.spools.local.places import Bytes
@@ -40,10 +39,10 @@ class Run(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A line: its number in its run, from 0; its bytes, or those kept of it; where the match begins."""
+    """A line: its number in its run, from 0; its text, or what is kept of it; where the match begins."""
 
     nth: int
-    line: bytes
+    line: str
     at: int
 
 
@@ -75,72 +74,67 @@ class Matcher:
     def __init__(self, pattern: str, *, fixed: bool, ignore_case: bool, invert: bool, ansi: bool) -> None:
         """Raises `Unsupported`."""
         self._pattern = compile_pattern(pattern, fixed=fixed, ignore_case=ignore_case)
-        self._alone = compile_pattern(pattern, fixed=fixed, ignore_case=ignore_case, alone=True)
-        self._bytewise = _bytewise(pattern, fixed=fixed, ignore_case=ignore_case)
+        self.is_exact = fixed or 4 * longest(pattern) < OVERLAP // 2
+        """Whether a line that is searched in parts is sure not to match where nothing was found."""
         self._invert, self._ansi = invert, ansi
 
     def lines(self, data: bytes) -> Iterator[Found]:
         """The lines wanted among the whole lines of `data`, in their order."""
-        data = data if self._ansi else strip_escapes(data)
-        data = data.removesuffix(b"\n")
-        try:
-            found = self._in_text(data.decode())
-        except UnicodeDecodeError:
-            found = self._one_by_one(data)
-        return _others(data, found) if self._invert else found
+        is_ended = data.endswith(b"\n")
+        text = cleaned(data, ansi=self._ansi)
+        text = text.removesuffix("\n") if is_ended else text
+        found = self._in_text(text, is_ended=is_ended)
+        return _others(text, found) if self._invert else found
 
-    def _in_text(self, text: str) -> Iterator[Found]:
+    def _in_text(self, text: str, *, is_ended: bool) -> Iterator[Found]:
         """The lines of `text` that match."""
-        index, start = 0, 0
+        index, start, last = 0, 0, -1
         while start <= len(text) and (match := self._pattern.search(text, start)):
             low = text.rfind("\n", start, match.start()) + 1 or start
             high = text.find("\n", match.start())
             high = len(text) if high < 0 else high
             index += text.count("\n", start, low)
-            at = match.start() - low
-            if match.end() >= high:  # it may have taken the line's end along, which is not searched
-                alone = self._alone.search(text[low:high].removesuffix("\r"))
-                at = alone.start() if alone else -1
-            if at >= 0:
-                yield Found(index, text[low:high].encode(), len(text[low : low + at].encode()))
+            if match.end() <= high:
+                yield Found(index, text[low:high], match.start() - low)
+                last = low
+            elif (alone := self._pattern.search(text[low:high])) is not None:
+                yield Found(index, text[low:high], alone.start())
+                last = low
             index, start = index + 1, high + 1
+        if not is_ended and text.endswith("\r"):
+            yield from self._with_half_an_end(text, last)
 
-    def _one_by_one(self, data: bytes) -> Iterator[Found]:
-        for nth, line in enumerate(data.split(b"\n")):
-            at = self._in_line(line.removesuffix(b"\r"))
-            if at is not None:
-                yield Found(nth, line, at)
-
-    def _in_line(self, line: bytes) -> int | None:
-        text = line.decode(errors="surrogateescape")
-        match = self._alone.search(text)
+    def _with_half_an_end(self, text: str, last: int) -> Iterator[Found]:
+        r"""The last line, unless it was found: `$` also holds before a final `\r`, half a line end."""
+        low = text.rfind("\n") + 1
+        match = self._pattern.search(text[low:-1]) if last != low else None
         if match is not None:
-            return len(text[: match.start()].encode(errors="surrogateescape"))
-        if self._bytewise is None or text.encode(errors="ignore") == line:
-            return None
-        match = self._bytewise.search(line.decode("latin-1"))
-        return match.start() if match else None
+            yield Found(text.count("\n"), text[low:], match.start())
 
-    def in_long_line(self, data: Bytes, run: Run, *, backwards: bool) -> Iterator[tuple[int, Found | None]]:
-        """Part by part: how far it has been searched, and what was found there, which ends the search."""
+    def in_long_line(
+        self, data: Bytes, run: Run, *, backwards: bool
+    ) -> Iterator[tuple[int | None, Found | None]]:
+        """Part by part: where to go on, None behind the last, and what was found, which ends the search."""
         for part in _parts(run, backwards=backwards):
             piece = data.at(part.start, part.stop)
-            piece = piece if self._ansi else strip_escapes(piece)
             begins = part.start == run.start and (backwards or not run.is_rest)
             ends = part.stop == run.stop and not (backwards and run.is_rest)
-            at = self._in_part(piece, begins=begins, ends=ends)
-            low = 0 if at is None else max(0, at - SAMPLE // 2)
-            found = None if at is None else Found(0, piece[low : low + SAMPLE], at - low)
-            yield (part.start if backwards else part.stop), found
+            low = 0 if begins else seam(piece, 2 * LONGEST_ESCAPE)
+            high = len(piece) if ends else seam(piece, len(piece))
+            found = self._in_part(cleaned(piece[low:high], ansi=self._ansi), begins=begins, ends=ends)
+            if part.start == run.start if backwards else part.stop == run.stop:
+                yield None, found
+            else:
+                yield (part.start + OVERLAP if backwards else part.stop - OVERLAP), found
 
-    def _in_part(self, piece: bytes, *, begins: bool, ends: bool) -> int | None:
-        """Where a match begins; the ends of the part are the line's own only where it `begins` and `ends`."""
-        piece = piece.removesuffix(b"\n").removesuffix(b"\r") if ends else piece
-        text = piece.decode(errors="surrogateescape")
-        match = self._alone.search(text, 0 if begins else 1)
+    def _in_part(self, text: str, *, begins: bool, ends: bool) -> Found | None:
+        """What is found; the ends of the part are the line's own only where it `begins` and `ends`."""
+        text = text.removesuffix("\n") if ends else text
+        match = self._pattern.search(text, 0 if begins else 1)
         if match is None or (match.end() == len(text) and not ends):
             return None
-        return len(text[: match.start()].encode(errors="surrogateescape"))
+        low = max(0, match.start() - SAMPLE // 2)
+        return Found(0, text[low : low + SAMPLE], match.start() - low)
 
 
 def _parts(run: Run, *, backwards: bool) -> Iterator[Run]:
@@ -153,19 +147,10 @@ def _parts(run: Run, *, backwards: bool) -> Iterator[Run]:
         start, stop = (start, part.start + OVERLAP) if backwards else (part.stop - OVERLAP, stop)
 
 
-def _bytewise(pattern: str, *, fixed: bool, ignore_case: bool) -> re.Pattern[str] | None:
-    """The pattern over bytes, each one a character; None where it cannot be read that way."""
-    source = pattern.encode().decode("latin-1")
-    try:
-        return compile_pattern(source, fixed=fixed, ignore_case=ignore_case, alone=True)
-    except Unsupported:
-        return None
-
-
-def _others(data: bytes, found: Iterator[Found]) -> Iterator[Found]:
-    """The lines of `data` that were not found."""
+def _others(text: str, found: Iterator[Found]) -> Iterator[Found]:
+    """The lines of `text` that were not found."""
     match = next(found, None)
-    for nth, line in enumerate(data.split(b"\n")):
+    for nth, line in enumerate(text.split("\n")):
         if match is not None and match.nth == nth:
             match = next(found, None)
         else:

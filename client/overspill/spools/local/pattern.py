@@ -18,18 +18,14 @@ if TYPE_CHECKING:
 MAX_SIZE: Final = 4096
 """Bytes that a pattern may have, and how often it may repeat something: as in the service."""
 MAX_REPEAT: Final = 1000
-LINE_END: Final = r"(?=\r?$)"
 
 
 class Unsupported(Exception):
     """A pattern that cannot be searched for; the text says why, and what to do instead."""
 
 
-def compile_pattern(pattern: str, *, fixed: bool, ignore_case: bool, alone: bool = False) -> re.Pattern[str]:
-    r"""For text of many lines, where `$` holds before `\r\n` too; or for one line `alone`, without its end.
-
-    Raises `Unsupported`.
-    """
+def compile_pattern(pattern: str, *, fixed: bool, ignore_case: bool) -> re.Pattern[str]:
+    r"""For text of many lines, which end at `\n` alone. Raises `Unsupported`."""
     if "\n" in pattern:
         raise Unsupported(_LINE_END)
     try:
@@ -38,16 +34,27 @@ def compile_pattern(pattern: str, *, fixed: bool, ignore_case: bool, alone: bool
         raise Unsupported("the pattern is not valid Unicode: it has a lone surrogate") from None
     if size > MAX_SIZE:
         raise Unsupported(f"the pattern has {size} bytes; {MAX_SIZE} is the most")
-    source = re.escape(pattern) if fixed else translated(pattern, end="$" if alone else LINE_END)
+    source = re.escape(pattern) if fixed else translated(pattern)
     try:
         return re.compile(source, re.MULTILINE | (re.IGNORECASE if ignore_case else 0))
     except (re.error, OverflowError, RecursionError) as error:
         raise Unsupported(f"the pattern is not valid: {error}. {_SYNTAX}") from None
 
 
-def translated(pattern: str, *, end: str = LINE_END) -> str:
-    """`pattern`, in RE2's syntax, in Python's; `end` stands for `$`. Raises `Unsupported`."""
-    return "".join(_Translation(pattern, end).parts())
+def translated(pattern: str) -> str:
+    """`pattern`, in RE2's syntax, in Python's. Raises `Unsupported`."""
+    return "".join(_Translation(pattern).parts())
+
+
+def longest(pattern: str) -> float:
+    """A bound on the characters that a valid pattern matches; infinite where it has none."""
+    length = float(len(pattern))
+    for token in _TOKEN.finditer(pattern):
+        if token.lastgroup == "repeat":
+            numbers = [int(number) for number in re.findall(r"\d+", token[0])]
+            is_open = token[0][0] in "*+" or ",}" in token[0]
+            length *= float("inf") if is_open else max([1, *numbers])
+    return length
 
 
 _SYNTAX: Final = (
@@ -121,8 +128,8 @@ _LAST_CODE: Final = 0x10FFFF
 class _Translation:
     """One pattern on its way. Flags set inside a group hold to its end, over its alternatives too."""
 
-    def __init__(self, pattern: str, end: str) -> None:
-        self._pattern, self._end = pattern, end
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
         self._groups: list[list[str]] = [[]]
         """Of each open group the flags set inside it, each a group of its own in the translation."""
 
@@ -132,7 +139,7 @@ class _Translation:
             before, kind = kind, str(token.lastgroup)
             if before == kind == "repeat":
                 raise Unsupported(f"what is repeated cannot be repeated again by {token[0]}. {_SYNTAX}")
-            yield self._end if token[0] == "$" else self._structure(kind, token[0]) or _atom(kind, token[0])
+            yield self._structure(kind, token[0]) or _atom(kind, token[0])
         if len(self._groups) > 1:
             raise Unsupported(f"a parenthesis is not closed. {_SYNTAX}")
         yield ")" * len(self._groups[0])
@@ -182,7 +189,7 @@ def _atom(kind: str, text: str) -> str:
             raise Unsupported(_SPECIAL.format(text))
     if text in "[\\":
         raise Unsupported(f"the pattern ends inside a class or an escape. {_SYNTAX}")
-    return text if text in "^." else re.escape(text)
+    return text if text in "^$." else re.escape(text)
 
 
 _SPECIAL: Final = (

@@ -29,7 +29,10 @@ _KEY: Final = 256
 _GROUPS: Final = 10
 _MOST_GROUPS: Final = 8192
 _NUMBERS: Final = 20
-_NUMBER: Final = re.compile(rb"\d+")
+_BEGINNING: Final = 4 * 1024
+"""Bytes of a line that are looked at for repetition."""
+_NUMBER: Final = re.compile(rb"(?:[a-fA-F]{0,6}[0-9]+[a-fA-F]{0,6})+")
+_CONTROLS: Final = bytes(set(range(32)) - set(b"\t\n")) + b"\x7f"
 _ERROR: Final = re.compile(
     rb"error|exception|traceback|\bfail(?:ed|ures?)?\b|\bfatal\b|\bpanic|\bcritical\b|segmentation fault",
     re.IGNORECASE,
@@ -86,17 +89,20 @@ class _Scan:
         self.size += len(line)
         self.longest = max(self.longest, len(line))
         self.empty += not line
+        beginning = strip_escapes(line[:_BEGINNING])
         line = strip_escapes(line)
         for pattern, found in ((_ERROR, self.errors), (_WARNING, self.warnings)):
             if pattern.search(line):
                 found[self.number] += 1
-        if line:
-            self._group(line)
+        self._group(beginning)
 
     def _group(self, line: bytes) -> None:
-        key = _NUMBER.sub(b"#", line[:_KEY])
+        """Count a line, of which `line` is the beginning, among those that look like it."""
+        key = _NUMBER.sub(b"#", line.translate(None, _CONTROLS))[:_KEY].rstrip()
+        if not key:
+            return
         self._groups[key] += 1
-        self._firsts.setdefault(key, (self.number, line[: _LINE + 4]))
+        self._firsts.setdefault(key, (self.number, line.rstrip(b"\r")[: _LINE + 4]))
         if len(self._groups) > _MOST_GROUPS:
             self._groups = Counter(dict(self._groups.most_common(_MOST_GROUPS // 2)))
             self._firsts = {key: self._firsts[key] for key in self._groups}
@@ -113,7 +119,8 @@ class _Scan:
 def _shown(text: Text, *, from_end: bool = False) -> list[str]:
     """The lines of an answer, cut; `from_end` keeps the end of one that has lost its beginning."""
     count = text.end_line - text.start_line + 1
-    lines = [line.encode() for line in text.content.split("\n")[:count]]
+    *ended, last = text.content.encode().split(b"\n")
+    lines = ([line.removesuffix(b"\r") for line in ended] + [last])[:count]
     if from_end and count == 1 and len(lines[0]) > _LINE:
         return ["…" + lines[0][cut_after(lines[0], len(lines[0]) - _LINE) :].decode()]
     return [_excerpt(line) for line in lines]
@@ -122,4 +129,4 @@ def _shown(text: Text, *, from_end: bool = False) -> list[str]:
 def _excerpt(line: bytes) -> str:
     """The beginning of a line as text."""
     stop = cut_before(line, _LINE)
-    return decode(line[:stop].removesuffix(b"\r")).text + ("…" if stop < len(line) else "")
+    return decode(line[:stop]).text + ("…" if stop < len(line) else "")

@@ -7,7 +7,9 @@ from typing import Final, NamedTuple
 
 _CONTINUATION: Final = range(0x80, 0xC0)
 _LONGEST_CHARACTER: Final = 4
-_LONGEST_CONTROL: Final = 80
+_LEAD, _LEAD_OF_3, _LEAD_OF_4 = 0xC0, 0xE0, 0xF0
+LONGEST_ESCAPE: Final = 4_200
+"""Bytes that an escape sequence can have, at least."""
 
 # ECMA-48, each part bounded and possessive: matching is linear, and a broken sequence takes no text along.
 _ESCAPES: Final = re.compile(
@@ -20,7 +22,16 @@ _ESCAPES: Final = re.compile(
     """,
     re.VERBOSE,
 )
-_UNFINISHED: Final = re.compile(rb"\x1b(?:\[[0-?]{0,64}+[ -/]{0,8}+)?\Z")
+_UNFINISHED: Final = re.compile(
+    rb"""
+    \x1b (?:
+        \[ [0-?]{0,64} [\ -/]{0,8}
+      | [\]PX^_] [^\x00-\x07\n\x1b]{0,4096} \x1b?
+      | [\ -/]{0,4}
+    ) \Z
+    """,
+    re.VERBOSE,
+)
 
 
 class Decoded(NamedTuple):
@@ -37,6 +48,43 @@ def decode(data: bytes, *, ansi: bool = False) -> Decoded:
         return Decoded(data.decode(), replaced=False)
     except UnicodeDecodeError:
         return Decoded(data.decode(errors="replace"), replaced=True)
+
+
+def cleaned(data: bytes, *, ansi: bool) -> str:
+    r"""Whole lines as they are searched and shown.
+
+    Escape sequences are removed unless `ansi`, `\r\n` becomes `\n`, and U+FFFD stands for each run of bytes
+    that is not UTF-8. Lines keep their numbers.
+    """
+    if not ansi:
+        data = strip_escapes(data)
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n")
+    return data.decode(errors="replace")
+
+
+def seam(data: bytes, limit: int) -> int:
+    """The largest position up to `limit` that separates `data` so that `cleaned` treats both parts alike.
+
+    It lies in no UTF-8 character and in no escape sequence, whatever may follow behind `limit`.
+    """
+    cut = _character_start(data, min(limit, len(data)))
+    unfinished = _UNFINISHED.search(data, max(0, cut - LONGEST_ESCAPE), cut)
+    return unfinished.start() if unfinished else cut
+
+
+def _character_start(data: bytes, cut: int) -> int:
+    """`cut`, or where a UTF-8 character begins that may reach over it."""
+    for start in range(cut - 1, max(cut - _LONGEST_CHARACTER, -1), -1):
+        if data[start] in _CONTINUATION:
+            continue
+        return start if data[start] >= _LEAD and start + _length(data[start]) > cut else cut
+    return cut
+
+
+def _length(lead: int) -> int:
+    """Bytes of the UTF-8 character that begins with `lead`."""
+    return 4 if lead >= _LEAD_OF_4 else 3 if lead >= _LEAD_OF_3 else 2
 
 
 def strip_escapes(data: bytes) -> bytes:
@@ -59,7 +107,7 @@ def cut_before(data: bytes, limit: int) -> int:
         return cut_after(data, limit)
     if data[end] in _CONTINUATION:
         end = limit
-    unfinished = _UNFINISHED.search(data, max(0, end - _LONGEST_CONTROL), end)
+    unfinished = _UNFINISHED.search(data, max(0, end - LONGEST_ESCAPE), end)
     return unfinished.start() if unfinished and unfinished.start() else end
 
 
