@@ -6,10 +6,12 @@ import dataclasses
 import inspect
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import typer.main
 from overspill import Client, Policy, SyncClient, errors
+from overspill.cli.app import app
 from overspill.policy import TOOL_BYTES
 from overspill.tools import INSPECT_OUTPUT_SCHEMA
 
@@ -76,6 +78,27 @@ def test_the_table_of_errors_has_every_class() -> None:
     }
 
     assert kinds <= set(re.findall(r"`(\w+)`", section("The client")))
+
+
+def test_the_table_of_commands_has_every_command_and_options_that_there_are() -> None:
+    listed = re.findall(
+        r"^\| (`[a-z].*?) \| (.*) \|$", section("Command line").partition("exit code")[0], re.MULTILINE
+    )
+    rows = {name: does for names, does in listed for name in re.findall(r"`((?:spool )?[a-z]+)", names)}
+    parser: Any = typer.main.get_command(app)
+    commands = {
+        **parser.commands,
+        **{f"spool {name}": each for name, each in parser.commands["spool"].commands.items()},
+    }
+    del commands["spool"]
+
+    assert rows.keys() == commands.keys()
+    for name, does in rows.items():
+        known = {"--install-completion"} | {
+            flag for each in commands[name].params for flag in (*each.opts, *each.secondary_opts)
+        }
+        short = re.findall(r" (-\w)(?=[ `])", does) if name == "grep" else []
+        assert {*re.findall(r"--[a-z-]+", does), *short} <= known, name
 
 
 def test_the_tools_table_has_every_argument() -> None:
