@@ -14,7 +14,7 @@ import typer
 from overspill.cli import output
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
 LONG: Final = 8 * 1024 * 1024
 """Bytes from which a transfer is worth a bar."""
@@ -31,7 +31,7 @@ def watched(file: IO[bytes]) -> Iterator[IO[bytes] | Watched]:
         yield Watched(file, bar.update)
 
 
-def counted(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
+def counted(pieces: Iterable[bytes], size: int) -> Generator[bytes]:
     """`pieces`, with a bar that follows how much of `size` bytes has come; no bar where it is short or 0."""
     if size < LONG or not _is_terminal():
         yield from pieces

@@ -6,6 +6,7 @@ there, in bounded memory. With `--json` one answer is printed as it is.
 
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -66,7 +67,8 @@ def cat(
 def _print_bytes(at: Invocation, pieces: Iterator[bytes], size: int) -> None:
     from overspill.cli.progress import counted  # noqa: PLC0415  (slow to import)
 
-    output.content(counted(pieces, size), raw=at.raw)
+    with closing(counted(pieces, size)) as followed:
+        output.content(followed, raw=at.raw)
     output.flush()
 
 

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 _EXAMPLES = {
     "list": ("overspill spool list", "overspill spool list --all --json"),
     "flush": ("overspill spool flush",),
-    "drop": ("overspill spool drop cap_k3v7q2m5x4c6z2b7n5aa", "overspill spool drop --all --session run-42"),
+    "drop": (
+        "overspill spool drop cap_k3v7q2m5x4c6z2b7n5aa",
+        "overspill spool drop --all --session run-42 --yes",
+    ),
 }
 _COLUMNS = (
     Column("CAPTURE"),
