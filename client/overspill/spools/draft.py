@@ -59,8 +59,10 @@ class Draft:
     def name(self, suffix: str) -> str:
         return f"{PART}{self._token}{suffix}"
 
-    def fill(self, suffix: str, body: bytes | Filed, *, dated: float | None = None) -> None:
-        """Write one of the files to the disk itself; date it now, or `dated` seconds after the epoch.
+    def fill(
+        self, suffix: str, body: bytes | Filed, *, dated: float | None = None, is_durable: bool = True
+    ) -> None:
+        """Write one of the files, to the disk itself; date it now, or `dated` seconds after the epoch.
 
         A file that lies on the same file system is linked, not copied.
         """
@@ -69,7 +71,8 @@ class Draft:
                 files.write(self._descriptors[suffix], piece)
         date = time.time_ns() if dated is None else int(dated * 1e9)  # finer than the system's own
         os.utime(self._descriptors[suffix], ns=(date, date))
-        os.fsync(self._descriptors[suffix])
+        if is_durable:
+            os.fsync(self._descriptors[suffix])
 
     def discard(self) -> int:
         """Remove the files that were not published; return their bytes."""

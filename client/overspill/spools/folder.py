@@ -149,7 +149,7 @@ class Folder:
         """Add to what `dropped` tells; for one process at a time."""
         data = msgspec.json.encode([*self.dropped(), *dropped][-MOST_DROPPED:])
         with Draft(self.path, {ENTRY: len(data)}, mode=self._mode) as draft:
-            draft.fill(ENTRY, data)
+            draft.fill(ENTRY, data, is_durable=False)
             with files.opened(self.path) as directory:
                 os.rename(draft.name(ENTRY), _DROPPED, src_dir_fd=directory, dst_dir_fd=directory)
 

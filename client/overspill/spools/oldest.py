@@ -9,7 +9,7 @@ Only one process at a time uses the file: the one that tidies. All functions rai
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from overspill.spools import files
 from overspill.spools.draft import PART
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _NAME: Final = ".oldest"
-_MOST: Final = 1000
-"""Lines of the file: as many are read in a millisecond."""
+_MOST: Final = 20_000
+"""Lines of the file."""
+_BLOCK: Final = 64 * 1024
+"""Bytes that are read of its end first: lines of some 800 captures, in a millisecond."""
 
 
 def save(spool: Path, oldest: list[tuple[Held, str]]) -> None:
@@ -36,13 +38,29 @@ def save(spool: Path, oldest: list[tuple[Held, str]]) -> None:
         os.rename(PART + _NAME, _NAME, src_dir_fd=directory, dst_dir_fd=directory)
 
 
-def load(spool: Path) -> list[tuple[Held, str]]:
-    """Read the captures, oldest first; none where the file is missing, damaged or no file."""
+def load(spool: Path, size: int) -> list[tuple[Held, str]]:
+    """Read the oldest captures that have `size` bytes, or all; the oldest first.
+
+    None where the file is missing, damaged or no file.
+    """
     try:
         with files.opened(spool) as directory, files.open_regular(directory, _NAME) as file:
-            return [_parsed(line) for line in reversed(file.read().decode().splitlines())]
+            block = _BLOCK
+            while True:
+                found = _last(file, block)
+                if sum(held.kept for held, _ in found) >= size or block >= os.fstat(file.fileno()).st_size:
+                    return found
+                block *= 4
     except (OSError, ValueError):
         return []
+
+
+def _last(file: IO[bytes], block: int) -> list[tuple[Held, str]]:
+    """Read whole lines from the last `block` bytes. Raises `OSError` and `ValueError`."""
+    start = max(0, os.fstat(file.fileno()).st_size - block)
+    file.seek(start)
+    lines = file.read().decode().splitlines()
+    return [_parsed(line) for line in reversed(lines[1:] if start else lines)]
 
 
 def cut(spool: Path, taken: list[tuple[Held, str]]) -> None:

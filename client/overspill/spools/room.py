@@ -4,8 +4,8 @@
     .tidy      locked by whoever looks at all files or drops captures: one process at a time
     .oldest    the captures that go first
 
-All files are looked at only where the total is not known, once a minute at most while the spool is full,
-and every ten minutes.
+All files are looked at only where the total is not known, where the listed captures are used up or the list
+is older than five minutes while the spool is full, and every ten minutes.
 """
 
 from __future__ import annotations
@@ -34,8 +34,10 @@ Capture: TypeAlias = tuple[Held, Folder]
 
 TIDY_EVERY: Final = 600.0
 """Seconds between two looks for what has expired and what dead processes left."""
-_LISTED_FOR: Final = 60.0
+_LISTED_FOR: Final = 300.0
 """Seconds for which a full spool goes by the last look at all files."""
+_SLACK: Final = 128
+"""A full spool drops this part of its bound more than it must, so that others find room."""
 _PAUSE: Final = 0.02
 _FULL: Final = "the spool was full and it was the oldest"
 _EXPIRED: Final = "it had expired"
@@ -100,13 +102,13 @@ class Room:
         """
         if self._missing(size) <= 0:
             return True
-        listed = self._listed()
+        listed = self._listed(size)
         return self._drop_first(listed, size) or self._drop_first(self._surveyed(), size)
 
     def _drop_first(self, captures: list[Capture], size: int) -> bool:
         """Drop as many of the first as must go, if they are enough; return whether `size` bytes fit."""
         missing = self._missing(size)
-        taken = _first(captures, missing)
+        taken = _first(captures, missing + self._max_bytes // _SLACK)
         if sum(held.kept for held, _ in taken) >= missing > 0:
             oldest.cut(self._path, [(held, folder.path.name) for held, folder in taken])
             present = [(held, folder) for held, folder in taken if folder.changed(held.id) == held.changed]
@@ -117,14 +119,15 @@ class Room:
             missing = self._missing(size)
         return missing <= 0
 
-    def _listed(self) -> list[Capture]:
-        """Return the oldest of the last survey that have not gone since; none if that was long ago."""
+    def _listed(self, size: int) -> list[Capture]:
+        """Return the oldest of the last survey, enough for `size` bytes; none if that was long ago."""
         with self.locked() as ledger:
             since = self._clock() - ledger.read().counted
         if not 0 <= since < _LISTED_FOR:
             return []
+        enough = self._missing(size) + self._max_bytes // _SLACK
         folders = {folder.path.name: folder for folder in self._folders()}
-        return [(held, folders[name]) for held, name in oldest.load(self._path) if name in folders]
+        return [(held, folders[name]) for held, name in oldest.load(self._path, enough) if name in folders]
 
     def _missing(self, size: int) -> int:
         """Return how many bytes there are too few for `size` more."""
