@@ -184,7 +184,7 @@ async def test_a_redis_that_evicts_tombstones_is_warned_about(own_redis: RedisSe
         (
             {"maxmemory": "100mb", "maxmemory_policy": "allkeys-lru"},
             1,
-            "BAD  catalog: Redis may evict entries",
+            "BAD  catalog: ping: Redis may evict entries",
         ),
     ],
 )

@@ -23,6 +23,9 @@ from tests.faults.traffic import code_of, content_of, keys_in, until, usage_of
 from tests.web.conftest import Api, id_of, path_of
 
 if TYPE_CHECKING:
+    from overspill_service.archive import Archive
+    from overspill_service.recovery import CaptureFound
+
     from tests.servers.faulty_proxy import FaultyProxy
     from tests.servers.redis import RedisServer
     from tests.servers.swift import S3Server
@@ -67,21 +70,28 @@ def forget(redis: RedisServer, *contents: bytes) -> None:
 # --- limits ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("is_known", [False, True], ids=["tenant unknown", "tenant known again"])
 async def test_limits_hold_while_the_totals_are_not_known(
-    start_pair: Callable[..., Awaitable[list[Api]]], own_redis: RedisServer
+    start_pair: Callable[..., Awaitable[list[Api]]],
+    own_redis: RedisServer,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_known: bool,
 ) -> None:
+    monkeypatch.setattr("overspill_service.archive.COMPLETE_SECONDS", 3600.0)  # nobody looks by chance
     one, two = await start_pair(max_captures=LIMIT)
     assert set(await stored(one, range(40))) == {201}
     own_redis.restart(empty=True)
 
-    assert set(await stored(one, range(40, 85))) == {503}
+    if is_known:
+        assert await content_of(two, path_of(b"7")) == b"7"
+    assert set(await stored(one, range(40, 130))) == {503}
     refused = await two.send("PUT", path_of(b"85"), data=b"85")
     assert (refused.status, await code_of(refused)) == (503, Code.CATALOG_INCOMPLETE)
     assert "Retry-After" in refused.headers
-    assert await content_of(two, path_of(b"7")) == b"7"  # which makes the tenant known again
-    assert set(await stored(two, range(86, 130))) == {503}
     assert len(await keys_in(one)) == 40
-    assert (await one.send("PUT", path_of(b"7"), data=b"7")).status == 200
+    if is_known:
+        assert (await one.send("PUT", path_of(b"7"), data=b"7")).status == 200
 
     await rebuild(one.service.archive)
 
@@ -120,34 +130,61 @@ async def test_a_read_between_the_last_byte_and_the_commit_does_not_pass_a_limit
     assert (await usage_of(two)).captures == len(await keys_in(two)) == 1
 
 
-@pytest.mark.parametrize("is_late", [False, True], ids=["before the deletion", "after it"])
-async def test_a_refused_upload_that_a_rebuild_meets_leaves_nothing(
-    start_pair: Callable[..., Awaitable[list[Api]]], monkeypatch: pytest.MonkeyPatch, *, is_late: bool
+async def test_a_refused_upload_that_a_rebuild_adopts_leaves_nothing(
+    start_pair: Callable[..., Awaitable[list[Api]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = await start_pair(max_captures=1)
     await one.put(b"first")
     store, archive = one.service.archive.store, two.service.archive
     delete = store.delete
 
-    async def met(keys: Any) -> None:
+    async def adopted_before(keys: Any) -> None:
         monkeypatch.setattr(store, "delete", delete)
-        (found,) = [each async for each in captures_in(archive) if each.capture == id_of(b"second")]
-        if is_late:
-            commit = archive.catalog.commit
-
-            async def commit_late(entry: Entry, quota: Any) -> Any:
-                await delete(keys)
-                return await commit(entry, quota)
-
-            monkeypatch.setattr(archive.catalog, "commit", commit_late)
-        await adopt(archive, found)
+        assert await adopt(archive, await found_in(archive, b"second"))
         await delete(keys)
 
-    monkeypatch.setattr(store, "delete", met)
+    monkeypatch.setattr(store, "delete", adopted_before)
     assert (await one.send("PUT", path_of(b"second"), data=b"second")).status == 507
 
-    assert (await two.get(path_of(b"second"))).status in (404, 410)
+    assert (await two.get(path_of(b"second"))).status == 404
     assert (await usage_of(two)).captures == len(await keys_in(two)) == 1
+
+
+async def test_a_rebuild_that_is_about_to_adopt_a_refused_upload_leaves_nothing(
+    start_pair: Callable[..., Awaitable[list[Api]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = await start_pair(max_captures=1)
+    await one.put(b"first")
+    store, archive = one.service.archive.store, two.service.archive
+    delete, commit = store.delete, archive.catalog.commit
+    is_read, is_refused = asyncio.Event(), asyncio.Event()
+    adopting: list[asyncio.Task[bool]] = []
+
+    async def commit_late(entry: Entry, quota: Any) -> Any:
+        is_read.set()
+        await is_refused.wait()
+        return await commit(entry, quota)
+
+    async def read_before(keys: Any) -> None:
+        monkeypatch.setattr(store, "delete", delete)
+        found = await found_in(archive, b"second")
+        adopting.append(asyncio.create_task(adopt(archive, found)))
+        await is_read.wait()
+        await delete(keys)
+
+    monkeypatch.setattr(archive.catalog, "commit", commit_late)
+    monkeypatch.setattr(store, "delete", read_before)
+    assert (await one.send("PUT", path_of(b"second"), data=b"second")).status == 507
+    is_refused.set()
+
+    assert not await adopting[0]
+    assert (await two.get(path_of(b"second"))).status == 404
+    assert (await usage_of(two)).captures == len(await keys_in(two)) == 1
+
+
+async def found_in(archive: Archive, content: bytes) -> CaptureFound:
+    (found,) = [each async for each in captures_in(archive) if each.capture == id_of(content)]
+    return found
 
 
 # --- look-ups -------------------------------------------------------------------------------------
