@@ -72,6 +72,11 @@ class Archive:
             self._complete_at = self.clock()
         return self.clock() - self._complete_at <= COMPLETE_SECONDS
 
+    async def store_time(self) -> float:
+        """The time by which the ages of objects are told."""
+        told = await self.store.now()
+        return self.clock() if told is None else told
+
     async def reader(self, entry: Entry) -> Reader:
         """A reader of a complete capture. Raises `CaptureDamaged`, `StoreUnavailable`."""
         frames = self.maps.get(entry.upload)

@@ -99,7 +99,7 @@ async def finish_removals(archive: Archive, prefix: str = object_keys.REMOVALS, 
     One that cannot be finished now stops no other. Raises the last failure: `StoreUnavailable`, or
     `RecordDamaged` where the catalog cannot tell whether a removal came to be.
     """
-    before = await archive.store.now() - age if age else math.inf
+    before = await archive.store_time() - age if age else math.inf
     is_complete = await archive.catalog.is_complete()
     failure: ServiceError | None = None
     async for stored in archive.store.list(prefix):

@@ -98,7 +98,7 @@ async def sweep_orphans(archive: Archive, *, age: float) -> int:
     await archive.shared_clock.require_agreement()
     if not await archive.catalog.is_complete():
         return 0
-    before = await archive.store.now() - age
+    before = await archive.store_time() - age
     deleted = 0
     async for found in captures_in(archive, object_keys.ROOT):
         deleted += await _sweep_capture(archive, found, before)

@@ -131,6 +131,15 @@ async def test_a_replica_that_is_ahead_keeps_no_other_from_sweeping(skewed_fleet
     assert listed == ["default"]
 
 
+async def test_a_folder_has_no_clock_that_could_outvote_redis(
+    skewed_fleet: list[Api],
+) -> None:
+    _, wrong = skewed_fleet
+
+    assert await wrong.service.archive.store.now() is None
+    assert wrong.service.archive.shared_clock.skew == pytest.approx(TWO_HOURS, abs=600)
+
+
 async def test_a_replica_that_is_ahead_deletes_no_upload_as_an_orphan(skewed_fleet: list[Api]) -> None:
     _, wrong = skewed_fleet
 

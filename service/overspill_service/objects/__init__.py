@@ -44,8 +44,8 @@ class ObjectStore(Protocol):
     async def delete(self, keys: Iterable[str]) -> None:
         """Delete the objects; absent keys are no error."""
 
-    async def now(self) -> float:
-        """The time by the clock of `Stored.modified`, in seconds since the epoch."""
+    async def now(self) -> float | None:
+        """The time by the clock of `Stored.modified`, in seconds since the epoch; None for this machine's."""
 
     async def ping(self) -> None:
         """Return when the store answers; cheap enough for a readiness probe."""

@@ -79,8 +79,8 @@ class FileStore:
         while batch := [*itertools.islice(places, self._page_size)]:
             await self._run(_unlink, batch)
 
-    async def now(self) -> float:
-        return time.time()
+    async def now(self) -> None:
+        """Nothing: the clock is this machine's."""
 
     def prepare(self) -> None:
         """Make the folder. Raises `OSError` if it cannot be used. Blocks, so it is for the start alone."""

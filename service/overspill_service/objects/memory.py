@@ -43,8 +43,8 @@ class MemoryStore:
             check_key(key)
             self._objects.pop(key, None)
 
-    async def now(self) -> float:
-        return time.time()
+    async def now(self) -> None:
+        """Nothing: the clock is this machine's."""
 
     async def ping(self) -> None:
         pass

@@ -118,10 +118,10 @@ class S3Store:
             rest = batch if len(batch) <= FEW else await self._bucket.delete(batch)
             await fan_out(self._delete, rest, at_once=SINGLES_AT_ONCE)
 
-    async def now(self) -> float:
-        """The `Date` of an answer, whatever the answer is: whole seconds."""
+    async def now(self) -> float | None:
+        """The `Date` of an answer, whatever the answer is: whole seconds. None where it has none."""
         reply = await self._http.send(Request("HEAD", f"{self.base}/"), self._ping_retry)
-        return _date(reply) or time.time()
+        return _date(reply)
 
     async def ping(self) -> None:
         reply = await self._http.send(Request("HEAD", f"{self.base}/"), self._ping_retry)
