@@ -68,7 +68,25 @@ def _origin(whole: Whole, span: Span) -> tuple[int, int]:
     origin = start + span.offset
     if origin >= whole.data.size or whole.data.line_end(start) < origin:
         raise Beyond
-    return start, origin + cut_after(whole.data.at(origin, origin + _MARGIN), 0)
+    return start, _behind_character(whole.data, origin)
+
+
+def _behind_character(data: Bytes, origin: int) -> int:
+    """`origin`, or the end of the UTF-8 character that it lies in."""
+    begin = max(0, origin - _MARGIN + 1)
+    near = data.at(begin, origin + _MARGIN)
+    for start in range(origin - begin):
+        for size in (2, 3, 4):
+            if start + size > origin - begin and _is_character(near[start : start + size]):
+                return begin + start + size
+    return origin
+
+
+def _is_character(data: bytes) -> bool:
+    try:
+        return len(data.decode()) == 1
+    except UnicodeDecodeError:
+        return False
 
 
 def _cut(data: bytes, lines: int, cap: int) -> int:
