@@ -58,6 +58,14 @@ async def test_if_match_without_the_strong_tag_is_412(api: Api, field: str) -> N
     assert (response.status, (await problem(response)).code) == (412, Code.PRECONDITION_FAILED)
 
 
+@pytest.mark.parametrize("target", ["/healthz", "/v1/usage", "/v1/captures"])
+async def test_a_precondition_that_is_not_utf_8_is_told_in_a_problem(api: Api, target: str) -> None:
+    answer = await exchange(api, "GET", target, HOST, b"If-Match: \xff".decode("utf-8", "surrogateescape"))
+
+    assert (answer.status, answer.problem.code) == (412, Code.PRECONDITION_FAILED)
+    assert r"\udcff" in answer.problem.detail
+
+
 @pytest.mark.parametrize("field", [TAG, "*", f"W/{TAG}", f'"other",W/{TAG}', f'"a,b", {TAG}'])
 async def test_if_none_match_with_the_tag_is_304(api: Api, field: str) -> None:
     entry = await api.put(LOG)
@@ -410,9 +418,19 @@ async def test_a_target_that_is_not_utf_8_is_400(api: Api, target: str) -> None:
         assert answer.problem.code == Code.INVALID_REQUEST
 
 
-@pytest.mark.parametrize("target", ["/healthz", "/v1/captures", "/nowhere"])
-async def test_an_unknown_expectation_is_417(api: Api, target: str) -> None:
-    answer = await exchange(api, "GET", target, HOST, "Expect: foo")
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("/healthz", "foo"),
+        ("/v1/captures", "foo"),
+        ("/nowhere", "foo"),
+        ("/healthz", b"\xff".decode("utf-8", "surrogateescape")),
+        ("/v1/captures", b"100-continue, \xff".decode("utf-8", "surrogateescape")),
+    ],
+    ids=["public", "private", "nowhere", "bytes", "bytes-behind"],
+)
+async def test_an_unknown_expectation_is_417(api: Api, target: str, expected: str) -> None:
+    answer = await exchange(api, "GET", target, HOST, f"Expect: {expected}")
 
     assert (answer.status, answer.problem.code) == (417, Code.EXPECTATION_FAILED)
     assert answer.headers["X-Request-Id"] == answer.problem.instance

@@ -56,6 +56,8 @@ def response_of(problem: Problem) -> web.Response:
 
 
 def _problem(code: Code, detail: str, request_id: str, **facts: object) -> Problem:
+    """A problem. Bytes of a header that are not UTF-8 come as lone surrogates, which JSON cannot carry."""
+    detail = detail.encode("utf-8", "backslashreplace").decode()
     given = {name: value for name, value in facts.items() if value is not None}
     return msgspec.convert(
         {

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from aiohttp import hdrs, web
+from aiohttp import HttpVersion11, hdrs, web
 from overspill.wire import CAPTURE_ID, NoQuery, Path, Scope
 
 from overspill_service import logs
@@ -67,9 +67,22 @@ def bind(app: web.Application, routes: Iterable[Route]) -> None:
     for route in routes:
         resource = app.router.add_resource(route.path)
         handler = _bound(route)
-        resource.add_route(route.method, handler)
+        resource.add_route(route.method, handler, expect_handler=_expected)
         if route.method == "GET":
-            resource.add_route("HEAD", handler)
+            resource.add_route("HEAD", handler, expect_handler=_expected)
+
+
+async def _expected(request: web.Request) -> None:
+    """Tell a client that waits to send its body. Raises `HTTPExpectationFailed` for other expectations.
+
+    aiohttp's own way quotes the field, and fails where its bytes are not UTF-8.
+    """
+    if request.version < HttpVersion11:
+        return
+    if request.headers.get(hdrs.EXPECT, "").lower() != "100-continue":
+        raise web.HTTPExpectationFailed
+    await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    request.writer.output_size = 0  # of the answer itself nothing has been sent
 
 
 def _bound(route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
