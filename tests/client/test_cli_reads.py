@@ -121,6 +121,30 @@ def test_a_named_pipe_is_written_to_and_stays_one(overspill: Shell, capture: str
     assert overspill("cat", capture, "-o", "-").data == content
 
 
+@pytest.mark.parametrize(("device", "redirected"), [("stdout", ">>"), ("stdout", ">"), ("stderr", "2>>")])
+def test_the_file_that_a_stream_goes_to_is_written_to_and_not_replaced(
+    overspill: Shell, capture: str, tmp_path: Path, device: str, redirected: str
+) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"before\n")
+    appended = b"" if redirected == ">" else log.read_bytes()
+    overspill.script(
+        f"{{ overspill cat {capture} --range 0-4 -o /dev/{device}; echo; echo 1>&2; }} {redirected}{log}"
+    )
+
+    content = overspill("cat", capture, "--range", "0-4").data
+    assert log.read_bytes() == appended + content + b"\n"
+
+
+def test_a_file_that_is_replaced_keeps_its_mode(overspill: Shell, capture: str, tmp_path: Path) -> None:
+    file = tmp_path / "private"
+    file.touch(mode=0o600)
+
+    assert overspill("head", capture, "-o", str(file)).code == 0
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.stat().st_size > 0
+
+
 def test_a_file_on_a_terminal_has_the_exact_bytes(overspill: Shell, tmp_path: Path) -> None:
     terminal = overspill.terminal("cat", overspill.put(b"\x1b[31m\xff\n"), "-o", str(tmp_path / "file"))
 

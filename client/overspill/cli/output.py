@@ -18,7 +18,7 @@ from overspill.cli.visible import Visible, visible, visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import BinaryIO
+    from typing import BinaryIO, TextIO
 
 
 def stream() -> BinaryIO:
@@ -84,23 +84,43 @@ def is_pipe() -> bool:
 def into(path: str | None) -> Iterator[None]:
     """Within the block, standard output is a file, which appears once it is whole. Raises `OSError`.
 
-    None and `-` change nothing. What is no plain file, as a named pipe, is written to directly.
+    None and `-` change nothing. What is no plain file, as a named pipe, is written to directly, and so is the
+    file that standard output or standard error already goes to.
     """
     if path in (None, "-"):
         yield
         return
     given = Path(path or "")
-    target = given.resolve()
-    is_plain = not given.exists() or given.is_file()
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part") if is_plain else given
+    opened = _descriptor_of(given)
+    if opened is not None or (given.exists() and not given.is_file()):
+        opening = open(given if opened is None else os.dup(opened), "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    else:
+        opening = _whole(given.resolve())
+    with opening as file, redirect_stdout(file):
+        yield
+
+
+def _descriptor_of(path: Path) -> int | None:
+    """Which of standard output and error is this very file, as `/dev/stdout` is; None if neither is."""
+    for descriptor in (1, 2):
+        with suppress(OSError):  # it is closed, or there is no such file
+            if os.path.samestat(path.stat(), os.fstat(descriptor)):
+                return descriptor
+    return None
+
+
+@contextmanager
+def _whole(target: Path) -> Iterator[TextIO]:
+    """A file that appears once the block has ended well; it keeps the mode of the one that it replaces."""
+    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
-        with part.open("x" if is_plain else "w", encoding="utf-8") as file, redirect_stdout(file):
-            yield
-        if is_plain:
-            part.replace(target)
+        with part.open("x", encoding="utf-8") as file:
+            if target.exists():
+                part.chmod(stat.S_IMODE(target.stat().st_mode))
+            yield file
+        part.replace(target)
     except BaseException:
-        if is_plain:
-            part.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise
 
 
