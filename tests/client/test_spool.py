@@ -377,8 +377,21 @@ def test_without_a_home_it_is_among_the_temporary_files(
     assert Spool().path == tmp_path / f"overspill-{os.getuid()}" / "spool"
 
 
-def test_a_bound_that_is_no_number_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OVERSPILL_SPOOL_BYTES", "1 GB")
+@pytest.mark.parametrize(
+    ("given", "size"),
+    [("10GiB", 10 * 1024**3), ("1 GB", 10**9), ("512kib", 512 * 1024), (" 7B ", 7), ("0", 0)],
+)
+def test_a_bound_is_given_as_a_size_of_the_service_is(
+    monkeypatch: pytest.MonkeyPatch, given: str, size: int
+) -> None:
+    monkeypatch.setenv("OVERSPILL_SPOOL_BYTES", given)
+
+    assert Spool().max_bytes == size
+
+
+@pytest.mark.parametrize("given", ["many", "-1", "1.5.5GB", "10 gallons", "GiB", "1e3", "٣"])
+def test_a_bound_that_is_no_size_is_refused(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    monkeypatch.setenv("OVERSPILL_SPOOL_BYTES", given)
 
     with pytest.raises(ValueError, match="OVERSPILL_SPOOL_BYTES must be a number of bytes"):
         Spool()

@@ -18,6 +18,7 @@ from overspill.cli.visible import Visible, visible, visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from contextlib import AbstractContextManager
     from typing import BinaryIO, TextIO
 
 
@@ -92,6 +93,7 @@ def into(path: str | None) -> Iterator[None]:
         return
     given = Path(path or "")
     opened = _descriptor_of(given)
+    opening: AbstractContextManager[TextIO]
     if opened is not None or (given.exists() and not given.is_file()):
         opening = open(given if opened is None else os.dup(opened), "w", encoding="utf-8")  # noqa: PTH123, SIM115
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from pathlib import Path
 from typing import Final
@@ -10,6 +11,7 @@ from typing import Final
 MAX_BYTES: Final = 1024**3
 """What the spool may take of the disk, unless `OVERSPILL_SPOOL_BYTES` says otherwise."""
 _OFF: Final = "off"
+_SIZE: Final = re.compile(r"([0-9]{1,18}) ?(?:(?:([KMGT])(i?))?B)?", re.IGNORECASE)
 
 
 def is_off() -> bool:
@@ -31,10 +33,15 @@ def directory() -> Path:
 
 
 def max_bytes() -> int:
-    """Return the bound in bytes. Raises `ValueError` where the environment gives no number."""
+    """Return the bound in bytes. Raises `ValueError` where the environment gives no size."""
     given = os.environ.get("OVERSPILL_SPOOL_BYTES", "").strip()
     if not given:
         return MAX_BYTES
-    if not (given.isascii() and given.isdigit()):
-        raise ValueError(f"OVERSPILL_SPOOL_BYTES must be a number of bytes; it is {given!r}")
-    return int(given)
+    size = _SIZE.fullmatch(given)
+    if size is None:
+        raise ValueError(
+            f"OVERSPILL_SPOOL_BYTES must be a number of bytes, or such as 512MiB, 10GiB, 5GB; it is {given!r}"
+        )
+    number, prefix, binary = size.groups()
+    factor: int = (1024 if binary else 1000) ** (" KMGT".index(prefix.upper()) if prefix else 0)
+    return int(number) * factor
