@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-BATCH: Final = 8
-"""Frames decoded by one thread at a go, at most: about 4 MiB of content."""
+BATCH: Final = 4
+"""Frames decoded by one thread at a go, at most: about 2 MiB of content."""
 
 
 class Reader:

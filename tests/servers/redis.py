@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 READY_WITHIN = 30.0
+AGAIN_AFTER = 0.5
 SENTINEL_SERVICE = "overspill"
 SLOTS = 16384
 BUS_OFFSET = 10_000
@@ -162,14 +163,13 @@ class RedisServer:
     def _end(self, number: signal.Signals) -> None:
         if self.process is None:
             return
-        with suppress(ProcessLookupError):
-            self.process.send_signal(signal.SIGCONT)  # a paused process cannot end in order
-            self.process.send_signal(number)
-        try:
-            self.process.wait(READY_WITHIN)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        self.process.send_signal(signal.SIGCONT)  # a paused process cannot end in order
+        deadline = time.monotonic() + READY_WITHIN
+        while self.process.poll() is None:
+            # Again and again: one that is writing its first append-only file passes a signal over.
+            self.process.send_signal(number if time.monotonic() < deadline else signal.SIGKILL)
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(AGAIN_AFTER)
         self.process = None
 
 
