@@ -1,6 +1,6 @@
 """Disturb a whole service for as long as you like, and hold it to what it acknowledged.
 
-    uv run python -m tests.chaos --seconds 1200 --seed 7 --stack distributed
+    uv run --group dev python -m tests.chaos --seconds 1200 --seed 7 --stack distributed
 
 Prints the schedule of faults first, which the seed alone decides; then what was answered, and every wrong.
 Exits with 1 where there is one.
