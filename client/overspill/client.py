@@ -334,6 +334,7 @@ class Client:
         return await self._ask(request.about("GET", wire.Path.GREP, ref, query), wire.Text)
 
     async def summary(self, ref: str, *, session: str | None = None) -> wire.Summary:
+        """Figures, first and last lines, repeated lines, errors and warnings, and the shape of JSON."""
         query = wire.RefQuery(session=self._narrow(ref, session))
         return await self._ask(request.about("GET", wire.Path.SUMMARY, ref, query), wire.Summary)
 
@@ -345,6 +346,7 @@ class Client:
         return await self._ask(request.with_json(asked, observations), wire.Accepted)
 
     async def usage(self) -> wire.Usage:
+        """The tenant's stored totals, in captures and bytes, and its limits."""
         return await self._ask(request.Request(method="GET", path=wire.Path.USAGE), wire.Usage)
 
     async def sweep(self) -> wire.Removed:

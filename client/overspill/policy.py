@@ -260,6 +260,7 @@ class Policy:
     # --- questions --------------------------------------------------------------------------------
 
     def limits(self, tool: str) -> Limits:
+        """The limits of a tool's outputs: those of its name, or the usual ones."""
         return self._limits.get(tool, self._usual)
 
     def band(self, size: int) -> Band:
@@ -271,6 +272,7 @@ class Policy:
         return self.wait + size / SLOWEST_UPLOAD
 
     def counter(self) -> TokenCounter:
+        """What counts tokens under this policy: its tokenizer, or an estimate."""
         return TokenCounter(self.tokenizer, self.chars_per_token)
 
     def _counter(self) -> TokenCounter | None:

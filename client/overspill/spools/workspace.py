@@ -39,10 +39,12 @@ class Workspace(Spool):
         super().__init__(Path(directory) / FOLDER, max_bytes=max_bytes, clock=clock)
 
     def shelf(self, url: str, key: str) -> Shelf:  # noqa: ARG002  (the workspace is one agent's)
+        """The captures kept for a service; here the same for all."""
         folder = Folder(self.path, suffix=".txt", mode=0o644)
         return Shelf(self, folder, url, shown=FOLDER)
 
     def shelves(self) -> list[Shelf]:
+        """All captures kept, one shelf at most."""
         return [self.shelf("", "")] if self.exists() else []
 
     def exists(self) -> bool:
@@ -50,6 +52,7 @@ class Workspace(Spool):
         return is_directory(self.path)
 
     def make(self) -> None:
+        """Make the folder. Raises `NotSpooled` where there is nothing to make it in."""
         if not is_directory(self.path.parent):
             raise NotSpooled(f"the workspace {self.path.parent} is no directory")
         with suppress(FileExistsError):
