@@ -24,7 +24,7 @@ from overspill_service.logs import facts
 from overspill_service.tasks import fan_out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from overspill_service.archive import Archive
     from overspill_service.objects import Stored
@@ -59,6 +59,9 @@ async def erase(archive: Archive, tenant: str, entries: Iterable[Entry]) -> wire
     await archive.store.put(record, ["\n".join(keys).encode()])
     hidden = await hide(archive, graves, "deleted")
     removed = await delete_objects(archive, hidden)
+    if len(hidden) < len(graves):  # what the catalog has forgotten meanwhile has to go as well
+        named = {key: parsed for key in keys if (parsed := object_keys.parse(key))}
+        await _delete_named(archive, named, is_complete=await archive.catalog.is_complete())
     await archive.store.delete([record])
     return removed
 
@@ -114,13 +117,21 @@ async def finish_removals(archive: Archive, prefix: str = object_keys.REMOVALS, 
 
 async def _finish(archive: Archive, stored: Stored, *, is_complete: bool) -> None:
     named = await _named(archive, stored)
+    deleted = await _delete_named(archive, named, is_complete=is_complete)
+    await archive.store.delete([stored.key])
+    log.warning("finished a removal that was cut short", extra=facts(objects=deleted))
+
+
+async def _delete_named(
+    archive: Archive, named: Mapping[str, object_keys.ObjectKey], *, is_complete: bool
+) -> int:
+    """Delete the objects that a record names, but those of uploads that are kept; return how many."""
     captures = {(key.tenant, key.capture) for key in named.values()}
     uploads = frozenset(key.upload for key in named.values())
     kept = {await _kept_upload(archive, *each, uploads, is_complete=is_complete) for each in captures}
     keys = [text for text, key in named.items() if key.upload not in kept]
     await archive.store.delete(keys)
-    await archive.store.delete([stored.key])
-    log.warning("finished a removal that was cut short", extra=facts(objects=len(keys)))
+    return len(keys)
 
 
 async def removed_uploads(archive: Archive, prefix: str = object_keys.REMOVALS) -> frozenset[str]:

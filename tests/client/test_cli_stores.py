@@ -106,12 +106,14 @@ def test_put_of_known_content_says_what_stays_as_it_is(overspill: Shell, session
     other = overspill(
         "put", "-", *words[:4], "--tool", "ls", "--label", "b=2", "--ttl", "7d", stdin=b"the same"
     )
+    shorter = overspill("put", "-", *words, "--ttl", "1h", stdin=b"the same")
     entry = json.loads(overspill("stat", "--json", first.out.strip()).data)
 
     assert (first.err, same) == ("", first)
+    assert "--ttl changes nothing" in shorter.err
     assert (other.code, other.data) == (0, first.data)
     assert other.err == (
-        f"overspill: {first.out.strip()} was stored before, and stays as it was: --label, --tool and --ttl "
+        f"overspill: {first.out.strip()} was stored before, and stays as it was: --label and --tool "
         "change nothing; another --call-id makes another capture, `overspill ttl` changes how long it lives\n"
     )
     assert (entry["tool"], entry["labels"]) == ("make", {"a": "1"})

@@ -330,3 +330,24 @@ def test_what_a_listing_showed_is_never_denied_and_what_it_did_not_hardly_ever_a
 
     assert all(upload in listed for upload in shown)
     assert sum(object_keys.new_upload() in listed for _ in range(20_000)) <= 2
+
+
+async def test_what_the_catalog_forgets_in_the_middle_of_a_removal_is_removed_all_the_same(
+    pair: list[Api], own_redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await pair[0].put(LOG)
+    catalog = pair[0].service.archive.catalog
+    remove = catalog.remove
+
+    async def remove_too_late(*asked: Any, **how: Any) -> bool:
+        own_redis.command("FLUSHALL")
+        return await remove(*asked, **how)
+
+    monkeypatch.setattr(catalog, "remove", remove_too_late)
+    assert (await pair[0].send("DELETE", path_of(LOG))).status == 200
+    monkeypatch.undo()
+
+    assert await keys_in(pair[1]) == []
+    assert await removals_in(pair[1]) == []
+    await rebuild(pair[1].service.archive)
+    assert (await pair[1].get(f"{path_of(LOG)}/content")).status == 404

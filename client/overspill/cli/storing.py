@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from shutil import copyfileobj
 from tempfile import TemporaryFile
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from overspill.wire import Entry
 
 _ROUNDED = 2
+_HARDLY_SECONDS, _HARDLY_SHARE = 90, 0.03
 """Seconds by which a life may be off what was asked for."""
 _EXAMPLES = {
     "put": (
@@ -88,15 +90,24 @@ def _unheeded(entry: "Entry", said: dict[str, Any]) -> list[str]:
     """The options that changed nothing: the same content of the same call was stored before with others."""
     from overspill import wire  # noqa: PLC0415  (slow to import)
 
-    ttl = said["ttl"]
     is_other = {
         "--label": bool(said["labels"]) and entry.labels != said["labels"],
         "--tool": bool(said["tool"]) and entry.tool != wire.fit(said["tool"]),
         "--status": bool(said["status"]) and entry.status != wire.fit(said["status"]),
         "--content-type": bool(said["content_type"]) and entry.content_type != said["content_type"],
-        "--ttl": ttl is not None and abs((entry.expires - entry.created).total_seconds() - ttl) > _ROUNDED,
+        "--ttl": said["ttl"] is not None and _lives_otherwise(entry, said["ttl"]),
     }
     return [option for option, is_so in is_other.items() if is_so]
+
+
+def _lives_otherwise(entry: "Entry", ttl: int) -> bool:
+    """Whether `ttl` seconds are neither what it was stored with nor, about, what it has from now on.
+
+    A longer life than it has is granted to what is stored again, but not by a minute or a few percent.
+    """
+    left = (entry.expires - datetime.now(UTC)).total_seconds()
+    is_new = abs((entry.expires - entry.created).total_seconds() - ttl) <= _ROUNDED
+    return not is_new and abs(left - ttl) > max(_HARDLY_SECONDS, _HARDLY_SHARE * ttl)
 
 
 def _listed(words: list[str]) -> str:
