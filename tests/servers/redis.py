@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 READY_WITHIN = 30.0
+ATTEMPTS = 3
 AGAIN_AFTER = 0.5
 SENTINEL_SERVICE = "overspill"
 SLOTS = 16384
@@ -78,6 +79,7 @@ class RedisServer:
         self.options = {"save": "", "appendonly": "no"} if not is_sentinel else {}
         self.options |= options
         self.process: subprocess.Popen[bytes] | None = None
+        self._was_up = False
         directory.mkdir(parents=True, exist_ok=True)
 
     @property
@@ -93,6 +95,15 @@ class RedisServer:
             return client.execute_command(*words)
 
     def start(self) -> RedisServer:
+        """Start; the first time on another port where somebody took this one between choice and use."""
+        for _ in range(0 if self._was_up else ATTEMPTS - 1):
+            try:
+                return self._launch()
+            except RuntimeError:
+                self.process, self.port = None, free_port()
+        return self._launch()
+
+    def _launch(self) -> RedisServer:
         self._write_config()
         with (self.directory / "log").open("ab") as log:
             self.process = subprocess.Popen(
@@ -103,6 +114,7 @@ class RedisServer:
                 stdin=subprocess.DEVNULL,
             )
         wait_until(self._answers, f"redis-server on port {self.port}")
+        self._was_up = True
         return self
 
     def stop(self) -> None:
@@ -143,7 +155,7 @@ class RedisServer:
 
     def _write_config(self) -> None:
         path = self.directory / "server.conf"
-        if self.is_sentinel and path.exists():
+        if self.is_sentinel and self._was_up:
             return  # a sentinel keeps its state there
         lines = [f"port {self.port}", f"bind {HOST}", "dir ./", "daemonize no"]
         for name, value in self.options.items():
