@@ -155,8 +155,8 @@ class RedisServer:
 
     def _write_config(self) -> None:
         path = self.directory / "server.conf"
-        if self.is_sentinel and self._was_up:
-            return  # a sentinel keeps its state there
+        if self._was_up and path.exists():
+            return  # a sentinel keeps its state there, and rewrites that of its servers after a failover
         lines = [f"port {self.port}", f"bind {HOST}", "dir ./", "daemonize no"]
         for name, value in self.options.items():
             word = name.replace("_", "-")
