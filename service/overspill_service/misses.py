@@ -1,15 +1,17 @@
 """Bounds on looking in the object store for what the catalog does not know.
 
 A look costs a listing. So a flood of ids that never were must not become a flood of listings: few looks run
-at once, those of one tenant that find nothing are limited in rate, and what was not found is not looked for
-again within seconds. What is found costs nothing of the rate.
+at once, those of one tenant that find nothing are limited in rate, and requests that wait for the same id
+share one look. What is found costs nothing of the rate.
+
+That nothing was found is not remembered any longer. The capture may be stored a moment later by another
+process, and its entry be lost by the catalog at once: then only a new look finds it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, TypeVar
 from weakref import WeakValueDictionary
 
@@ -26,36 +28,32 @@ BURST: Final = 200
 """Fruitless looks that a tenant has at once in one process."""
 RATE: Final = 20.0
 """Fruitless looks that a tenant gains a second, up to `BURST`."""
-ABSENT_SECONDS: Final = 5.0
-"""For how long what was not found is taken to be absent."""
-MOST_ABSENT: Final = 10_000
-"""Absent ids that are remembered, over all tenants."""
 
 
 class Misses:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._places = asyncio.Semaphore(AT_ONCE)
-        self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
-        self._absent: OrderedDict[tuple[str, str], float] = OrderedDict()
+        self._looks: WeakValueDictionary[tuple[str, str], Looks] = WeakValueDictionary()
         self._budgets: dict[str, Budget] = {}
 
     async def find(
         self, tenant: str, capture: str, look: Callable[[], Awaitable[T | None]], *, is_limited: bool = True
     ) -> T | None:
-        """What `look` finds; None without a look where there was nothing a moment ago.
+        """What `look` finds; None also where another request's look has found nothing since this one came.
 
-        Looks for one id happen one after the other, and the first that finds nothing answers all. Raises
-        `TooManyRequests` where the tenant has found nothing too often, unless it is not `is_limited`.
+        Looks for one id happen one after the other. Raises `TooManyRequests` where the tenant has found
+        nothing too often, unless it is not `is_limited`.
         """
-        name = tenant, capture
-        lock = self._locks.setdefault(name, asyncio.Lock())
-        async with lock:
-            if self._is_absent(name):
+        looks = self._looks.setdefault((tenant, capture), Looks())
+        before = looks.begun
+        async with looks.lock:
+            if looks.fruitless > before:
                 return None
+            looks.begun += 1
             found = await self._looked(tenant, look, is_limited=is_limited)
             if found is None:
-                self._remember(name)
+                looks.fruitless = looks.begun
             return found
 
     async def _looked(
@@ -72,14 +70,14 @@ class Misses:
             budget.give_back()
         return found
 
-    def _is_absent(self, name: tuple[str, str]) -> bool:
-        return self._absent.get(name, self._clock()) > self._clock()
 
-    def _remember(self, name: tuple[str, str]) -> None:
-        self._absent[name] = self._clock() + ABSENT_SECONDS
-        self._absent.move_to_end(name)
-        if len(self._absent) > MOST_ABSENT:
-            self._absent.popitem(last=False)
+class Looks:
+    """The looks for one id, for as long as somebody waits for one."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.begun = self.fruitless = 0
+        """How many have begun; which of them was the last that found nothing."""
 
 
 class Budget:

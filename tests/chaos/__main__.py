@@ -31,10 +31,15 @@ async def main() -> int:
         "--seed", type=int, default=random.randrange(2**32), help="default: a new one each run"
     )
     parser.add_argument("--stack", choices=("embedded", "distributed"), default="distributed")
+    parser.add_argument(
+        "--keep", type=Path, help="a folder that is left behind, with the logs of all servers"
+    )
     asked = parser.parse_args()
     print(f"seed {asked.seed}, {asked.seconds:g} s, {asked.stack}", flush=True)
     async with AsyncExitStack() as opened:
-        folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="overspill-chaos-")))
+        folder = asked.keep or Path(
+            opened.enter_context(tempfile.TemporaryDirectory(prefix="overspill-chaos-"))
+        )
         stack: Embedded | Distributed
         if asked.stack == "embedded":
             stack = Embedded(folder)

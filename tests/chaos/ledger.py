@@ -10,6 +10,7 @@ import hashlib
 import random
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from tests.faults.traffic import MIB, log_lines, noise
@@ -41,6 +42,8 @@ class Capture:
     lingering_expiries: list[float] = field(default_factory=list)
     version: int = 0
     """Grows with every request that changes the capture, so that readers see that they were overtaken."""
+    history: list[str] = field(default_factory=list)
+    """What was asked of it and answered: printed where something is wrong."""
 
     @property
     def content(self) -> bytes:
@@ -49,6 +52,9 @@ class Capture:
     @property
     def is_owed(self) -> bool:
         return self.presences == {True}
+
+    def note(self, what: str) -> None:
+        self.history.append(f"{datetime.now(UTC):%H:%M:%S.%f} {what}")
 
     def asked(self, is_there: bool) -> None:
         """A request is sent that stores or removes the capture."""
@@ -95,7 +101,8 @@ class Ledger:
         return made
 
     def wrong(self, what: str, capture: Capture) -> None:
-        self.wrongs.append(f"{what}: {capture.id} ({capture.size} bytes, call {capture.call_id})")
+        wrong = f"{what}: {capture.id} ({capture.size} bytes, call {capture.call_id})"
+        self.wrongs.append("\n    ".join([wrong, *capture.history]))
 
     def summary(self) -> str:
         answers = ", ".join(f"{name} {count:,}" for name, count in sorted(self.answers.items()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from overspill import wire
@@ -64,7 +65,7 @@ async def _is_present(ledger: Ledger, client: Client, capture: Capture) -> bool:
     if capture.presences == {False}:
         ledger.wrong("back after its removal", capture)
     elif not capture.may_expire_at(entry.expires.timestamp()):
-        ledger.wrong("another expiry than was set", capture)
+        ledger.wrong(f"another expiry ({entry.expires}) than was set", capture)
     return True
 
 
@@ -98,8 +99,11 @@ async def _lists(ledger: Ledger, client: Client, sessions: Sequence[str], presen
             f"of {len(present)} captures the listing misses {len(missing)} ({missing[:3]}), "
             f"it has {len(strange)} that are gone ({strange[:3]}), and usage counts {counted}"
         )
+        for capture in ledger.captures:
+            if capture.id in (*missing, *strange):
+                ledger.wrong("listed wrongly", capture)
         return
     for capture in ledger.owed:
-        found = await client.get(wire.CALL_PREFIX + capture.call_id)
+        found = await _patiently(partial(client.get, wire.CALL_PREFIX + capture.call_id))
         if found.id != capture.id:
             ledger.wrong(f"its call id leads to {found.id}", capture)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 GRACE_SECONDS: Final = 5
 SLOW_SECONDS: Final = 0.3
+STARTS: Final = 3
 
 
 class Stack(Protocol):
@@ -61,7 +62,7 @@ class Embedded:
         for path in self.service.data.glob("catalog.sqlite*"):
             path.unlink()
         yield
-        await asyncio.to_thread(self.service.start)
+        await asyncio.to_thread(supervise, self.service)
 
 
 class Distributed:
@@ -114,8 +115,8 @@ async def started(services: Sequence[ServiceProcess]) -> AsyncIterator[None]:
 
 def service_faults(service: ServiceProcess) -> dict[str, Fault]:
     return {
-        "kill -9": partial(down, service.kill, service.start),
-        "stop in order": partial(down, service.stop, service.start),
+        "kill -9": partial(down, service.kill, partial(supervise, service)),
+        "stop in order": partial(down, service.stop, partial(supervise, service)),
         "pause": partial(
             down, partial(to_group, service, signal.SIGSTOP), partial(to_group, service, signal.SIGCONT)
         ),
@@ -188,6 +189,15 @@ def every_second(fault: faulty_proxy.Fault) -> faulty_proxy.Fault:
 async def slow(exchange: faulty_proxy.Exchange) -> web.Response:
     await asyncio.sleep(SLOW_SECONDS)
     return await exchange.forward()
+
+
+def supervise(service: ServiceProcess) -> None:
+    """Start it, again where it gives up because Redis or the store is away for too long."""
+    for _ in range(STARTS):
+        with suppress(RuntimeError):
+            service.start()
+            return
+    service.start()
 
 
 def to_group(service: ServiceProcess, number: signal.Signals) -> None:

@@ -57,8 +57,11 @@ class Agent:
     def _name(self, call_id: str, sha256: bytes) -> str:
         return wire.capture_id(self.session, call_id, sha256)
 
-    def _client(self) -> Client:
-        return self._chance.choice(self._clients)
+    def _client(self, capture: Capture, what: str) -> Client:
+        """The client of any replica, for a request that the capture's history tells of."""
+        number = self._chance.randrange(len(self._clients))
+        capture.note(f"{what} at replica {number + 1}, asked")
+        return self._clients[number]
 
     async def _store_new(self) -> None:
         made = self._ledger.make(self._chance, self.session, self._name)
@@ -72,12 +75,13 @@ class Agent:
     async def _store(self, capture: Capture) -> None:
         capture.asked(is_there=True)
         try:
-            entry = await self._client().put(capture.content, call_id=capture.call_id, session=self.session)
+            client = self._client(capture, "put")
+            entry = await client.put(capture.content, call_id=capture.call_id, session=self.session)
         except OverspillError as error:
-            self._count("put", error)
+            self._count(capture, "put", error)
             capture.unanswered(is_there=True)
             return
-        self._count("put")
+        self._count(capture, "put", expires=entry.expires)
         capture.answered(is_there=True)
         capture.expiry = entry.expires.timestamp()
         if entry.sha256 != capture.sha256.hex():
@@ -90,14 +94,14 @@ class Agent:
         may_be, version = capture.presences, capture.version
         capture.asked(is_there=False)
         try:
-            await self._client().delete(capture.id)
+            await self._client(capture, "delete").delete(capture.id)
         except Absent as error:
-            self._absent(capture, may_be, version + 1, error)
+            self._absent(capture, "delete", may_be, version + 1, error)
         except OverspillError as error:
-            self._count("delete", error)
+            self._count(capture, "delete", error)
             capture.unanswered(is_there=False)
         else:
-            self._count("delete")
+            self._count(capture, "delete")
             capture.answered(is_there=False)
 
     async def _change_expiry(self) -> None:
@@ -108,14 +112,14 @@ class Agent:
         may_be, version = capture.presences, capture.version
         asked_at = time.time()
         try:
-            entry = await self._client().set_ttl(capture.id, ttl)
+            entry = await self._client(capture, f"patch to {ttl}").set_ttl(capture.id, ttl)
         except Absent as error:
-            self._absent(capture, may_be, version, error)
+            self._absent(capture, "patch", may_be, version, error)
         except OverspillError as error:
-            self._count("patch", error)
+            self._count(capture, "patch", error)
             capture.lingering_expiries.append(asked_at + ttl)
         else:
-            self._count("patch")
+            self._count(capture, "patch", expires=entry.expires)
             capture.expiry = entry.expires.timestamp()
 
     async def _read(self) -> None:
@@ -126,19 +130,19 @@ class Agent:
         try:
             await self._chance.choice((self._read_whole, self._read_range))(capture)
         except Absent as error:
-            self._absent(capture, may_be, version, error)
+            self._absent(capture, "get", may_be, version, error)
         except CaptureDamaged as error:
-            self._count("get", error)
+            self._count(capture, "get", error)
             self._ledger.wrong(f"called damaged ({error})", capture)
         except OverspillError as error:
-            self._count("get", error)
+            self._count(capture, "get", error)
         else:
-            self._count("get")
+            self._count(capture, "get")
             if may_be == {False} and capture.version == version:
                 self._ledger.wrong("read after its removal", capture)
 
     async def _read_whole(self, capture: Capture) -> None:
-        content = await self._client().content(capture.id)
+        content = await self._client(capture, "get").content(capture.id)
         if hashlib.sha256(content).digest() != capture.sha256:
             self._ledger.wrong("read with wrong bytes", capture)
 
@@ -147,16 +151,22 @@ class Agent:
             await self._read_whole(capture)
             return
         start = self._chance.randrange(capture.size)
-        content = await self._client().content(capture.id, wire.ByteRange(start, start + RANGE - 1))
+        client = self._client(capture, "get")
+        content = await client.content(capture.id, wire.ByteRange(start, start + RANGE - 1))
         if content != capture.content[start : start + RANGE]:
             self._ledger.wrong(f"read with wrong bytes from {start} on", capture)
 
-    def _absent(self, capture: Capture, may_be: set[bool], version: int, error: Absent) -> None:
+    def _absent(self, capture: Capture, what: str, may_be: set[bool], version: int, error: Absent) -> None:
         """404 or 410: wrong where the capture was owed all the while."""
-        self._count("absent")
+        self._count(capture, what, error)
+        self._failed = False
         if may_be == {True} and capture.version == version:
             self._ledger.wrong(f"acknowledged, and then {type(error).__name__}", capture)
 
-    def _count(self, what: str, error: OverspillError | None = None) -> None:
+    def _count(
+        self, capture: Capture, what: str, error: OverspillError | None = None, expires: object = ""
+    ) -> None:
         self._failed = error is not None
-        self._ledger.answers[f"{what} {type(error).__name__ if error else 'answered'}"] += 1
+        answer = type(error).__name__ if error else "answered"
+        capture.note(f"{what} {answer} {expires}".rstrip())
+        self._ledger.answers[f"{what} {answer}"] += 1

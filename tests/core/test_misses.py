@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from overspill_service import misses
 from overspill_service.errors import TooManyRequests
-from overspill_service.misses import ABSENT_SECONDS, AT_ONCE, BURST, RATE, Misses
+from overspill_service.misses import AT_ONCE, BURST, RATE, Misses
 
 
 class Store:
@@ -43,13 +42,39 @@ async def refused(bounds: Misses, store: Store, count: int, tenant: str = "acme"
     return sum(isinstance(answer, TooManyRequests) for answer in answers)
 
 
-async def test_what_was_not_found_is_looked_for_again_only_after_seconds() -> None:
-    clock, store = Clock(), Store()
-    bounds = Misses(clock)
-    for clock.now in (0.0, 1.0, ABSENT_SECONDS - 0.1, ABSENT_SECONDS + 0.1):
-        assert await bounds.find("acme", "x", store.look) is None
+async def test_requests_that_wait_for_the_same_look_share_what_it_finds() -> None:
+    bounds, store = Misses(), Store()
+    answers = await asyncio.gather(*(bounds.find("acme", "x", store.look) for _ in range(50)))
 
-    assert store.looks == 2
+    assert answers == [None] * 50
+    assert store.looks == 2  # the one under way when the others came, and one for all of them
+
+
+async def test_what_is_stored_after_a_fruitless_look_is_found_at_once() -> None:
+    bounds, store = Misses(), Store()
+    assert await bounds.find("acme", "x", store.look) is None
+    store.found = "entry"
+
+    assert await bounds.find("acme", "x", store.look) == "entry"
+
+
+async def test_what_is_stored_during_a_look_is_found_by_who_asks_after_that() -> None:
+    bounds, store = Misses(), Store()
+    has_listed, may_answer = asyncio.Event(), asyncio.Event()
+
+    async def listed_too_early() -> str | None:
+        has_listed.set()
+        await may_answer.wait()
+        return None
+
+    early = asyncio.create_task(bounds.find("acme", "x", listed_too_early))
+    await has_listed.wait()
+    store.found = "entry"
+    late = asyncio.create_task(bounds.find("acme", "x", store.look))
+    await asyncio.sleep(0)
+    may_answer.set()
+
+    assert (await early, await late) == (None, "entry")
 
 
 async def test_a_tenant_that_finds_nothing_is_limited_in_rate_and_others_are_not() -> None:
@@ -88,16 +113,12 @@ async def test_an_upload_is_not_limited_in_rate() -> None:
         await bounds.find("acme", "y", store.look)
 
 
-async def test_no_more_is_remembered_than_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(misses, "MOST_ABSENT", 100)
-    bounds, store = Misses(Clock()), Store()
+async def test_nothing_is_remembered_of_looks_that_are_over() -> None:
+    bounds, store = Misses(), Store()
     for number in range(300):
         await bounds.find("acme", str(number), store.look, is_limited=False)
 
-    assert len(bounds._absent) == 100
-    assert len(bounds._locks) == 0
-    await bounds.find("acme", "299", store.look)
-    assert store.looks == 300
+    assert len(bounds._looks) == 0
 
 
 async def test_a_look_that_is_broken_off_leaves_the_next_one_free() -> None:

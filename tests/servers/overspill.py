@@ -109,10 +109,11 @@ class ServiceProcess:
         return line.removeprefix(ANNOUNCEMENT).strip()
 
     def _ended(self, seconds: float) -> int:
-        assert self._process is not None
-        code = self._process.wait(seconds)
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        process = self._process
+        assert process is not None
+        code = process.wait(seconds)
+        if process.stdout is not None:
+            process.stdout.close()
         self._process = None
         return code
 
