@@ -27,7 +27,8 @@ AT_ONCE: Final = 16
 YOUNG_SECONDS: Final = 120.0
 """After which no upload is still on its way from its last segment to its end."""
 LEASE: Final = "rebuild"
-LEASE_TTL: Final = 60.0
+LEASE_TTL: Final = 15.0
+"""Seconds until another process takes over from one that died. Two rebuilds at once do no harm."""
 
 log = logging.getLogger(__name__)
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 AT_ONCE: Final = 16
-TRIES: Final = 30
 SETTLE_SECONDS: Final = 150.0
 """Within which listings and totals are right again: a rebuild, and the second one a minute later."""
 
@@ -71,14 +70,16 @@ async def _is_present(ledger: Ledger, client: Client, capture: Capture) -> bool:
 
 async def _patiently(ask: Callable[[], Awaitable[T]]) -> T:
     """The answer; asked for again where there was none yet: looks for what is gone are limited in rate."""
-    for _ in range(TRIES):
+    deadline = asyncio.get_running_loop().time() + SETTLE_SECONDS
+    while True:
         try:
             return await ask()
         except Absent:
             raise
         except OverspillError as error:
+            if asyncio.get_running_loop().time() > deadline:
+                raise
             await asyncio.sleep(getattr(error, "retry_after", None) or 1)
-    return await ask()
 
 
 async def _lists(ledger: Ledger, client: Client, sessions: Sequence[str], present: set[str]) -> None:
