@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,13 +17,6 @@ if TYPE_CHECKING:
 SEED = 20261122
 
 
-NEEDS_WISH = pytest.mark.skipif(
-    "OVERSPILL_CHAOS" not in os.environ, reason="chaos runs where OVERSPILL_CHAOS is set"
-)
-"""Not yet green every time on a loaded machine: the longer command is where faults are looked for."""
-
-
-@NEEDS_WISH
 @pytest.mark.timeout(600)
 async def test_the_embedded_service_keeps_what_it_acknowledged(tmp_path: Path) -> None:
     stack = Embedded(tmp_path)
@@ -35,7 +27,6 @@ async def test_the_embedded_service_keeps_what_it_acknowledged(tmp_path: Path) -
     assert ledger.wrongs == []
 
 
-@NEEDS_WISH
 @pytest.mark.timeout(900)
 async def test_replicas_on_s3_and_redis_keep_what_they_acknowledged(
     tmp_path: Path, s3_server: S3Server
