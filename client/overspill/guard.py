@@ -7,16 +7,17 @@ model is told so.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
-from overspill import calls, checks, turn
+from overspill import calls, checks, notice, turn
 from overspill.client import Client
 from overspill.passage import Output, Passage, word
 from overspill.policy import INLINE_CHARS, INLINE_LINES, Policy
 from overspill.shapes.captured import CapturedOutput
 from overspill.shapes.flow import is_async_flow, is_flow
 from overspill.shapes.partial import clamp_partial
-from overspill.storage import Storage
+from overspill.storage import Storage, reason
 from overspill.streams import Stream
 from overspill.sync import SyncClient
 from overspill.turn import Turn
@@ -186,11 +187,18 @@ class Guard:
         """
         policy = self._file_based(inline_threshold, inline_lines)
         guarded = await self.process(content, tool=source, call_id=call_id, session=session, policy=policy)
-        if guarded.notice is None and is_async_flow(content):
-            content = _joined([chunk async for chunk in guarded.value])
-        elif guarded.notice is None and is_flow(content):
-            content = _joined(list(guarded.value))
-        return await self._looping.run(_captured, content, guarded)
+        if guarded.notice is not None or not (is_async_flow(content) or is_flow(content)):
+            return await self._looping.run(_captured, content, guarded)
+        chunks: list[Any] = []
+        try:
+            if is_async_flow(content):
+                async for chunk in guarded.value:
+                    chunks.append(chunk)  # noqa: PERF401  (those before a failure count)
+            else:
+                await self._looping.run_alone(partial(chunks.extend, guarded.value))
+        except Exception as error:  # noqa: BLE001  (a tool's own: what came before it is the output)
+            return _failed_stream(chunks, error)
+        return await self._looping.run(_captured, _joined(chunks), guarded)
 
     def capture_output_sync(
         self,
@@ -205,9 +213,14 @@ class Guard:
         """As `capture_output`, for code without an event loop."""
         policy = self._file_based(inline_threshold, inline_lines)
         guarded = self.process_sync(content, tool=source, call_id=call_id, session=session, policy=policy)
-        if guarded.notice is None and is_flow(content):
-            content = _joined(list(guarded.value))
-        return _captured(content, guarded)
+        if guarded.notice is not None or not is_flow(content):
+            return _captured(content, guarded)
+        chunks: list[Any] = []
+        try:
+            chunks.extend(guarded.value)
+        except Exception as error:  # noqa: BLE001  (as above)
+            return _failed_stream(chunks, error)
+        return _captured(_joined(chunks), guarded)
 
     def wrap(self, tool: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
         """`tool` with its outputs guarded, async if it is. The call id is that of `calling`, or minted.
@@ -275,6 +288,11 @@ def _joined(chunks: list[Any]) -> Any:
         if chunks and all(isinstance(chunk, kind) for chunk in chunks):
             return kind().join(chunks)
     return iter(chunks)
+
+
+def _failed_stream(chunks: list[Any], error: Exception) -> CapturedOutput:
+    """What came of a stream before it failed, and why it did."""
+    return CapturedOutput.of(_joined(chunks), None, notice.sanitised(f"the stream failed: {reason(error)}"))
 
 
 def _captured(content: Any, guarded: Guarded) -> CapturedOutput:

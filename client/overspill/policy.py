@@ -32,6 +32,7 @@ INLINE_CHARS: Final = 5_000
 INLINE_LINES: Final = 100
 CONTEXT_SHARE: Final = 0.30
 CONTEXT_TOKENS: Final = 128_000
+MAX_STREAM_BYTES: Final = 1024**3
 SLOWEST_UPLOAD: Final = 4 * 1024 * 1024
 """Bytes a second that an upload is given time for on top of `Policy.wait`."""
 CLAMP_BYTES: Final = 50 * 1024
@@ -112,6 +113,8 @@ class Policy:
     stored. `bands` say where outputs go, by size. With `identical`, an output like an earlier one of
     its session is said to be.
 
+    A stream of more than `max_stream_bytes` is ended there, and its notice says so.
+
     `ttl` in seconds, None leaves it to the service. `wait` is how many seconds a small output makes the
     agent wait for the service at most; see `deadline`. `reader` tells the model how to read more; `{id}` in
     it becomes the capture id. Raises `ValueError` for what cannot be meant.
@@ -134,6 +137,7 @@ class Policy:
     preview_lines: int = 100
     lost_preview_bytes: int = 4 * PREVIEW_BYTES
     identical: bool = True
+    max_stream_bytes: int = MAX_STREAM_BYTES
     ttl: int | None = None
     wait: float = 5.0
     reader: str = READER
@@ -303,7 +307,14 @@ def _named(what: str, given: Any, choices: Mapping[str, Any]) -> Any:
 
 
 def _check(policy: Policy) -> None:
-    for name in ("max_bytes", "max_lines", "preview_bytes", "preview_lines", "lost_preview_bytes"):
+    for name in (
+        "max_bytes",
+        "max_lines",
+        "preview_bytes",
+        "preview_lines",
+        "lost_preview_bytes",
+        "max_stream_bytes",
+    ):
         checks.whole(name, getattr(policy, name))
     for name in ("max_chars", "max_tokens", "ttl"):
         checks.whole(name, getattr(policy, name), is_optional=True)

@@ -216,4 +216,6 @@ def _encoded(text: str) -> bytes | Filed:
         gathering.close()
         return measure.encode(text)
     body = gathering.finish()
+    if gathering.missing:  # as above, found out at the end
+        return measure.encode(text)
     return measure.encode(body) if isinstance(body, str) else body

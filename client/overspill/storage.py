@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from overspill.client import Client
     from overspill.courier import Courier
     from overspill.places import Place
+    from overspill.policy import Policy
     from overspill.spill import Spill
     from overspill.spools.spool import Shelf
     from overspill.sync import SyncClient
@@ -39,6 +40,10 @@ _FIRST_ALONE: Final = 1.0
 _LONGEST_ALONE: Final = 5.0
 """Seconds that a failing service is left alone where no spool keeps what it misses."""
 _JOB: Final = "spool {}"
+_MOST_LOST: Final = 64 * 1024 * 1024
+"""Bytes of a stream that are read where it can be stored nowhere: enough for a preview."""
+_ROOM_FOR_ENTRY: Final = 64 * 1024
+"""Bytes that the spool needs beside the longest stream: its entry, and a remark at its end."""
 
 
 def shelf_for(client: Client | SyncClient | None, spool: Spool | bool = True) -> Shelf | None:  # noqa: FBT001, FBT002
@@ -89,6 +94,17 @@ class Storage:
     def can_keep(self) -> bool:
         """Whether there is any place at all to store an output."""
         return bool(self._places)
+
+    def most_kept(self, policy: Policy) -> int:
+        """Return the bytes of the longest stream that is worth gathering under a policy."""
+        most = policy.max_stream_bytes
+        for band in reversed(policy.bands):
+            if any(name in self._places for name in band.places):
+                break
+            most = min(most, band.above or _MOST_LOST)
+        if self.shelf is not None and "service" not in self._places:
+            most = min(most, max(0, self.shelf.spool.max_bytes - _ROOM_FOR_ENTRY))
+        return most
 
     @property
     def circuit(self) -> Circuit | None:

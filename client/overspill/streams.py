@@ -29,7 +29,8 @@ class Stream:
         self._passage = passage
         self._way = way
         self._output = output._replace(call_id=origin.call_id, session=origin.session)
-        self._flow = Flow(output.policy.limits(output.tool))
+        most = passage.storage.most_kept(output.policy)
+        self._flow = Flow(output.policy.limits(output.tool), most=most)
         self._is_bypassed = calls.is_bypassed()
         self._is_dropped = False
         self._size = 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pydantic
 import pytest
-from overspill import CapturedOutput, Client, Guard, Policy, SyncClient
+from overspill import Band, CapturedOutput, Client, Guard, Policy, Spool, SyncClient
 from overspill.notice import is_notice
 from overspill.shapes.kind import kind_of
 from overspill.wire import Outcome
@@ -16,6 +16,7 @@ from overspill_service.kind import HEAD, detect
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
 
     from tests.servers.overspill import ServiceProcess
 
@@ -321,3 +322,68 @@ async def test_a_short_asynchronous_stream_is_handed_on_joined() -> None:
         yield b"b\n"
 
     assert (await Guard().capture_output(source(), "t")).content == b"a\nb\n"
+
+
+@pytest.mark.parametrize("chunks", [["a\n", "b\n"], [{"a": 1}, {"b": 2}]], ids=["text", "data"])
+async def test_a_stream_that_fails_is_handed_on_as_far_as_it_came_with_the_reason(chunks: list[Any]) -> None:
+    def failing() -> Iterator[Any]:
+        yield from chunks
+        raise ValueError("boom")
+
+    async def failing_async() -> AsyncIterator[Any]:
+        for chunk in chunks:
+            yield chunk
+        raise ValueError("boom")
+
+    guard = Guard()
+    outputs = [
+        guard.capture_output_sync(failing(), "t"),
+        await guard.capture_output(failing(), "t"),
+        await guard.capture_output(failing_async(), "t"),
+    ]
+
+    for output in outputs:
+        content = output.content if isinstance(output.content, str) else list(output.content)
+        assert content == ("a\nb\n" if chunks[0] == "a\n" else chunks)
+        assert output.reason == "the stream failed: ValueError: boom"
+
+
+def test_a_long_stream_that_fails_is_handed_on_with_its_notice() -> None:
+    def failing() -> Iterator[str]:
+        yield LONG
+        raise ValueError("boom")
+
+    output = Guard().capture_output_sync(failing(), "t")
+
+    assert output.truncated
+    assert output.notice is not None
+
+
+def endless() -> Iterator[bytes]:
+    while True:
+        yield b"x" * 65_535 + b"\n"
+
+
+def test_an_endless_stream_ends_where_the_policy_says(tmp_path: Path) -> None:
+    guard = Guard(policy=Policy(max_stream_bytes=3_000_000), spool=Spool(tmp_path))
+    guarded = guard.process_sync(endless(), tool="t")
+
+    assert guarded.outcome is Outcome.SPOOLED
+    assert guarded.bytes_before < 3_100_000
+
+
+def test_an_endless_stream_ends_where_the_only_spool_could_not_keep_it(tmp_path: Path) -> None:
+    guarded = Guard(spool=Spool(tmp_path, max_bytes=2_000_000)).process_sync(endless(), tool="t")
+
+    assert guarded.outcome is Outcome.SPOOLED
+    assert guarded.bytes_before < 2_000_000
+
+
+@pytest.mark.parametrize("bands", [(Band(),), (Band(places=()),), (Band(), Band(above=2_000_000, places=()))])
+def test_an_endless_stream_that_nothing_could_store_is_not_read_for_gigabytes(
+    bands: tuple[Band, ...],
+) -> None:
+    guarded = Guard(policy=Policy(bands=bands)).process_sync(endless(), tool="t")
+
+    assert guarded.outcome is Outcome.TRUNCATED
+    assert guarded.bytes_before < 65 * 1024 * 1024

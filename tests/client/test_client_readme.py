@@ -57,7 +57,9 @@ def test_the_policys_table_has_every_field_and_its_default() -> None:
         value = getattr(Policy(), name)
         if value is None or isinstance(value, (int, float)):
             words: dict[object, str] = {None: "none", True: "true"}
-            assert shown == words.get(value, f"{value or 0:,g}")
+            assert shown == words.get(
+                value, f"{value:,g}" if isinstance(value, float) else f"{value or 0:,d}"
+            )
     for limit in TOOL_BYTES.values():
         assert f"{limit:,}" in table["tools"]
 

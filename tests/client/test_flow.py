@@ -3,11 +3,13 @@
 import asyncio
 import hashlib
 import io
+import os
 import resource
 import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ from overspill.shapes.flow import (
     is_async_flow,
     is_flow,
 )
-from overspill.shapes.gathering import Full, Gathering
+from overspill.shapes.gathering import WITHOUT_FILE, Full, Gathering
 from overspill.shapes.kind import kind_of
 
 LIMITS = Limits(100, 10)
@@ -411,13 +413,56 @@ def test_closing_while_a_chunk_is_taken_leaves_no_file(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_takes_no_file_ends_the_stream_with_what_is_in_memory(tmp_path: Path) -> None:
+def test_where_no_file_can_be_made_a_stream_is_kept_in_memory_up_to_a_bound(tmp_path: Path) -> None:
     source = Source()
-    bodies: list[Any] = []
-    flow = Flow(LIMITS, folder=tmp_path / "gone")
-    list(guarded_chunks(source, flow, lambda content: bodies.append(content.body)))
+    seen: list[Flowed] = []
+    list(guarded_chunks(source, Flow(LIMITS, folder=tmp_path / "gone"), seen.append))
 
-    assert bodies == ["a" * MIB + "\n(no more of the stream is kept: No such file or directory)\n"]
+    assert (
+        seen[0].body == "a" * WITHOUT_FILE + "\n(no more of the stream is kept: No such file or directory)\n"
+    )
+    assert seen[0].missing == "No such file or directory"
+
+
+def test_a_stream_whose_file_cannot_grow_is_whole_all_the_same(tmp_path: Path) -> None:
+    chunks = [f"{number}\n" * 20_000 for number in range(100)]
+    with file_limit(2 * MIB):
+        seen: list[Flowed] = []
+        list(guarded_chunks(iter(chunks), Flow(LIMITS, folder=tmp_path), seen.append))
+
+    assert data_of(seen[0].body) == joined(chunks)
+    assert seen[0].missing == ""
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_stream_that_neither_file_nor_memory_holds_says_what_is_missing(tmp_path: Path) -> None:
+    chunks = ["a" * 100_000 + "\n"] * 300
+    with file_limit(2 * MIB):
+        seen: list[Flowed] = []
+        list(guarded_chunks(iter(chunks), Flow(LIMITS, folder=tmp_path), seen.append))
+
+    assert seen[0].missing == "File too large"
+    assert data_of(seen[0].body).endswith(b"(no more of the stream is kept: File too large)\n")
+
+
+def test_a_file_that_lost_bytes_behind_our_back_is_not_called_whole(tmp_path: Path) -> None:
+    gathering = Gathering(folder=tmp_path, in_memory=0)
+    gathering.write("a" * MIB)
+    os.truncate(next(tmp_path.iterdir()), 100)
+    body = gathering.finish()
+
+    assert (len(data_of(body)), isinstance(body, Filed) and body.size) == (100, 100)
+    assert "another size" in gathering.missing
+
+
+@contextmanager
+def file_limit(size: int) -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def write_for_ever(gathering: Gathering) -> None:
@@ -427,38 +472,32 @@ def write_for_ever(gathering: Gathering) -> None:
 
 def test_what_cannot_be_read_back_is_said_instead(tmp_path: Path) -> None:
     """What a full disk has taken is counted at the end, when somebody has removed it."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2 * MIB + 1000, before[1]))
-    flow = Flow(LIMITS, folder=tmp_path)
-    try:
+    with file_limit(WITHOUT_FILE + MIB + 1000):
+        flow = Flow(LIMITS, folder=tmp_path)
         while not flow.is_over:
             flow.take("a" * 100_000)
         flow.end()
         for file in tmp_path.iterdir():
             file.unlink()
         content = flow.content()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
     assert content is not None
     assert content.body == "(what came of the stream cannot be read back: No such file or directory)\n"
+    assert "cannot be read back" in content.missing
 
 
 def test_a_full_disk_ends_the_stream_with_what_is_on_it(tmp_path: Path) -> None:
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2 * MIB + 1000, before[1]))
-    try:
+    with file_limit(WITHOUT_FILE + MIB + 1000):
         gathering = Gathering(folder=tmp_path)
         with pytest.raises(Full, match="File too large"):
             write_for_ever(gathering)
         gathering.remark("full")
         body = gathering.finish()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
     assert isinstance(body, Filed)
     data = data_of(body)
     assert data.endswith((b"a\n(full)\n", b"a(full)\n"))
-    assert 2 * MIB - 10_000 < len(data) == body.size
+    assert WITHOUT_FILE + MIB - 10_000 < len(data) == body.size
     assert body.lines == data.count(b"\n")
     assert body.sha256 == hashlib.sha256(data).digest()
+    assert gathering.missing == "File too large"

@@ -100,6 +100,8 @@ def _kept(shelf: Shelf, file: IO[bytes], about: About, reason: str) -> Spooled:
         raise NotSpooled(f"the disk for temporary files is full: {full}") from None
     finally:
         gathering.close()
+    if gathering.missing:
+        raise NotSpooled(f"the disk for temporary files is full: {gathering.missing}")
     entry = about.entry(body, url=shelf.url, reason=reason)
     shelf.add(entry, _bytes(body) if isinstance(body, str) else body)
     return entry

@@ -19,8 +19,8 @@ class CapturedOutput(Struct, frozen=True, kw_only=True):
     """`content` is the output itself, the same object, or where it is `truncated` the part that is shown.
 
     `capture` is the handle of the whole, and None for what was not stored: because it is all in `content`,
-    or because that failed, and then `reason` says why. `notice` tells a model all this; None where
-    nothing is cut. Totals are those of the whole: bytes of UTF-8, and lines.
+    or because that failed, and then `reason` says why, as it does for a stream that failed. `notice` tells a
+    model all this; None where nothing is cut. Totals are those of the whole: bytes of UTF-8, and lines.
     """
 
     content: Any
@@ -45,6 +45,7 @@ class CapturedOutput(Struct, frozen=True, kw_only=True):
                 total_lines=lines,
                 total_bytes=size,
                 content_type=kind,
+                reason=reason,
             )
         return cls(
             content=notice.preview,

@@ -95,11 +95,12 @@ class Held:
 
 
 class Flowed:
-    """A stream that was too long, captured as far as it came."""
+    """A stream that was too long. `missing` says why not all that came of it is in `body`, if it is not."""
 
-    def __init__(self, body: Body, content_type: str, *, is_bytes: bool) -> None:
+    def __init__(self, body: Body, content_type: str, *, is_bytes: bool, missing: str = "") -> None:
         self.body = body
         self.content_type = content_type
+        self.missing = missing
         self._is_bytes = is_bytes
 
     def exceeds(self, limits: Limits) -> bool:
@@ -168,8 +169,10 @@ class Flow:
             try:
                 body = self._gathering.finish()
             except OSError as error:
+                self._gathering.missing = f"it cannot be read back: {error.strerror or error}"
                 body = f"(what came of the stream cannot be read back: {error.strerror or error})\n"
-        return Flowed(body, self._kind.media_type(), is_bytes=self._kind.is_bytes)
+        kind = self._kind
+        return Flowed(body, kind.media_type(), is_bytes=kind.is_bytes, missing=self._gathering.missing)
 
     def close(self) -> None:
         with self._lock:
