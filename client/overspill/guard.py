@@ -268,7 +268,7 @@ class Guard:
     def _file_based(self, inline_threshold: int, inline_lines: int) -> Policy:
         checks.whole("inline_threshold", inline_threshold)
         checks.whole("inline_lines", inline_lines)
-        policy = self.policy.limited(inline_threshold, inline_lines)
+        policy = replace(self.policy.limited(inline_threshold, inline_lines), least_gain=None)
         return policy if policy.ttl is not None else replace(policy, ttl=DEFAULT_TTL)
 
 

@@ -61,7 +61,7 @@ class Question(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The arguments of one call; `tools.InspectOutput` says what each is."""
 
     capture: str
-    mode: str
+    mode: str = "head"
     lines: int = 50
     pattern: str | None = None
     context_lines: int = 3

@@ -18,7 +18,8 @@ from overspill.repeats import Repeats
 from overspill.shapes.blocks import sole_text
 from overspill.shapes.content import examine, is_light, size_of
 from overspill.shapes.rendering import JSON, shown
-from overspill.spill import Origin, Spill
+from overspill.shapes.status import status_of
+from overspill.spill import Origin, Spill, is_worth_it
 from overspill.storage import reason
 from overspill.turn import NOTICE_BYTES, Offer
 from overspill.wire import Outcome
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from overspill.measure import Limits
     from overspill.policy import Policy
     from overspill.shapes.content import Content
+    from overspill.shapes.flow import Flowed
     from overspill.spill import Kept
     from overspill.storage import Storage
     from overspill.turn import RunningCall
@@ -42,7 +44,10 @@ _SHORT: Final = 128 * 1024
 
 
 class Output(NamedTuple):
-    """One output as the guard was given it; `call` is the running call of a turn that it belongs to."""
+    """One output as the guard was given it; `call` is the running call of a turn that it belongs to.
+
+    A call id that `is_minted` was made up here.
+    """
 
     result: Any
     tool: str
@@ -52,6 +57,7 @@ class Output(NamedTuple):
     status: str = ""
     matches_dropped: int | None = None
     call: RunningCall | None = None
+    is_minted: bool = False
 
 
 class _Verdict(NamedTuple):
@@ -144,10 +150,14 @@ class Passage:
         self.count(output, guarded.outcome, guarded.bytes_before, guarded.bytes_after)
         return guarded
 
-    async def replaced(self, way: Way, output: Output, content: Content) -> Guarded:
-        """The notice in the place of `content`, which is too long, and which nobody has any more."""
+    async def replaced(self, way: Way, output: Output, content: Flowed) -> Guarded:
+        """The notice in the place of a stream that is too long; all of it where nothing is gained by that."""
         try:
-            guarded = await self._spilled(way, output, content, _Verdict(notice.TOO_LONG))
+            if await way.run(self._is_worth_it, output, content):
+                guarded = await self._spilled(way, output, content, _Verdict(notice.TOO_LONG))
+            else:
+                whole = output._replace(result=content.whole())
+                guarded = _inline(whole, size_of(content))
         except Exception as error:  # noqa: BLE001  (as above)
             guarded = _lost(output, content, error)
         self.count(output, guarded.outcome, guarded.bytes_before, guarded.bytes_after)
@@ -166,6 +176,8 @@ class Passage:
             return _Verdict()
         is_exempt = output.tool in output.policy.exempt
         is_long = not is_exempt and await way.is_too_long(content, output.policy.limits(output.tool))
+        if is_long and output.policy.least_gain is not None:
+            is_long = await way.run(self._is_worth_it, output, content)
         if output.call is None:
             return _Verdict(notice.TOO_LONG if is_long else "")
         offer = await way.run(_offer, output, content, is_long, is_exempt)
@@ -174,6 +186,9 @@ class Passage:
             most = room if output.policy.form.fills else _preview_within(room, content)
             return _Verdict(notice.TOO_LONG if offer.exceeds else TOO_MUCH_TOGETHER, most)
         return _Verdict(notice.TOO_LONG if is_long else "", offer.size)
+
+    def _is_worth_it(self, output: Output, content: Content) -> bool:
+        return is_worth_it(content, output.policy, self.origin(output), is_kept=self.storage.can_keep)
 
     async def _spilled(self, way: Way, output: Output, content: Content, verdict: _Verdict) -> Guarded:
         policy = output.policy if output.call is None else output.policy.with_short_notices()
@@ -191,7 +206,7 @@ class Passage:
             outcome=kept.outcome,
             bytes_before=spill.size,
             bytes_after=_size(value),
-            capture=spill.id or None,
+            capture=made.id or None,
             lines=spill.lines,
             reason=notice.sanitised(kept.reason) if kept.reason else None,
             matches_dropped=output.matches_dropped,
@@ -210,12 +225,14 @@ class Passage:
     def origin(self, output: Output) -> Origin:
         """Call and session as given, else those of `calling`, else a minted id and the guard's session."""
         call = calls.current()
-        call_id, session = output.call_id, output.session
+        call_id, session, is_minted = output.call_id, output.session, output.is_minted
         if call_id is None:
+            is_minted = call is None
             call_id = calls.minted() if call is None else call.id
         if session is None:
             session = self.session if call is None or call.session is None else call.session
-        return Origin(output.tool, word(call_id), word(session), word(output.status))
+        status = word(output.status) or status_of(output.result)
+        return Origin(output.tool, word(call_id), word(session), status, is_minted)
 
 
 def _offer(output: Output, content: Content, is_long: bool, is_exempt: bool) -> Offer:  # noqa: FBT001
@@ -277,7 +294,7 @@ def _lost(output: Output, content: Content, error: Exception) -> Guarded:
     """An output that is gone and cannot even be shown in part."""
     size, lines = Extent.of(content.body)
     facts = notice.Facts(
-        id="", tool=output.tool, size=size, lines=lines, sha256=b"", preview="", reader=output.policy.reader
+        id="", tool=output.tool, size=size, lines=lines, preview="", reader=output.policy.reader
     )
     made = notice.truncated(facts, reason(error))
     value = content.replaced(made)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from overspill import checks, measure
 from overspill.cut import CEILING, ENDS, HEAD, PREVIEW, TAIL, Strategy
 from overspill.measure import CHARS_PER_TOKEN, UNLIMITED, Limits
-from overspill.styles import CAPPED, CLAMPED, COUNTED, MARKED, PARTIAL, PERSISTED
+from overspill.styles import CAPPED, CLAMPED, COUNTED, MARKED, PARTIAL, PERSISTED, TERSE
 from overspill.tokens import Tiktoken, TokenCounter
 from overspill.wire import DEFAULT_TTL
 
@@ -28,6 +28,7 @@ Place: TypeAlias = Literal["service", "spool"]
 MAX_BYTES: Final = 50_000
 MAX_LINES: Final = 2_000
 PREVIEW_BYTES: Final = 2_048
+LEAST_GAIN: Final = 0.33
 INLINE_CHARS: Final = 5_000
 INLINE_LINES: Final = 100
 CONTEXT_SHARE: Final = 0.30
@@ -52,10 +53,9 @@ TOOL_BYTES: Final[Mapping[str, int]] = MappingProxyType(
         "read_file": 100_000,
     }
 )
-READER: Final = (
-    'inspect_output(capture="{id}", mode="grep", pattern="…"); other modes: head, tail, range, summary. '
-    "In a shell: overspill grep {id} PATTERN"
-)
+READER: Final = 'inspect_output(capture="{id}", mode="head", lines=200)'
+MODES: Final = "other modes: tail, range, grep, summary"
+TERSE_READER: Final = 'inspect_output("{id}")'
 INSPECTION_TOOLS: Final = frozenset(
     {"inspect_output", "list_outputs", "get_terminal_output", "overspill_inspect"}
 )
@@ -63,6 +63,7 @@ _STRATEGIES: Final = MappingProxyType({"PREVIEW": PREVIEW, "HEAD": HEAD, "TAIL":
 _STYLES: Final = MappingProxyType(
     {
         "MARKED": MARKED,
+        "TERSE": TERSE,
         "PERSISTED": PERSISTED,
         "CLAMPED": CLAMPED,
         "PARTIAL": PARTIAL,
@@ -108,16 +109,16 @@ class Policy:
     estimated: `chars_per_token`, else from bytes, so that a limit holds.
 
     `strategy` is how an output is cut, `style` the form of what stands in for it; both may be given by their
-    names, as "HEAD". `preview_bytes` and
-    `preview_lines` bound what a notice shows; `lost_preview_bytes` is what it shows where nothing could be
-    stored. `bands` say where outputs go, by size. With `identical`, an output like an earlier one of
-    its session is said to be.
+    names, as "HEAD". `preview_bytes` and `preview_lines` bound what a notice shows. `lost_preview_bytes` is
+    what it shows where nothing could be stored; None is as much as else. An output stays unless what stands
+    in for it is shorter by `least_gain` of it; None lets it spill whatever that brings. `bands` say where
+    outputs go, by size. With `identical`, an output like an earlier one of its session is said to be.
 
     A stream of more than `max_stream_bytes` is ended there, and its notice says so.
 
     `ttl` in seconds, None leaves it to the service. `wait` is how many seconds a small output makes the
-    agent wait for the service at most; see `deadline`. `reader` tells the model how to read more; `{id}` in
-    it becomes the capture id. Raises `ValueError` for what cannot be meant.
+    agent wait for the service at most; see `deadline`. `reader` is the call that reads more; `{id}` in it
+    becomes the capture id. Raises `ValueError` for what cannot be meant.
     """
 
     max_bytes: int = MAX_BYTES
@@ -135,7 +136,8 @@ class Policy:
     bands: tuple[Band, ...] = (_DEFAULT_BAND,)
     preview_bytes: int = PREVIEW_BYTES
     preview_lines: int = 100
-    lost_preview_bytes: int = 4 * PREVIEW_BYTES
+    lost_preview_bytes: int | None = 4 * PREVIEW_BYTES
+    least_gain: float | None = LEAST_GAIN
     identical: bool = True
     max_stream_bytes: int = MAX_STREAM_BYTES
     ttl: int | None = None
@@ -179,7 +181,8 @@ class Policy:
             strategy=HEAD,
             style=PERSISTED,
             preview_lines=UNLIMITED,
-            lost_preview_bytes=PREVIEW_BYTES,
+            lost_preview_bytes=None,
+            least_gain=None,
         )
 
     @classmethod
@@ -227,7 +230,7 @@ class Policy:
     @classmethod
     def file_based(cls, *, inline_chars: int = INLINE_CHARS, inline_lines: int = INLINE_LINES) -> Policy:
         """File-based output management: the same limits for all tools, and a day of retention."""
-        return cls(ttl=DEFAULT_TTL).limited(inline_chars, inline_lines)
+        return cls(ttl=DEFAULT_TTL, least_gain=0.0).limited(inline_chars, inline_lines)
 
     @classmethod
     def capped(cls, max_bytes: int = CEILING) -> Policy:
@@ -259,9 +262,14 @@ class Policy:
 
     def with_short_notices(self) -> Policy:
         """The policy with no more in the notice of what is lost than in any other."""
-        return replace(self, lost_preview_bytes=min(self.lost_preview_bytes, self.preview_bytes))
+        return replace(self, lost_preview_bytes=min(self.lost_preview, self.preview_bytes))
 
     # --- questions --------------------------------------------------------------------------------
+
+    @property
+    def lost_preview(self) -> int:
+        """Return how many bytes a notice shows where nothing could be stored."""
+        return self.preview_bytes if self.lost_preview_bytes is None else self.lost_preview_bytes
 
     def limits(self, tool: str) -> Limits:
         """The limits of a tool's outputs: those of its name, or the usual ones."""
@@ -307,18 +315,13 @@ def _named(what: str, given: Any, choices: Mapping[str, Any]) -> Any:
 
 
 def _check(policy: Policy) -> None:
-    for name in (
-        "max_bytes",
-        "max_lines",
-        "preview_bytes",
-        "preview_lines",
-        "lost_preview_bytes",
-        "max_stream_bytes",
-    ):
+    for name in ("max_bytes", "max_lines", "preview_bytes", "preview_lines", "max_stream_bytes"):
         checks.whole(name, getattr(policy, name))
-    for name in ("max_chars", "max_tokens", "ttl"):
+    for name in ("max_chars", "max_tokens", "ttl", "lost_preview_bytes"):
         checks.whole(name, getattr(policy, name), is_optional=True)
     checks.finite("wait", policy.wait)
+    if policy.least_gain is not None and policy.least_gain != 0:
+        checks.share("least_gain", policy.least_gain)
     if policy.chars_per_token is not None:
         checks.positive("chars_per_token", policy.chars_per_token)
     _check_window(policy.context_tokens, policy.context_share)

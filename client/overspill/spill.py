@@ -7,13 +7,15 @@ that ended.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from overspill import measure, notice, wire
+from overspill import gain, measure, notice, wire
 from overspill.body import Filed
 from overspill.measure import UNLIMITED, Extent, Limits
 from overspill.notice import Facts, Kept
+from overspill.policy import MODES, READER, TERSE_READER
 from overspill.shapes import content
 from overspill.shapes.gathering import Full, Gathering
 from overspill.shapes.writer import text_of
@@ -21,8 +23,6 @@ from overspill.styles import Case
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from overspill.body import Body
     from overspill.notice import Notice
     from overspill.policy import Policy
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Kept", "Origin", "Spill", "assess"]
 
+_ANY_ID: Final = wire.capture_id("", "", b"")
+_KEPT: Final = Kept(outcome=Outcome.CAPTURED, expires=datetime(2000, 1, 1, tzinfo=UTC))
+_LOST: Final = Kept(outcome=Outcome.TRUNCATED, reason="no Overspill service is configured")
+"""What may become of an output, where only the length of its notice matters."""
 _FILED: Final = 64 * 1024 * 1024
 """Characters above which a text is encoded into a file, not into as many bytes of memory again."""
 
@@ -42,16 +46,31 @@ def assess(result: Any, tool: str, policy: Policy) -> Content | None:
     found = content.examine(result)
     if found is None or not content.exceeds(found, policy.limits(tool)) or found.is_guarded():
         return None
-    return found
+    return found if is_worth_it(found, policy, Origin(tool, "", "")) else None
+
+
+def is_worth_it(found: Content, policy: Policy, origin: Origin, *, is_kept: bool = True) -> bool:
+    """Return whether the conversation gains by a notice in the place of an output; of a large one it does.
+
+    `is_kept` says that there is a place to store it. Builds the notice: a thread is the place.
+    """
+    spill = Spill.of(found, policy, origin, identify=False)
+    if policy.least_gain is None or policy.form.fills or not spill.is_small:
+        return True
+    return spill.gains_by(replace(spill, id=_ANY_ID).notice(_KEPT if is_kept else _LOST))
 
 
 class Origin(NamedTuple):
-    """Where an output comes from: tool, call, session, and how the call ended if that is known."""
+    """Where an output comes from: tool, call, session, and how the call ended if that is known.
+
+    An id that `is_minted` was made up for a call that has none: no model knows it.
+    """
 
     tool: str
     call_id: str
     session: str
     status: str = ""
+    is_minted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,11 +167,26 @@ class Spill:
                 extent=extent,
                 content_type=self.content.content_type,
                 limits=limits,
+                room=limits._replace(max_bytes=min(limits.max_bytes, extent.size)),
                 shown=self._shown(limits, is_lost=is_lost),
                 strategy=self.policy.cut,
                 read=self._read,
+                fits=self.gains_by,
             )
         )
+
+    def gains_by(self, made: Notice) -> bool:
+        """Return whether the conversation gains enough by this notice in the output's place."""
+        least = self.policy.least_gain
+        if least is None or self.policy.form.fills or not self.is_small:
+            return True
+        return gain.is_gain(self.content, self.content.replaced(made), self._limits(), least)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether a notice might be no shorter than the output."""
+        most = max(self.policy.preview_bytes, self.policy.lost_preview)
+        return len(content.told(self.content)) <= max(gain.SMALL, 4 * most)
 
     def captured(self, expires: datetime) -> Notice:
         """The notice once the service has it until `expires`."""
@@ -178,27 +212,32 @@ class Spill:
         limits = limits._replace(max_bytes=min(limits.max_bytes, self.most))
         if not self.why or measure.body_exceeds(self.content.body, limits):
             return limits
-        return limits._replace(max_bytes=min(limits.max_bytes, self.policy.lost_preview_bytes))
+        return limits._replace(max_bytes=min(limits.max_bytes, self.policy.lost_preview))
 
     def _shown(self, limits: Limits, *, is_lost: bool) -> Limits:
         policy, band = self.policy, self.policy.band(self.size)
         usual = policy.preview_bytes if band.preview_bytes is None else band.preview_bytes
-        size = policy.lost_preview_bytes if is_lost else usual
+        size = policy.lost_preview if is_lost else usual
         if limits.max_tokens is not None:
             size = min(size, int(limits.max_tokens * measure.SAFE_BYTES_PER_TOKEN))
         return Limits(min(size, limits.max_bytes), min(policy.preview_lines, limits.max_lines))
 
     def _facts(self, same_as: str | None, tokens: TokenCount | None) -> Facts:
+        origin, reader = self.origin, self.policy.reader
+        is_usual = reader == READER
         return Facts(
             id=self.id,
-            tool=self.origin.tool,
+            tool=origin.tool,
             size=self.size,
             lines=self.lines,
-            sha256=self.sha256,
             preview="",
-            reader=self.policy.reader,
+            reader=reader,
+            modes=MODES if is_usual else "",
+            terse_reader=TERSE_READER if is_usual else reader,
             why=self.why or notice.TOO_LONG,
             tokens=tokens,
+            call_id="" if origin.is_minted else origin.call_id,
+            status=origin.status,
             same_as=same_as if self.policy.identical else None,
         )
 

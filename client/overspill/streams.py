@@ -28,7 +28,9 @@ class Stream:
         origin = passage.origin(output)  # that of now: a stream may be read elsewhere
         self._passage = passage
         self._way = way
-        self._output = output._replace(call_id=origin.call_id, session=origin.session)
+        self._output = output._replace(
+            call_id=origin.call_id, session=origin.session, is_minted=origin.is_minted
+        )
         most = passage.storage.most_kept(output.policy)
         self._flow = Flow(output.policy.limits(output.tool), most=most)
         self._is_bypassed = calls.is_bypassed()

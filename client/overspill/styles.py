@@ -36,6 +36,10 @@ _BESIDE: Final = 0.25
 """Of the limits, what placeholders and the like may take up beside the output's text."""
 _ANY: Final = "x"
 """In place of a text that is not yet known."""
+_SMALL_PREVIEW: Final = 256
+"""Bytes of a preview below which the notice around it is terse: else it would be mostly words."""
+_LESS: Final = (1.0, 0.5, 0.25, 0.1, 0.0)
+"""Shares of its preview that a notice is tried with in turn."""
 _LINE_SPARE: Final = 0.5
 """A preview shows whole lines where that costs no more than this part of it."""
 
@@ -44,8 +48,9 @@ _LINE_SPARE: Final = 0.5
 class Case:
     """One output that is replaced: what is known of it, where it went, and how much of it may be shown.
 
-    `extent` is that of `body`; `limits` are those it exceeded, `shown` those of a preview. `read` gives the
-    text that a model gets with a notice in the output's place.
+    `extent` is that of `body`. `limits` are those it exceeded, `room` is what a stand-in that fills them may
+    have, and `shown` are the limits of a preview. `read` gives the text that a model gets with a notice in
+    the output's place, and `fits` says whether that is short enough to stand there.
     """
 
     facts: Facts
@@ -54,9 +59,11 @@ class Case:
     extent: Extent
     content_type: str
     limits: Limits
+    room: Limits
     shown: Limits
     strategy: Strategy
     read: Callable[[Notice], str]
+    fits: Callable[[Notice], bool]
 
     def excerpt(self, limits: Limits) -> Excerpt | None:
         """The output as far as something within `limits` can be kept of it; None where it is no text."""
@@ -82,13 +89,32 @@ class Style(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """Our own: what happened and what to do first, then a preview between marks."""
+    """Our own: what happened and what to do first, then a preview between marks.
+
+    Where that is too long for what it stands for, it is terse and shows less. It `is_terse` anyway where it
+    is told so, or where its preview is small.
+    """
 
     name: str = "overspill"
+    is_terse: bool = False
     fills: bool = False
 
     def notice(self, case: Case) -> Notice:
-        return notice.of(replace(case.facts, preview=self._preview(case)), case.kept)
+        is_terse = self.is_terse or case.shown.max_bytes < _SMALL_PREVIEW
+        made = self._made(case, 1.0, is_terse=is_terse)
+        if case.fits(made):
+            return made
+        for share in _LESS:
+            made = self._made(case, share, is_terse=True)
+            if case.fits(made):
+                break
+        return made
+
+    def _made(self, case: Case, share: float, *, is_terse: bool) -> Notice:
+        """Return the notice with this share of its preview."""
+        shown = case.shown._replace(max_bytes=int(case.shown.max_bytes * share))
+        preview = self._preview(replace(case, shown=shown)) if share else ""
+        return notice.of(replace(case.facts, preview=preview), case.kept, is_terse=is_terse)
 
     def _preview(self, case: Case) -> str:
         size, lines = case.shown.max_bytes, case.shown.max_lines
@@ -134,11 +160,14 @@ class Persisted:
     def _head(self, facts: Facts, kept: Kept) -> list[str]:
         what = f"Output too large ({_kilobytes(facts.size)})."
         if kept.outcome is Outcome.TRUNCATED:
-            return [f"{what} Failed to save full output: {notice.sanitised(kept.reason)}"]
+            return [f"{what} Failed to save full output: {notice.for_model(kept.reason)}"]
         if kept.path:
             how = "Use read_file to view specific sections with offset and limit parameters."
             return [f"{what} Full output saved to: {notice.shown_path(kept.path)}", how]
-        return [f"{what} Full output saved to: {facts.id}", f"Use {notice.reading(facts)}"]
+        return [
+            f"{what} Full output saved to: {facts.id}",
+            f"Use {notice.how_to_read(facts, kept, with_modes=True)}",
+        ]
 
 
 def _kilobytes(size: int) -> str:
@@ -158,18 +187,19 @@ class Filling:
     fills: bool = True
 
     def notice(self, case: Case) -> Notice:
-        found, closing = case.excerpt(case.limits), notice.closing(case.facts, case.kept)
-        frame = _frame(case)
-        text = self._filled(case, found, closing, frame)
-        preview = self._filled(case, found, "", frame) if closing else text
+        found, frame = case.excerpt(case.room), _frame(case)
+        preview = self._filled(case, found, "", frame)
+        ended = (self._filled(case, found, line, frame) for line in _closings(case))
         is_alone = frame.notice.is_alone
-        return replace(_with_preview(case, preview), text=text or closing, is_alone=is_alone)
+        return replace(
+            _with_preview(case, preview), text=next(filter(None, ended), preview), is_alone=is_alone
+        )
 
     def _filled(self, case: Case, found: Excerpt | None, closing: str, frame: _Frame) -> str:
         """As much of the output as fits into the frame; empty where nothing does."""
         for share in _SHARES:
             made = self._made(case, found, cut.scaled(frame.room, share), closing)
-            if not measure.exceeds(case.read(frame.around(made)), case.limits):
+            if not measure.exceeds(case.read(frame.around(made)), case.room):
                 return made
         return ""
 
@@ -202,6 +232,15 @@ class Filling:
         return self.own.sub("(", defused(text))
 
 
+def _closings(case: Case) -> list[str]:
+    """Return last lines that say where the whole is, the fullest first; all but the last leave room."""
+    full, *shorter = [notice.closing(case.facts, case.kept), *notice.short_closings(case.facts, case.kept)]
+    if not full:
+        return []
+    half = cut.scaled(case.room, 0.5)
+    return [*(line for line in (full, *shorter[:-1]) if not measure.exceeds(line, half)), shorter[-1]]
+
+
 def _beside(limits: Limits, mark: str, closing: str) -> Limits:
     """What is left of `limits` beside a mark and a last line."""
     ending = f"\n{closing}" if closing else ""
@@ -222,10 +261,10 @@ def _frame(case: Case) -> _Frame:
     """Without placeholders where they, and what else stays beside the text, would take up too much."""
     made = replace(_with_preview(case, _ANY), text=_ANY)
     beside = _beside_any(case, made)
-    if measure.exceeds(beside, cut.scaled(case.limits, _BESIDE)):
+    if measure.exceeds(beside, cut.scaled(case.room, _BESIDE)):
         made = replace(made, is_alone=True)
         beside = _beside_any(case, made)
-    return _Frame(made, cut.less(case.limits, beside, lines=measure.newlines(beside)))
+    return _Frame(made, cut.less(case.room, beside, lines=measure.newlines(beside)))
 
 
 def _beside_any(case: Case, made: Notice) -> str:
@@ -287,6 +326,7 @@ def _capped(_case: Case, omitted: Extent, _share: Limits) -> str:
 
 
 MARKED: Final[Style] = Marked()
+TERSE: Final[Style] = Marked("terse", is_terse=True)
 PERSISTED: Final[Style] = Persisted()
 CLAMPED: Final[Style] = Filling("clamped", _clamped, re.compile(r"\[(?=tool output truncated:)"))
 PARTIAL: Final[Style] = Filling("partial", _partial, re.compile(r"\[(?=Content truncated —)"))

@@ -35,7 +35,7 @@ class InspectOutput(Protocol[R_co]):
     def __call__(  # noqa: PLR0913, PLR0917  (one for each thing that can be asked)
         self,
         capture: str,
-        mode: Mode,
+        mode: Mode = "head",
         lines: int = 50,
         pattern: str | None = None,
         context_lines: int = 3,
@@ -73,7 +73,7 @@ INSPECT_OUTPUT_SCHEMA: Final[dict[str, Any]] = {
         "capture": _property(
             "string", 'The handle from the notice ("cap_…"), or "call:" and the id of the tool call.'
         ),
-        "mode": _property("string", "How to read.", enum=list(MODES)),
+        "mode": _property("string", "How to read.", enum=list(MODES), default="head"),
         "lines": _property("integer", "How many lines: head, tail, range.", default=50, minimum=1),
         "pattern": _property(
             "string", "grep: a regular expression (RE2: no look-around, no back-references)."
@@ -101,7 +101,7 @@ INSPECT_OUTPUT_SCHEMA: Final[dict[str, Any]] = {
         ),
         "cursor": _property("string", "grep: where to go on, as `next` says it."),
     },
-    "required": ["capture", "mode"],
+    "required": ["capture"],
     "additionalProperties": False,
 }
 """The JSON Schema of the arguments, for a provider's tool definition."""

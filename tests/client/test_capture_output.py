@@ -72,8 +72,8 @@ def test_the_notice_names_source_handle_and_call(guard: Guard) -> None:
     output = guard.capture_output_sync(LONG, "pytest")
 
     assert is_notice(output.notice)
-    assert str(output.notice).startswith(f"[overspill {output.capture}] The output of pytest is too long")
-    assert f'inspect_output(capture="{output.capture}", mode="grep", pattern="…")' in str(output.notice)
+    assert str(output.notice).startswith("[overspill] The output of pytest is too long")
+    assert f'inspect_output(capture="{output.capture}", mode="head", lines=200)' in str(output.notice)
     assert output.content in str(output.notice)
 
 
@@ -248,7 +248,7 @@ def test_a_large_response_is_captured_as_indented_json(
     assert (wrapped["total_bytes"], wrapped["total_lines"]) == (len(text), text.count("\n") + 1)
     assert text[:500] in wrapped["preview"]
     assert wrapped["read_more"].startswith(
-        f'inspect_output(capture="{guarded.capture}", mode="grep", pattern="…")'
+        f'inspect_output(capture="{guarded.capture}", mode="head", lines=200)'
     )
     assert client.content(wrapped["capture"]).decode() == text
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import json
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -14,11 +13,14 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, message_to_dict
 from openai.types.responses import ResponseFunctionShellToolCallOutput, ResponseFunctionToolCallOutputItem
 from overspill import Client, SyncClient
+from overspill.cut import TAIL
 from overspill.guard import Guard
 from overspill.histories.history import clamp_messages, spill_messages, spill_messages_sync, tool_results
 from overspill.notice import is_notice
 from overspill.policy import Policy
-from overspill.wire import Outcome, capture_id
+from overspill.wire import Outcome
+
+from tests.client.shell import CAPTURE_ID
 
 if TYPE_CHECKING:
     from tests.servers.overspill import ServiceProcess
@@ -431,17 +433,18 @@ NUMBERED = "".join(f"line {number}\n" for number in range(9_000))
 
 
 def test_what_the_model_reads_in_a_history_that_was_cut() -> None:
-    sha256 = hashlib.sha256(NUMBERED.encode())
-    handle = capture_id("s", "call_1", sha256.digest())
-    policy = Policy(lost_preview_bytes=0)
+    policy = Policy(lost_preview_bytes=256, strategy=TAIL)
 
     assert one(clamp_messages(openai_chat(NUMBERED), policy, session="s")).value == (
-        f"[overspill {handle} NOT STORED] The output of run_command is too long to show: "
-        "88,890 bytes (88.9 KB), 9,000 lines, about 27,000 tokens. It could NOT be stored: "
+        "[overspill NOT STORED] The output of run_command (call_1) is too long to show: "
+        "88,890 bytes, 9,000 lines, about 27,000 tokens. It could NOT be stored: "
         "the history was cut before it was saved, with no store at hand.\n"
-        "All of it is lost. If you need it, run the tool again with a narrower "
-        f"question (a filter, a range, fewer files). Its sha256 begins {sha256.hexdigest()[:12]}.\n"
-        f"[/overspill {handle}]"
+        "What the preview leaves out is lost. If you need it, run the tool again with a narrower "
+        "question (a filter, a range, fewer files).\n"
+        "--- preview ---\n"
+        "… [8,980 lines, 88,690 bytes not shown] …\n"
+        f"{NUMBERED[NUMBERED.index('line 8980') :]}"
+        "[/overspill]"
     )
 
 
@@ -486,14 +489,15 @@ async def test_what_is_cut_is_captured_under_the_id_that_it_had_at_production(
         produced = await guard.process(LONG, tool="run_command", call_id=call_id)
         spilled = await spill_messages(shape(LONG), guard)
 
-        assert one(spilled).value.startswith(f"[overspill {produced.capture}] The output of run_command")
+        assert one(spilled).value.startswith("[overspill] The output of run_command")
+        assert str(produced.capture) in one(spilled).value
         assert await client.content(str(produced.capture)) == LONG.encode()
 
 
 def test_without_an_event_loop_histories_are_captured_too(service: ServiceProcess) -> None:
     with SyncClient(service.url) as client:
         spilled = spill_messages_sync(anthropic(LONG), Guard(client, session="history sync"))
-        entry = client.get(one(spilled).value.split("]")[0].removeprefix("[overspill "))
+        entry = client.get(CAPTURE_ID.findall(one(spilled).value)[0])
 
     assert (entry.tool, entry.call_id, entry.session, entry.status) == (
         "run_command",
@@ -512,7 +516,7 @@ async def test_a_shells_output_is_captured_under_the_id_that_it_had_at_productio
         produced = await guard.process(item, tool="shell", call_id="c")
         (spilled,) = await spill_messages([item], guard)
 
-        assert spilled["output"][0]["stdout"].startswith(f"[overspill {produced.capture}]")
+        assert str(produced.capture) in spilled["output"][0]["stdout"]
         assert await client.content(str(produced.capture)) == f"{LONG}it failed\n".encode()
 
 

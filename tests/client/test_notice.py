@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from overspill import notice
 from overspill.notice import Facts, Kept
-from overspill.policy import READER
+from overspill.policy import MODES, READER, TERSE_READER
+from overspill.reasons import for_model
 from overspill.tokens import Basis, TokenCount
 from overspill.wire import Outcome
 
@@ -20,34 +21,80 @@ def facts(**changes: Any) -> Facts:
         "tool": "run_command",
         "size": 4_194_304,
         "lines": 50_123,
-        "sha256": bytes(range(32)),
         "preview": "first\n… [50,121 lines, 4,194,293 bytes not shown] …\nlast\n",
         "reader": READER,
+        "modes": MODES,
+        "terse_reader": TERSE_READER,
     }
     return Facts(**(given | changes))
 
 
+PREVIEW = "--- preview ---\nfirst\n… [50,121 lines, 4,194,293 bytes not shown] …\nlast\n[/overspill]"
+SIZES = "4,194,304 bytes, 50,123 lines, about 1,300,000 tokens"
+HOW = (
+    f'To read more: inspect_output(capture="{ID}", mode="head", lines=200); '
+    "other modes: tail, range, grep, summary. Do not run it again."
+)
+
+
 def test_the_text_that_a_model_sees_of_a_captured_output() -> None:
     assert str(notice.captured(facts(), EXPIRES)) == (
-        "[overspill cap_abcdefghij234567abcd] The output of run_command is too long to show: "
-        "4,194,304 bytes (4.2 MB), 50,123 lines, about 1,300,000 tokens. "
-        "It is stored whole; a preview is below.\n"
-        'To read more: inspect_output(capture="cap_abcdefghij234567abcd", mode="grep", pattern="…"); '
-        "other modes: head, tail, range, summary. "
-        "In a shell: overspill grep cap_abcdefghij234567abcd PATTERN\n"
-        "Kept until 2026-11-22T10:30:15Z. Its sha256 begins 000102030405. "
-        "Do not run the tool again to see more: read the capture.\n"
-        "--- preview ---\n"
-        "first\n"
-        "… [50,121 lines, 4,194,293 bytes not shown] …\n"
-        "last\n"
-        "[/overspill cap_abcdefghij234567abcd]"
+        f"[overspill] The output of run_command is too long to show: {SIZES}. "
+        f"Stored whole until 2026-11-22 10:30 UTC.\n{HOW}\n{PREVIEW}"
     )
+
+
+@pytest.mark.parametrize(
+    ("call_id", "status", "told"),
+    [
+        ("call_1", "", " (call_1)"),
+        ("", "exit 3", " (failed: exit 3)"),
+        ("toolu_1", "exit 0", " (toolu_1, succeeded: exit 0)"),
+        ("toolu_1", "OK", " (toolu_1, succeeded)"),
+        ("toolu_1", "error", " (toolu_1, failed)"),
+        ("toolu_1", "timed\nout [/overspill]", " (toolu_1, status: timed out (/overspill])"),
+        ("x" * 5_000, "", ""),
+    ],
+)
+def test_a_notice_says_which_call_it_was_and_how_that_ended(call_id: str, status: str, told: str) -> None:
+    text = str(notice.captured(facts(call_id=call_id, status=status), EXPIRES))
+
+    assert text.startswith(f"[overspill] The output of run_command{told} is too long to show: ")
+
+
+def test_a_terse_notice_has_less_than_200_bytes_beside_its_preview_and_all_that_is_needed() -> None:
+    kept = Kept(outcome=Outcome.CAPTURED, expires=EXPIRES)
+    text = str(notice.of(facts(preview="", status="exit 3"), kept, is_terse=True))
+
+    assert text == (
+        "[overspill] 4,194,304 bytes, 50,123 lines, failed: exit 3, kept until 2026-11-22 10:30 UTC; "
+        f'do not rerun, use inspect_output("{ID}")\n[/overspill]'
+    )
+    assert notice.is_notice(text)
+
+
+@given(
+    st.integers(0, 10**13),
+    st.integers(0, 10**12),
+    st.text(max_size=100),
+    st.text(max_size=500),
+    st.sampled_from([Outcome.CAPTURED, Outcome.SPOOLED, Outcome.TRUNCATED]),
+    st.booleans(),
+)
+def test_no_terse_notice_has_more_than_200_bytes_beside_its_preview(
+    size: int, lines: int, status: str, reason: str, outcome: Outcome, is_refused: bool
+) -> None:
+    kept = Kept(outcome=outcome, expires=EXPIRES, reason=reason, is_refused=is_refused)
+    made = notice.of(facts(size=size, lines=lines, status=status, preview=""), kept, is_terse=True)
+
+    assert len(str(made)) < notice.TERSE_BYTES
+    assert notice.is_notice(str(made))
+    assert (ID in str(made)) is made.stored
 
 
 def test_where_no_preview_fits_the_notice_promises_none() -> None:
     stored = str(notice.captured(facts(preview=""), EXPIRES))
-    assert "It is stored whole.\n" in stored
+    assert "Stored whole until" in stored
     lost = str(notice.truncated(facts(preview=""), "no space"))
     assert "\nAll of it is lost. " in lost
     assert "preview" not in stored + lost
@@ -55,26 +102,23 @@ def test_where_no_preview_fits_the_notice_promises_none() -> None:
     assert notice.is_notice(lost)
 
 
-def test_the_text_that_a_model_sees_of_an_output_that_was_lost() -> None:
-    assert str(notice.truncated(facts(), "http://127.0.0.1:8750 refused the connection")) == (
-        "[overspill cap_abcdefghij234567abcd NOT STORED] The output of run_command is too long to show: "
-        "4,194,304 bytes (4.2 MB), 50,123 lines, about 1,300,000 tokens. "
+def test_the_text_that_a_model_sees_of_an_output_that_was_lost_names_no_handle() -> None:
+    lost = notice.truncated(facts(), "http://127.0.0.1:8750 refused the connection")
+
+    assert str(lost) == (
+        f"[overspill NOT STORED] The output of run_command is too long to show: {SIZES}. "
         "It could NOT be stored: http://127.0.0.1:8750 refused the connection.\n"
-        "What the preview below leaves out is lost. If you need it, run the tool again with a narrower "
-        "question (a filter, a range, fewer files). Its sha256 begins 000102030405.\n"
-        "--- preview ---\n"
-        "first\n"
-        "… [50,121 lines, 4,194,293 bytes not shown] …\n"
-        "last\n"
-        "[/overspill cap_abcdefghij234567abcd]"
+        "What the preview leaves out is lost. If you need it, run the tool again with a narrower "
+        f"question (a filter, a range, fewer files).\n{PREVIEW}"
     )
+    assert notice.as_dict(lost)["capture"] is None
 
 
 def test_a_placeholder_says_where_its_text_is() -> None:
     stored, lost = notice.captured(facts(), EXPIRES), notice.truncated(facts(), "down")
 
     assert notice.placeholder(stored, 1_234) == f"[overspill {ID}: 1,234 bytes of text, in the capture]"
-    assert notice.placeholder(lost, 1) == f"[overspill {ID}: 1 byte of text, not stored]"
+    assert notice.placeholder(lost, 1) == "[overspill: 1 byte of text, not stored]"
 
 
 def test_the_expiry_is_in_utc_whatever_zone_it_came_in() -> None:
@@ -84,22 +128,20 @@ def test_the_expiry_is_in_utc_whatever_zone_it_came_in() -> None:
 
 
 def test_a_preview_without_a_last_newline_leaves_the_end_mark_on_a_line_of_its_own() -> None:
-    assert str(notice.captured(facts(preview="x"), EXPIRES)).endswith(
-        f"--- preview ---\nx\n[/overspill {ID}]"
-    )
+    assert str(notice.captured(facts(preview="x"), EXPIRES)).endswith("--- preview ---\nx\n[/overspill]")
 
 
 def test_the_reader_can_be_another() -> None:
-    text = str(notice.captured(facts(reader="read_capture({id})"), EXPIRES))
+    text = str(notice.captured(facts(reader="read_capture({id})", modes=""), EXPIRES))
 
-    assert f"To read more: read_capture({ID})\n" in text
+    assert f"To read more: read_capture({ID}). Do not run it again.\n" in text
 
 
-@pytest.mark.parametrize("mark", [f"[/overspill {ID}]", f"[overspill {ID}]", "[OVERSPILL cap_x]"])
+@pytest.mark.parametrize("mark", ["[/overspill]", f"[overspill {ID}]", "[OVERSPILL cap_x]"])
 def test_a_preview_cannot_fake_a_mark(mark: str) -> None:
     text = str(notice.captured(facts(preview=f"a\n{mark}\nb"), EXPIRES))
 
-    assert mark not in text.partition("--- preview ---")[2].removesuffix(f"[/overspill {ID}]")
+    assert mark not in text.partition("--- preview ---")[2].removesuffix("[/overspill]")
     assert f"({mark[1:]}" in text
 
 
@@ -107,7 +149,7 @@ def test_a_tool_name_cannot_break_the_first_line_or_fake_a_mark() -> None:
     text = str(notice.captured(facts(tool="x\x1b[2J\n[/overspill cap]" + "y" * 1_000), EXPIRES))
     first = text.splitlines()[0]
 
-    assert first.startswith(f"[overspill {ID}] The output of x (/overspill cap]yyy")
+    assert first.startswith("[overspill] The output of x (/overspill cap]yyy")
     assert len(first) < 400
 
 
@@ -164,10 +206,10 @@ def test_notices_and_placeholders_are_recognised(text: Any) -> None:
     [
         "",
         "a text",
-        f"[overspill {ID}]",
-        f"[overspill {ID}] begins so\nbut has no end",
-        f"[overspill {ID}] begins so\nand ends for another\n[/overspill cap_aaaaaaaaaaaaaaaaaaaa]",
-        f"[overspill {ID}] \n" + "x" * 70_000 + f"\n[/overspill {ID}]",
+        "[overspill]",
+        "[overspill] begins so\nbut has no end",
+        "[overspill] begins so\nand ends for another\n[/overspill cap_aaaaaaaaaaaaaaaaaaaa]",
+        "[overspill] \n" + "x" * 70_000 + "\n[/overspill]",
         None,
         7,
         b"[overspill",
@@ -190,7 +232,7 @@ def test_as_a_dict_the_notice_comes_first_and_has_status_handle_totals_and_previ
         50_123,
     )
     assert value["read_more"] == READER.replace("{id}", ID)
-    assert f"To read more: {value['read_more']}\n" in value["notice"]
+    assert f"To read more: {value['read_more']}; " in value["notice"]
     assert value["preview"].startswith("first\n")
 
 
@@ -203,33 +245,56 @@ def test_as_a_dict_the_notice_of_what_was_lost_has_nothing_to_call() -> None:
 
 def test_the_text_that_a_model_sees_of_an_output_that_waits_for_the_service() -> None:
     assert str(notice.spooled(facts(), EXPIRES, "http://127.0.0.1:8750 refused the connection")) == (
-        "[overspill cap_abcdefghij234567abcd] The output of run_command is too long to show: "
-        "4,194,304 bytes (4.2 MB), 50,123 lines, about 1,300,000 tokens. "
-        "It is stored whole on this machine, because the service could not take it "
+        f"[overspill] The output of run_command is too long to show: {SIZES}. "
+        "Stored whole on this machine until 2026-11-22 10:30 UTC; the service could not take it "
         "(http://127.0.0.1:8750 refused the connection); "
-        "it will be uploaded as soon as the service can take it; a preview is below.\n"
-        'To read more: inspect_output(capture="cap_abcdefghij234567abcd", mode="grep", pattern="…"); '
-        "other modes: head, tail, range, summary. "
-        "In a shell: overspill grep cap_abcdefghij234567abcd PATTERN\n"
-        "Kept until 2026-11-22T10:30:15Z. Its sha256 begins 000102030405. "
-        "Do not run the tool again to see more: read the capture.\n"
-        "--- preview ---\n"
-        "first\n"
-        "… [50,121 lines, 4,194,293 bytes not shown] …\n"
-        "last\n"
-        "[/overspill cap_abcdefghij234567abcd]"
+        f"it will be uploaded as soon as the service can take it.\n{HOW}\n{PREVIEW}"
     )
+
+
+def test_what_the_service_refused_is_promised_to_nobody() -> None:
+    kept = Kept(
+        outcome=Outcome.SPOOLED,
+        expires=EXPIRES,
+        reason="the service refused: no right to write (forbidden, HTTP 403, request 01HX2-abc)",
+        is_refused=True,
+    )
+
+    assert str(notice.of(facts(), kept)) == (
+        f"[overspill] The output of run_command is too long to show: {SIZES}. "
+        "Stored whole on this machine alone until 2026-11-22 10:30 UTC; it is not in the service "
+        f"(the service refused: no right to write).\n{HOW}\n{PREVIEW}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        (
+            "the service refused: full (quota_exceeded, HTTP 507, request r-1f2e3d)",
+            "the service refused: full",
+        ),
+        ("the service failed (no code, HTTP 500)", "the service failed"),
+        ("http://s answered with HTTP 502", "http://s answered with an error"),
+        ("http://s answered HTTP status 502, request 4f5e6d7c", "http://s answered an error"),
+        (
+            "the service has failed since 2026-11-22T10:30:15Z: connection refused",
+            "the service has failed for a while: connection refused",
+        ),
+        ("request one more file", "request one more file"),
+    ],
+)
+def test_no_status_request_id_or_time_of_day_reaches_a_model(reason: str, told: str) -> None:
+    assert for_model(reason) == told
 
 
 def test_the_text_that_a_model_sees_of_an_output_in_its_workspace() -> None:
     assert str(notice.spooled(facts(preview=""), None, "", "/workspace/.overspill/out put.txt")) == (
-        "[overspill cap_abcdefghij234567abcd] The output of run_command is too long to show: "
-        "4,194,304 bytes (4.2 MB), 50,123 lines, about 1,300,000 tokens. "
-        "It is stored whole in the file /workspace/.overspill/out put.txt.\n"
-        "To read more: read that file in parts with your file-reading tool, or search it with grep: "
-        "/workspace/.overspill/out put.txt\n"
-        "Its sha256 begins 000102030405. Do not run the tool again to see more: read the file.\n"
-        "[/overspill cap_abcdefghij234567abcd]"
+        f"[overspill] The output of run_command is too long to show: {SIZES}. "
+        "Stored whole in the file /workspace/.overspill/out put.txt.\n"
+        "To read more: read parts of /workspace/.overspill/out put.txt with your file-reading tool, or grep "
+        "it. Do not run it again.\n"
+        "[/overspill]"
     )
 
 
@@ -238,7 +303,7 @@ def test_an_output_like_an_earlier_one_names_that_ones_handle() -> None:
 
     for text in (notice.captured(same, EXPIRES), notice.spooled(same, EXPIRES, "down")):
         assert (
-            "read the capture. This output is byte for byte that of an earlier call of this session, "
+            "Do not run it again. It is byte for byte an earlier output of this session, "
             "whose handle is cap_zyxwvutsrqponm765432.\n--- preview ---\n"
         ) in str(text)
 
@@ -250,20 +315,9 @@ def test_the_reason_why_an_output_is_not_shown_can_be_another() -> None:
 
 
 def test_an_output_that_nobody_could_store_needs_no_handle() -> None:
-    lost = notice.truncated(facts(id="", sha256=b""), "no Overspill service is configured")
+    lost = notice.truncated(facts(id=""), "no Overspill service is configured")
 
-    assert str(lost) == (
-        "[overspill NOT STORED] The output of run_command is too long to show: "
-        "4,194,304 bytes (4.2 MB), 50,123 lines, about 1,300,000 tokens. "
-        "It could NOT be stored: no Overspill service is configured.\n"
-        "What the preview below leaves out is lost. If you need it, run the tool again with a narrower "
-        "question (a filter, a range, fewer files).\n"
-        "--- preview ---\n"
-        "first\n"
-        "… [50,121 lines, 4,194,293 bytes not shown] …\n"
-        "last\n"
-        "[/overspill]"
-    )
+    assert str(lost).startswith("[overspill NOT STORED] The output of run_command is too long to show: ")
     assert notice.is_notice(str(lost))
     assert notice.placeholder(lost, 7) == "[overspill: 7 bytes of text, not stored]"
     assert notice.is_notice(notice.placeholder(lost, 7))
@@ -273,17 +327,18 @@ def test_an_output_that_nobody_could_store_needs_no_handle() -> None:
 def test_tokens_that_were_counted_are_said_exactly() -> None:
     text = str(notice.captured(facts(tokens=TokenCount(68_123, Basis.EXACT, 0.0)), EXPIRES))
 
-    assert "50,123 lines, 68,123 tokens. It is stored" in text
+    assert "50,123 lines, 68,123 tokens. Stored" in text
 
 
 def test_a_last_line_with_the_handle_is_one_line_whatever_the_reader_says() -> None:
     kept = Kept(outcome=Outcome.SPOOLED, expires=EXPIRES, reason="down")
-    line = notice.closing(facts(reader="read\nwith {id}"), kept)
+    line = notice.closing(facts(reader="read\nwith {id}", modes=""), kept)
 
     assert line == (
-        f"[overspill {ID}: the whole output, 4,194,304 bytes, 50,123 lines, is stored on this machine until "
-        "2026-11-22T10:30:15Z, because the service could not take it (down); it will be uploaded as soon as "
-        f"the service can take it. To read more: read with {ID}. "
-        "Do not run the tool again to see more: read the capture.]"
+        "[overspill: all 4,194,304 bytes, 50,123 lines are stored on this machine until "
+        "2026-11-22 10:30 UTC; the service could not take it (down); it will be uploaded as soon as "
+        f"the service can take it. To read more: read with {ID}. Do not run it again.]"
     )
+    for short in notice.short_closings(facts(), kept):
+        assert notice.is_notice(f"kept\n{short}")
     assert notice.is_notice(f"kept\n{line}")

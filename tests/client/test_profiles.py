@@ -29,16 +29,10 @@ CAPTURED = Kept(outcome=Outcome.CAPTURED, expires=datetime(2026, 11, 22, 10, 30,
 SPOOLED = Kept(outcome=Outcome.SPOOLED, expires=CAPTURED.expires, reason="the service is down")
 IN_WORKSPACE = Kept(outcome=Outcome.SPOOLED, path="/workspace/.overspill/c1.txt")
 LOST = Kept(outcome=Outcome.TRUNCATED, reason="no Overspill service is configured")
-READ = (
-    f'inspect_output(capture="{ID}", mode="grep", pattern="…"); other modes: head, tail, range, summary. '
-    f"In a shell: overspill grep {ID} PATTERN"
-)
+READ = f'inspect_output(capture="{ID}", mode="head", lines=200); other modes: tail, range, grep, summary'
 LINES = "".join(f"line {number}\n" for number in range(1, 10_001))
-WHOLE = "the whole output, 98,894 bytes, 10,000 lines, is stored"
-HANDLE = (
-    f"[overspill {ID}: {WHOLE} until 2026-11-22T10:30:15Z. To read more: {READ}. "
-    "Do not run the tool again to see more: read the capture.]"
-)
+WHOLE = "all 98,894 bytes, 10,000 lines are stored"
+HANDLE = f"[overspill: {WHOLE} until 2026-11-22 10:30 UTC. To read more: {READ}. Do not run it again.]"
 PROFILES = {
     "persisted": Policy.persisted(),
     "clamped": Policy.clamped(),
@@ -81,8 +75,7 @@ def test_persisted_says_where_the_output_is_and_shows_its_first_2048_bytes() -> 
         "Preview (first 2048 bytes):\n"
         f"{LINES[:2_048]}\n"
         "...\n"
-        f"[overspill {ID}: {WHOLE} until 2026-11-22T10:30:15Z. "
-        "Do not run the tool again to see more: read the capture.]"
+        f"[overspill: {WHOLE} until 2026-11-22 10:30 UTC. Do not run it again.]"
     )
 
 
@@ -95,8 +88,7 @@ def test_persisted_in_the_workspace_names_the_file() -> None:
         "Preview (first 2048 bytes):\n"
         f"{LINES[:2_048]}\n"
         "...\n"
-        f"[overspill {ID}: {WHOLE} in the file /workspace/.overspill/c1.txt. "
-        "Do not run the tool again to see more: read the file.]"
+        f"[overspill: {WHOLE} in the file /workspace/.overspill/c1.txt. Do not run it again.]"
     )
 
 
@@ -177,24 +169,24 @@ def test_token_limited_without_a_tokenizer_counts_four_characters_a_token_and_sa
     )
 
     assert stand_in("x" * 200_000, policy, LOST) == "x" * 122_880 + mark
-    assert stand_in("x" * 200_000, policy, CAPTURED).startswith(f"{'x' * 122_880}{mark}\n[overspill cap_")
+    assert stand_in("x" * 200_000, policy, CAPTURED).startswith(
+        f"{'x' * 122_880}{mark}\n[overspill: all 200,000 "
+    )
     assert not measure.exceeds("x" * 153_600, policy.limits("any"))
 
 
 def test_file_based_shows_a_preview_under_our_own_notice() -> None:
-    text = stand_in(LINES, replace(Policy.file_based(), strategy=ENDS, preview_bytes=150), CAPTURED)
+    text = stand_in(LINES, replace(Policy.file_based(), strategy=ENDS, preview_bytes=300), CAPTURED)
 
     assert text == (
-        f"[overspill {ID}] The output of run_command is too long to show: 98,894 bytes (98.9 KB), "
-        "10,000 lines, about 30,000 tokens. It is stored whole; a preview is below.\n"
-        f"To read more: {READ}\n"
-        "Kept until 2026-11-22T10:30:15Z. Its sha256 begins 5198a089093a. "
-        "Do not run the tool again to see more: read the capture.\n"
+        "[overspill] The output of run_command (c1) is too long to show: 98,894 bytes, 10,000 lines, "
+        "about 30,000 tokens. Stored whole until 2026-11-22 10:30 UTC.\n"
+        f"To read more: {READ}. Do not run it again.\n"
         "--- preview ---\n"
-        "line 1\nline 2\nline 3\nline 4\nline 5\nline 6\nline 7\n"
-        "… [9,988 lines, 98,794 bytes not shown] …\n"
-        "line 9996\nline 9997\nline 9998\nline 9999\nline 10000\n"
-        f"[/overspill {ID}]"
+        f"{LINES[: LINES.index('line 17')]}"
+        "… [9,971 lines, 98,644 bytes not shown] …\n"
+        f"{LINES[LINES.index('line 9988') :]}"
+        "[/overspill]"
     )
 
 
@@ -330,7 +322,7 @@ def test_what_only_the_turn_has_no_room_for_is_shown_in_less() -> None:
     why = "does not fit beside the other results of this turn"
     text = stand_in(LINES[:30_000], Policy.capped(), LOST, why=why)
 
-    assert len(text) <= Policy().lost_preview_bytes
+    assert len(text) <= Policy().lost_preview
     assert why in stand_in(LINES[:30_000], Policy(), LOST, why=why)
 
 

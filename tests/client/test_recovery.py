@@ -350,7 +350,7 @@ async def test_what_spills_can_be_read_back(service: ServiceProcess) -> None:
         capture = str(recovered.spilled[0].capture)
 
         assert await client.content(capture) == messages[1]["content"].encode()
-    assert recovered.messages[1]["content"].startswith(f"[overspill {capture}] The output of t is too long")
+    assert capture in recovered.messages[1]["content"]
 
 
 async def test_an_error_names_the_captures_of_what_was_spilled(service: ServiceProcess) -> None:

@@ -57,21 +57,23 @@ if TYPE_CHECKING:
     from tests.servers.overspill import ServiceProcess
 
 LINES: Final = "".join(f"line {number}\n" for number in range(1, 10_001))
-BRIEF: Final = Policy(preview_bytes=60, lost_preview_bytes=60)
-READ: Final = (
-    'inspect_output(capture="cap_1", mode="grep", pattern="…"); other modes: head, tail, range, summary. '
-    "In a shell: overspill grep cap_1 PATTERN"
+BRIEF: Final = Policy(preview_bytes=256, lost_preview_bytes=256)
+CALL: Final = 'inspect_output(capture="cap_1", mode="head", lines=200)'
+READ: Final = f"{CALL}; other modes: tail, range, grep, summary"
+AGAIN_NOT: Final = "Do not run it again."
+SIZES: Final = "98,894 bytes, 10,000 lines, about 30,000 tokens"
+GAP: Final = (
+    f"{LINES[: LINES.index('line 15')]}"
+    "… [9,976 lines, 98,690 bytes not shown] …\n"
+    f"{LINES[LINES.index('line 9991') :]}"
 )
-KEPT: Final = "Do not run the tool again to see more: read the capture."
-GAP: Final = "… [9,999 lines, 98,883 bytes not shown] …\nline 10000\n"
 STORED: Final = (
-    "[overspill cap_1] The output of run_command is too long to show: 98,894 bytes (98.9 KB), "
-    "10,000 lines, about 30,000 tokens. It is stored whole; a preview is below.\n"
-    f"To read more: {READ}\n"
-    f"Kept until then. Its sha256 begins 5198a089093a. {KEPT}\n"
+    f"[overspill] The output of run_command (toolu_1) is too long to show: {SIZES}. "
+    "Stored whole until then.\n"
+    f"To read more: {READ}. {AGAIN_NOT}\n"
     "--- preview ---\n"
     f"{GAP}"
-    "[/overspill cap_1]"
+    "[/overspill]"
 )
 NOWHERE: Final = "It could NOT be stored: no Overspill service is configured."
 AGAIN: Final = "If you need it, run the tool again with a narrower question (a filter, a range, fewer files)."
@@ -101,7 +103,7 @@ def stable(value: Any) -> str:
 
     text = re.sub(r"cap_[a-z2-7]{20}", numbered, str(value))
     text = re.sub(r"http://127\.0\.0\.1:\d+", "http://service", text)
-    return re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "then", text)
+    return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "then", text)
 
 
 @pytest.fixture
@@ -124,15 +126,15 @@ def down() -> Iterator[SyncClient]:
 
 @shows("limits per tool, in bytes", *TOOL_BYTES.values(), MAX_BYTES)
 def test_strictly_more_than_the_bytes_of_its_tool_spills() -> None:
-    guard = Guard(policy=Policy(tools={"build": 1_000}, lost_preview_bytes=60))
+    guard = Guard(policy=Policy(tools={"build": 1_000}, lost_preview_bytes=260))
 
     assert guard.process_sync("é" * 500, tool="build").value == "é" * 500
     assert guard.process_sync("é" * 500 + "x", tool="build").value == (
-        "[overspill NOT STORED] The output of build is too long to show: 1,001 bytes (1.0 KB), 1 line, "
+        "[overspill NOT STORED] The output of build is too long to show: 1,001 bytes, 1 line, "
         f"about 300 tokens. {NOWHERE}\n"
-        f"What the preview below leaves out is lost. {AGAIN}\n"
+        f"What the preview leaves out is lost. {AGAIN}\n"
         "--- preview ---\n"
-        "ééé\n… [988 bytes of this line not shown] …\néééx\n"
+        f"{'é' * 53}\n… [788 bytes of this line not shown] …\n{'é' * 53}x\n"
         "[/overspill]"
     )
     for tool, size in {**TOOL_BYTES, "any other": MAX_BYTES}.items():
@@ -162,8 +164,7 @@ def test_an_output_guards_own_words_say_where_its_first_bytes_come_from(client: 
         "Preview (first 2048 bytes):\n"
         f"{LINES[:2048]}\n"
         "...\n"
-        "[overspill cap_1: the whole output, 98,894 bytes, 10,000 lines, is stored until then. "
-        f"{KEPT}]"
+        f"[overspill: all 98,894 bytes, 10,000 lines are stored until then. {AGAIN_NOT}]"
     )
 
 
@@ -174,14 +175,14 @@ def test_where_nothing_could_be_stored_the_notice_says_why_and_shows_what_there_
     guarded = Guard(down, BRIEF, spool=False).process_sync(LINES, tool="run_command")
 
     assert stable(guarded.value) == (
-        "[overspill cap_1 NOT STORED] The output of run_command is too long to show: 98,894 bytes "
-        "(98.9 KB), 10,000 lines, about 30,000 tokens. It could NOT be stored: http://service cannot be "
-        "reached: connection refused.\n"
-        f"What the preview below leaves out is lost. {AGAIN} Its sha256 begins 5198a089093a.\n"
+        f"[overspill NOT STORED] The output of run_command is too long to show: {SIZES}. It could NOT be "
+        "stored: http://service cannot be reached: connection refused.\n"
+        f"What the preview leaves out is lost. {AGAIN}\n"
         "--- preview ---\n"
         f"{GAP}"
-        "[/overspill cap_1]"
+        "[/overspill]"
     )
+    assert guarded.capture is None
     assert stable(guarded.reason) == "http://service cannot be reached: connection refused"
 
 
@@ -200,16 +201,13 @@ def test_a_workspace_has_the_file_that_the_notice_names(tmp_path: Path) -> None:
     guarded = Guard(policy=BRIEF, spool=Workspace(tmp_path)).process_sync(LINES, tool="run_command")
 
     assert stable(guarded.value) == (
-        "[overspill cap_1] The output of run_command is too long to show: 98,894 bytes (98.9 KB), "
-        "10,000 lines, about 30,000 tokens. It is stored whole in the file .overspill/cap_1.txt; a preview "
-        "is below.\n"
-        "To read more: read that file in parts with your file-reading tool, or search it with grep: "
-        ".overspill/cap_1.txt\n"
-        "Kept until then. Its sha256 begins 5198a089093a. Do not run the tool again to see more: read the "
-        "file.\n"
+        f"[overspill] The output of run_command is too long to show: {SIZES}. "
+        "Stored whole in the file .overspill/cap_1.txt until then.\n"
+        "To read more: read parts of .overspill/cap_1.txt with your file-reading tool, or grep it. "
+        f"{AGAIN_NOT}\n"
         "--- preview ---\n"
         f"{GAP}"
-        "[/overspill cap_1]"
+        "[/overspill]"
     )
     assert (tmp_path / f".overspill/{guarded.capture}.txt").read_text() == LINES
 
@@ -225,7 +223,7 @@ SUFFIX: Final = (
 @shows("one clamp for all tools, lines first", CLAMP_BYTES, MAX_LINES)
 def test_a_clamp_keeps_the_beginning_within_bytes_and_lines() -> None:
     guard = Guard(policy=Policy.clamped())
-    lines = "".join(f"line {number}\r\n" for number in range(1, 2_002))
+    lines = "".join(f"line {number}\r\n" for number in range(1, 2_101))
 
     assert guard.process_sync(lines[: lines.index("line 2001")], tool="t").outcome == "inline"
     assert guard.process_sync(lines, tool="t").value == lines[: lines.index("\r\nline 1999")] + SUFFIX
@@ -238,8 +236,8 @@ def test_the_suffix_of_a_clamp_is_short_and_followed_by_the_handle(client: SyncC
 
     assert stable(text[text.index("line 1997") :]) == (
         f"line 1997{SUFFIX}\n"
-        "[overspill cap_1: the whole output, 98,894 bytes, 10,000 lines, is stored until then. "
-        f"To read more: {READ}. {KEPT}]"
+        "[overspill: all 98,894 bytes, 10,000 lines are stored until then. "
+        f"To read more: {READ}. {AGAIN_NOT}]"
     )
     assert len(text.encode()) <= CLAMP_BYTES
     assert SUFFIX.isascii()
@@ -260,24 +258,20 @@ def test_an_update_keeps_its_head_and_tail_and_is_not_stored() -> None:
 
 @shows("what a tool raises", MAX_BYTES)
 def test_an_exception_keeps_its_type_and_has_the_notice_for_a_message(client: SyncClient) -> None:
-    @Guard(client, Policy(preview_bytes=100)).wrap
+    @Guard(client, Policy(preview_bytes=300)).wrap
     def run_tests() -> str:
         raise LookupError(LINES + "no such table: users")
 
     with calling("toolu_1"), pytest.raises(LookupError) as raised:
         run_tests()
-    text = re.sub(r"sha256 begins \w+", "sha256 begins …", stable(raised.value))
+    head, _, preview = stable(raised.value).partition("--- preview ---\n")
 
-    assert re.sub(r"99,\d{3} bytes", "99,000 bytes", text) == (
-        "[overspill cap_1] The output of run_tests is too long to show: 99,000 bytes (99.1 KB), "
-        "10,004 lines, about 30,000 tokens. It is stored whole; a preview is below.\n"
-        f"To read more: {READ}\n"
-        f"Kept until then. Its sha256 begins …. {KEPT}\n"
-        "--- preview ---\n"
-        "… [10,000 lines, 99,000 bytes not shown] …\n"
-        "line 9998\nline 9999\nline 10000\nno such table: users\n"
-        "[/overspill cap_1]"
+    assert re.sub(r"99,\d{3} bytes", "99,000 bytes", head) == (
+        "[overspill] The output of run_tests (toolu_1, failed) is too long to show: 99,000 bytes, "
+        "10,004 lines, about 30,000 tokens. Stored whole until then.\n"
+        f"To read more: {READ}. {AGAIN_NOT}\n"
     )
+    assert preview.endswith("line 10000\nno such table: users\n[/overspill]")
     assert client.head("call:toolu_1", 1).content == "Traceback (most recent call last):\n"
 
 
@@ -291,9 +285,9 @@ def test_blocks_share_one_budget_and_what_is_no_text_stays() -> None:
         "content": [
             {
                 "type": "text",
-                "text": "[overspill NOT STORED] The output of mcp__build is too long to show: 12,006 bytes "
-                f"(12.0 KB), 6,001 lines, about 3,600 tokens. {NOWHERE}\n"
-                f"What the preview below leaves out is lost. {AGAIN}\n"
+                "text": "[overspill NOT STORED] The output of mcp__build (failed) is too long to show: "
+                f"12,006 bytes, 6,001 lines, about 3,600 tokens. {NOWHERE}\n"
+                f"What the preview leaves out is lost. {AGAIN}\n"
                 "--- preview ---\n"
                 "a\n"
                 "… [5,998 lines, 11,996 bytes not shown] …\n"
@@ -326,15 +320,14 @@ def test_a_history_keeps_all_but_the_long_results_of_tools(client: SyncClient) -
 
     assert cut[:2] == stored[:2] == HISTORY[:2]
     assert stable(cut[2]["content"]) == (
-        "[overspill cap_1 NOT STORED] The output of run_command is too long to show: 98,894 bytes "
-        "(98.9 KB), 10,000 lines, about 30,000 tokens. It could NOT be stored: the history was cut before "
-        "it was saved, with no store at hand.\n"
-        f"What the preview below leaves out is lost. {AGAIN} Its sha256 begins 5198a089093a.\n"
+        f"[overspill NOT STORED] The output of run_command (call_1) is too long to show: {SIZES}. "
+        "It could NOT be stored: the history was cut before it was saved, with no store at hand.\n"
+        f"What the preview leaves out is lost. {AGAIN}\n"
         "--- preview ---\n"
         f"{GAP}"
-        "[/overspill cap_1]"
+        "[/overspill]"
     )
-    assert stable(stored[2]["content"]) == STORED
+    assert stable(stored[2]["content"]) == STORED.replace("toolu_1", "call_1")
     assert clamp_messages(stored, BRIEF) is stored
 
 
@@ -357,7 +350,7 @@ def test_a_call_that_is_too_large_is_made_again_with_the_largest_result_spilled(
 
     assert is_overflow(RuntimeError("prompt is too long: 2 tokens > 1 maximum"))
     assert (recovered.value, recovered.compactions, compactions) == ("answered", 3, [3, 3, 3])
-    assert stable(recovered.messages[2]["content"]) == STORED
+    assert stable(recovered.messages[2]["content"]) == STORED.replace("toolu_1", "call_1")
 
 
 @shows("a share of the context window", CONTEXT_SHARE, SHARE_FLOOR, SHARE_CEILING)
@@ -416,7 +409,7 @@ def test_an_output_comes_in_parts(client: SyncClient) -> None:
     short = Guard(client).capture_output_sync("{}", "run_command", inline_threshold=2)
     entry = client.get(str(output.capture))
 
-    assert stable(output.notice) == STORED
+    assert stable(output.notice) == STORED.replace(" (toolu_1)", "")
     assert (output.content, output.truncated, output.total_lines) == (GAP, True, 10_000)
     assert (output.total_bytes, output.content_type) == (98_894, "text")
     assert (short.content, short.truncated, short.content_type, short.capture) == ("{}", False, "json", None)
@@ -427,24 +420,26 @@ def test_an_output_comes_in_parts(client: SyncClient) -> None:
 def test_a_response_is_wrapped_and_says_whether_it_is_whole(client: SyncClient) -> None:
     rows = {"rows": [{"id": number} for number in range(5_000)]}
     small = {"rows": [1]}
-    guard = Guard(client, Policy(preview_bytes=150))
+    guard = Guard(client, Policy(preview_bytes=256))
 
     assert guard.process_sync(small, tool="query").as_response() == {"status": "inline", "result": small}
     assert stable(json.dumps(guard.process_sync(rows, tool="query").as_response(), ensure_ascii=False)) == (
         json.dumps(
             {
-                "notice": "[overspill cap_1] The output of query is too long to show: 148,908 bytes "
-                "(148.9 KB), 15,004 lines, about 45,000 tokens. It is stored whole; a preview is below.\n"
-                f"To read more: {READ}\n"
-                f"Kept until then. Its sha256 begins e210a00236f2. {KEPT}",
+                "notice": "[overspill] The output of query is too long to show: 148,908 bytes, "
+                "15,004 lines, about 45,000 tokens. Stored whole until then.\n"
+                f"To read more: {READ}. {AGAIN_NOT}",
                 "status": "captured",
                 "capture": "cap_1",
                 "total_bytes": 148_908,
                 "total_lines": 15_004,
-                "read_more": READ,
-                "preview": '{\n  "rows": [\n    {\n      "id": 0\n    },\n    {\n'
-                "… [14,992 lines, 148,820 bytes not shown] …\n"
-                '    },\n    {\n      "id": 4999\n    }\n  ]\n}',
+                "read_more": CALL,
+                "preview": '{\n  "rows": [\n    {\n      "id": 0\n    },\n    {\n      "id": 1\n    },\n'
+                "    {\n"
+                '      "id": 2\n    },\n    {\n'
+                "… [14,980 lines, 148,706 bytes not shown] …\n"
+                '    },\n    {\n      "id": 4997\n    },\n    {\n      "id": 4998\n    },\n    {\n'
+                '      "id": 4999\n    }\n  ]\n}',
             },
             ensure_ascii=False,
         )
@@ -500,9 +495,9 @@ def test_what_the_service_does_not_take_waits_on_this_machine(down: SyncClient, 
     guarded = guard.process_sync(LINES, tool="run_command", call_id="toolu_1")
 
     assert stable(guarded.value) == STORED.replace(
-        "It is stored whole;",
-        "It is stored whole on this machine, because the service could not take it (http://service cannot "
-        "be reached: connection refused); it will be uploaded as soon as the service can take it;",
+        "Stored whole until then.",
+        "Stored whole on this machine until then; the service could not take it (http://service cannot "
+        "be reached: connection refused); it will be uploaded as soon as the service can take it.",
     )
     assert [file.read_bytes() for file in (tmp_path / "spool").rglob("*.bin")] == [LINES.encode()]
 
@@ -510,16 +505,16 @@ def test_what_the_service_does_not_take_waits_on_this_machine(down: SyncClient, 
 @shows("places by size")
 def test_bands_say_by_size_where_an_output_goes(client: SyncClient) -> None:
     bands = (Band(), Band(above=80_000, places=()))
-    guard = Guard(client, Policy(lost_preview_bytes=60, bands=bands))
+    guard = Guard(client, Policy(lost_preview_bytes=256, bands=bands))
 
     assert guard.process_sync("x" * 80_000, tool="t").outcome == "captured"
     assert stable(guard.process_sync(LINES, tool="t").value) == (
-        "[overspill cap_1 NOT STORED] The output of t is too long to show: 98,894 bytes (98.9 KB), 10,000 "
-        "lines, about 30,000 tokens. It could NOT be stored: outputs of this size are not to be stored.\n"
-        f"What the preview below leaves out is lost. {AGAIN} Its sha256 begins 5198a089093a.\n"
+        f"[overspill NOT STORED] The output of t is too long to show: {SIZES}. It could NOT be stored: "
+        "outputs of this size are not to be stored.\n"
+        f"What the preview leaves out is lost. {AGAIN}\n"
         "--- preview ---\n"
         f"{GAP}"
-        "[/overspill cap_1]"
+        "[/overspill]"
     )
 
 
@@ -537,14 +532,14 @@ async def test_of_the_results_of_a_turn_the_largest_spills(service: ServiceProce
 
     assert [guarded.outcome for guarded in results] == ["inline", "captured", "inline"]
     assert stable(results[1].value) == (
-        "[overspill cap_1] The output of read_file is too long to show beside the other results of this "
-        "turn: 13,893 bytes (13.9 KB), 1,500 lines, about 4,200 tokens. It is stored whole; a preview is "
-        "below.\n"
-        f"To read more: {READ}\n"
-        f"Kept until then. Its sha256 begins 1e326d7c1b90. {KEPT}\n"
+        "[overspill] The output of read_file (toolu_13893) is too long to show beside the other results of "
+        "this turn: 13,893 bytes, 1,500 lines, about 4,200 tokens. Stored whole until then.\n"
+        f"To read more: {READ}. {AGAIN_NOT}\n"
         "--- preview ---\n"
-        "… [1,499 lines, 13,883 bytes not shown] …\nline 1500\n"
-        "[/overspill cap_1]"
+        f"{LINES[: LINES.index('line 15')]}"
+        "… [1,476 lines, 13,690 bytes not shown] …\n"
+        f"{LINES[LINES.index('line 1491') : 13_893]}"
+        "[/overspill]"
     )
 
 
@@ -555,7 +550,7 @@ def test_the_same_output_of_the_same_call_has_the_same_notice_to_the_byte(client
     )
 
     assert first.value == second.value
-    assert stable(first.value) == STORED
+    assert stable(first.value) == STORED.replace("toolu_1", "call_0")
     assert Guard(client, BRIEF).process_sync(first.value, tool="run_command").value is first.value
 
 
@@ -602,16 +597,16 @@ def test_an_output_that_was_there_before_names_the_earlier_handle(client: SyncCl
     first, second = (
         guard.process_sync(LINES, tool="run_command", call_id=call_id) for call_id in ("call_1", "call_2")
     )
-    quiet = Guard(client, Policy(preview_bytes=60, identical=False))
+    quiet = Guard(client, Policy(preview_bytes=256, identical=False))
 
-    assert stable(first.value) == STORED
-    assert stable(second.value) == STORED.replace(
-        KEPT,
-        f"{KEPT} This output is byte for byte that of an earlier call of this session, whose handle is "
-        "cap_2.",
+    assert stable(first.value) == STORED.replace("toolu_1", "call_1")
+    assert stable(second.value) == STORED.replace("toolu_1", "call_2").replace(
+        AGAIN_NOT,
+        f"{AGAIN_NOT} It is byte for byte an earlier output of this session, whose handle is cap_2.",
     )
     assert str(first.capture) in second.value
-    assert stable(quiet.process_sync(LINES, tool="run_command", call_id="call_3").value) == STORED
+    again = quiet.process_sync(LINES, tool="run_command", call_id="call_3")
+    assert stable(again.value) == STORED.replace("toolu_1", "call_3")
 
 
 # --- the table ------------------------------------------------------------------------------------

@@ -63,5 +63,5 @@ def test_the_sentence_about_an_identical_output_can_be_turned_off() -> None:
     found, kept = spill("x" * 60_000), Kept(outcome=Outcome.SPOOLED)
     quiet = replace(found, policy=Policy(identical=False))
 
-    assert "byte for byte that of an earlier call" in str(found.notice(kept, same_as="cap_a"))
+    assert "byte for byte an earlier output" in str(found.notice(kept, same_as="cap_a"))
     assert "byte for byte" not in str(quiet.notice(kept, same_as="cap_a"))

@@ -20,7 +20,7 @@ from pydantic_ai import ModelRetry
 
 ID = "cap_abcdefghij234567abcd"
 NOTICE = notice.captured(
-    Facts(id=ID, tool="t", size=9_999, lines=99, sha256=bytes(32), preview="shown", reader="read {id}"),
+    Facts(id=ID, tool="t", size=9_999, lines=99, preview="shown", reader="read {id}"),
     datetime(2026, 11, 22, tzinfo=UTC),
 )
 TEXT = str(NOTICE)

@@ -49,33 +49,41 @@ def tool(client: SyncClient) -> Any:
     return inspection_tool(client)
 
 
-def in_the_notice(notice: str) -> tuple[str, dict[str, Any]]:
-    """The call that a notice asks for: the name of the tool, and its arguments."""
-    line = next(line for line in notice.splitlines() if line.startswith("To read more: "))
-    match = re.match(r"(\w+\(.*?\))", line.removeprefix("To read more: "))
-    assert match is not None
-    called = ast.parse(match[1], mode="eval").body
-    assert isinstance(called, ast.Call)
-    return ast.unparse(called.func), {str(each.arg): ast.literal_eval(each.value) for each in called.keywords}
+def printed_calls(text: str) -> list[ast.Call]:
+    """The calls of the tool that stand in a text, as Python reads them."""
+    found = [ast.parse(call, mode="eval").body for call in re.findall(rf"{NAME}\(.*?\)", text)]
+    return [call for call in found if isinstance(call, ast.Call)]
 
 
 # --- the notice's call ----------------------------------------------------------------------------
 
 
-def test_the_call_in_a_notice_can_be_made_as_it_stands(client: SyncClient, tool: Any) -> None:
-    name, arguments = in_the_notice(Guard(client).process_sync(LOG, tool="run_command").value)
-    answer = tool(**arguments)
+STYLES = {
+    "usual": Policy(),
+    "terse": Policy(style="TERSE"),
+    "with a small preview": Policy(preview_bytes=100),
+    "persisted": Policy.persisted(),
+    "clamped": Policy.clamped(),
+    "with a short last line": Policy.clamped(max_bytes=300),
+    "file-based": Policy.file_based(),
+}
 
-    assert name == tool.__name__ == NAME
-    assert "error" not in answer
-    assert answer["total_lines"] == 10_000
 
+@pytest.mark.parametrize("name", STYLES)
+@pytest.mark.parametrize("output", [LOG, {"lines": LOG.splitlines()}], ids=["text", "data"])
+def test_every_printed_call_can_be_made_as_it_stands_and_reads_the_capture(
+    client: SyncClient, tool: Any, name: str, output: Any
+) -> None:
+    guarded = Guard(client, STYLES[name]).process_sync(output, tool="run_command")
+    assert guarded.notice is not None
+    calls = printed_calls(f"{guarded.notice}\n{guarded.notice.read_more}")
 
-def test_the_call_in_a_notice_finds_what_the_preview_left_out(client: SyncClient, tool: Any) -> None:
-    _, arguments = in_the_notice(Guard(client).process_sync(LOG, tool="run_command").value)
-    answer = tool(**{**arguments, "pattern": "line 5432 "})
-
-    assert [match["line"] for match in answer["matches"]] == ["line 5432 fine"]
+    assert calls
+    for call in calls:
+        answer = eval(compile(ast.Expression(call), "printed", "eval"), {NAME: tool})
+        assert "error" not in answer
+        assert answer["capture"] == guarded.capture
+        assert answer["content"]
 
 
 async def test_the_asynchronous_tool_answers_the_same(
@@ -308,7 +316,6 @@ def test_an_expired_capture_says_when_it_expired(client: SyncClient, tool: Any) 
     ("arguments", "error"),
     [
         ({"mode": "lines"}, "'lines' is not a mode; the modes are head, tail, grep, range, summary"),
-        ({}, "missing a required argument: 'mode'; inspect_output takes capture, mode, lines, pattern, "),
         ({"mode": "head", "count": 3}, "got an unexpected keyword argument 'count'; inspect_output takes "),
         ({"mode": "grep"}, 'mode grep needs a pattern, as in inspect_output(capture="cap_'),
         ({"mode": "head", "lines": "many"}, "Expected `int`, got `str` - at `lines`"),

@@ -62,9 +62,10 @@ def test_a_notice_is_shown_whole_with_the_failure_in_the_middle(told: str) -> No
     third = told.partition("3. run_command")[2].partition("Reading back")[0]
     capture = CAPTURE_ID.findall(third)[0]
 
-    assert f"| [overspill {capture}] The output of run_command is too long to show" in third
+    assert "| [overspill] The output of run_command (" in third
+    assert capture in third
     assert re.search(r"\| (line 78\d: )?test_invoice.*0777 .*FAIL", third)
-    assert f"| [/overspill {capture}]" in third
+    assert "| [/overspill]" in third
 
 
 def test_the_failure_is_found_by_handle(told: str) -> None:

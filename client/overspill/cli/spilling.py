@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from overspill.guarded import Guarded
     from overspill.sync import SyncClient
 
+_CAPTURE = "CAPTURE"
 _NO_COPY = "the disk for temporary files is nearly full"
 
 
@@ -61,7 +62,7 @@ def run(at: Invocation, words: Sequence[str], origin: Origin, policy: Policy, *,
     Raises `Unstartable`, and `Failure` before anything runs where the options are wrong.
     """
     with at.client() as client, Recording() as recording:
-        guard = _guard(client, policy, origin.session)
+        guard = _guard(client, replace(policy, reader=_reader(at)), origin.session)
         shown = Live.where_wanted(wanted=live, raw=at.raw)
         code = run_command(words, recording.take if shown is None else _both(recording.take, shown.show))
         if shown is not None:
@@ -77,6 +78,11 @@ def _guard(client: SyncClient, policy: Policy, session: str | None) -> Guard:
         return Guard(client, policy, session=session)
     except ValueError as error:
         raise Failure(str(error), Code.USAGE) from error
+
+
+def _reader(at: Invocation) -> str:
+    """Return the command that reads more of a capture, for an agent that has a terminal."""
+    return at.command("head", "-n", "200", _CAPTURE).replace(_CAPTURE, "{id}")
 
 
 def _both(first: Callable[[bytes], None], second: Callable[[bytes], None]) -> Callable[[bytes], None]:

@@ -103,7 +103,7 @@ def _tight(policy: Policy) -> Policy:
     return replace(
         policy.limited(KEPT, KEPT),
         preview_bytes=min(policy.preview_bytes, KEPT),
-        lost_preview_bytes=min(policy.lost_preview_bytes, KEPT),
+        lost_preview_bytes=min(policy.lost_preview, KEPT),
     )
 
 

@@ -96,6 +96,11 @@ def is_error(result: Any) -> bool:
     return any(get(result, name) is True for name in _ERROR_FIELDS)
 
 
+def is_success(result: Any) -> bool:
+    """Whether `result` says that its tool did not fail."""
+    return any(get(result, name) is False for name in _ERROR_FIELDS)
+
+
 def is_other_message(value: Any) -> bool:
     """Whether `value` is a message of a person, the model or the system: those are never touched."""
     if not _words(value) & _OTHER_MESSAGES or get(value, "content") is None:

@@ -109,6 +109,11 @@ class Flowed:
     def is_guarded(self) -> bool:
         return isinstance(self.body, str) and Text(self.body).is_guarded()
 
+    def whole(self) -> Chunk:
+        """All that came of a short one, as one chunk like those that came."""
+        body = self.body if isinstance(self.body, (str, bytes)) else self.body.at(0, self.body.size)
+        return measure.encode(body) if self._is_bytes and isinstance(body, str) else body
+
     def replaced(self, notice: Notice) -> Chunk:
         """The notice as a chunk like those that came."""
         return measure.encode(str(notice)) if self._is_bytes else str(notice)

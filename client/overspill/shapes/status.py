@@ -1,0 +1,34 @@
+"""What a tool's result says of how the call ended: an exit code, an error flag, a status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from overspill.shapes.blocks import is_error, is_success
+from overspill.shapes.fields import get, word
+
+_EXIT_CODES: Final = ("exit_code", "exitCode", "returncode", "return_code", "exit_status", "exitStatus")
+_LARGEST: Final = 2**32
+
+
+def status_of(result: Any) -> str:
+    """Return `exit 3`, `error` or the result's own short status; empty where it says nothing."""
+    if isinstance(result, (str, bytes, bytearray, memoryview, list, tuple)) or result is None:
+        return ""
+    if isinstance(result, BaseException):
+        return "error"
+    for name in _EXIT_CODES:
+        code = get(result, name)
+        if type(code) is int and abs(code) < _LARGEST:
+            return f"exit {code}"
+    if is_error(result):
+        return "error"
+    return "success" if is_success(result) else _status(result)
+
+
+def _status(result: Any) -> str:
+    """Return `success` or `error`: other words, as `active` in a row of data, are no call's."""
+    status = word(result, "status").lower()
+    known = {"success", "error"} if isinstance(result, Mapping) or word(result, "tool_call_id") else set()
+    return status if status in known else ""
