@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from overspill import measure
+from overspill import measure, token_estimate
 from overspill.measure import UNLIMITED, Extent, Limits
 from overspill.plain import cut_after, cut_before
 from overspill.previews.excerpt import Excerpt, of_text
@@ -119,6 +119,8 @@ def less(limits: Limits, text: str, lines: int | None = None) -> Limits:
 def _head(text: str, end: int, limits: Limits, spare: float, view: View | None) -> int:
     """Where the longest prefix of `text[:end]` within `limits` stops."""
     window = text[: min(end, _window(limits, view))]
+    if _is_estimated(limits, view):
+        window = window[: token_estimate.prefix(window, limits.max_tokens or 0)]
     longest, fits = _line_stop(window, limits.max_lines), _fits(limits, view)
     stop = longest if fits(window[:longest]) else _most(longest, lambda length: fits(window[:length]))
     if limits.max_tokens is not None and limits.counter is not None:
@@ -133,6 +135,8 @@ def _head(text: str, end: int, limits: Limits, spare: float, view: View | None) 
 def _tail(text: str, floor: int, limits: Limits, spare: float, view: View | None) -> int:
     """Where the longest suffix of `text[floor:]` within `limits` starts."""
     window = text[max(floor, len(text) - _window(limits, view)) :]
+    if _is_estimated(limits, view):
+        window = window[len(window) - token_estimate.suffix(window, limits.max_tokens or 0) :]
     size, fits = len(window), _fits(limits, view)
     longest = size - _line_start(window, limits.max_lines)
     length = longest if fits(window[size - longest :]) else _most(longest, lambda n: fits(window[size - n :]))
@@ -146,6 +150,11 @@ def _tail(text: str, floor: int, limits: Limits, spare: float, view: View | None
     return start
 
 
+def _is_estimated(limits: Limits, view: View | None) -> bool:
+    """Whether tokens are estimated, and of the text itself: then the estimate says at once how much fits."""
+    return view is None and limits.max_tokens is not None and limits.counter is None
+
+
 def _window(limits: Limits, view: View | None) -> int:
     """Characters that may be kept at most."""
     reach = limits.max_bytes if limits.max_chars is None else min(limits.max_bytes, limits.max_chars)
@@ -153,7 +162,7 @@ def _window(limits: Limits, view: View | None) -> int:
 
 
 def _fits(limits: Limits, view: View | None) -> Callable[[str], bool]:
-    """Whether a part fits in bytes and characters, and in tokens where those are reckoned by bytes."""
+    """Whether a part fits in bytes and characters, and in tokens where those are estimated."""
     by_size = limits if limits.counter is None else limits._replace(max_tokens=None)
     plain = by_size._replace(max_lines=UNLIMITED)
     return lambda part: not measure.exceeds(part if view is None else view(part), plain)

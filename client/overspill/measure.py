@@ -7,11 +7,10 @@ counts the same way.
 from __future__ import annotations
 
 import codecs
-import math
 import sys
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from overspill import wire
+from overspill import token_estimate, wire
 from overspill.body import Filed
 
 if TYPE_CHECKING:
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
 
 UNLIMITED: Final = sys.maxsize
 MAX_BYTES_PER_CHARACTER: Final = 4
-SAFE_BYTES_PER_TOKEN: Final = 2.4
-"""For a budget that must hold: of twenty texts nineteen have more bytes a token (logs, code, JSON, prose)."""
+PREVIEW_BYTES_PER_TOKEN: Final = 2.4
+"""For the size of a preview within a limit in tokens: nineteen of twenty logs and programs have more."""
 CHARS_PER_TOKEN: Final = 4
 _CONTINUATION: Final = bytes(range(0x80, 0xC0))
 _READABLE: Final = 999.95
@@ -56,8 +55,8 @@ class Counter(Protocol):
     def exceeds(self, text: str, limit: int) -> bool:
         """Whether `text` has strictly more than `limit` tokens, or may have where it cannot be known."""
 
-    def exceeds_by_size(self, size: int, limit: int) -> bool:
-        """The same of `size` bytes that are not at hand as text."""
+    def exceeds_data(self, data: bytes | Filed, limit: int) -> bool:
+        """The same of bytes, which are not at hand as text."""
 
     def surely_fits(self, limit: int) -> int:
         """The length in characters up to which no text has more than `limit` tokens."""
@@ -75,7 +74,7 @@ class Counter(Protocol):
 class Limits(NamedTuple):
     """What a text may have at most: bytes, lines, and unless None characters and tokens.
 
-    `counter` counts the tokens; without one `SAFE_BYTES_PER_TOKEN` does.
+    `counter` counts the tokens; without one they are estimated by `token_estimate`.
     """
 
     max_bytes: int
@@ -206,8 +205,15 @@ def _data_exceeds(data: bytes | Filed, limits: Limits) -> bool:
     if limits.max_tokens is None:
         return False
     if limits.counter is None:
-        return extent.size > limits.max_tokens * SAFE_BYTES_PER_TOKEN
-    return limits.counter.exceeds_by_size(extent.size, limits.max_tokens)
+        return data_has_more_tokens(data, limits.max_tokens)
+    return limits.counter.exceeds_data(data, limits.max_tokens)
+
+
+def data_has_more_tokens(data: bytes | Filed, limit: int) -> bool:
+    """Whether `data` may have more than `limit` tokens, by estimate."""
+    if isinstance(data, bytes):
+        return token_estimate.data_exceeds(lambda at, length: data[at : at + length], len(data), limit)
+    return token_estimate.data_exceeds(data.at, data.size, limit)
 
 
 def _has_more_characters(data: bytes | Filed, limit: int) -> bool:
@@ -244,13 +250,13 @@ def _has_more_lines_in_steps(text: str, limit: int) -> bool:
 
 def _has_more_tokens(text: str, limit: int, counter: Counter | None) -> bool:
     if counter is None:
-        return size(text) > limit * SAFE_BYTES_PER_TOKEN
+        return token_estimate.exceeds(text, size(text), limit)
     return counter.exceeds(text, limit)
 
 
 def safe_tokens(text: str, counter: Counter | None) -> int:
     """The least limit in tokens that `text` does not exceed."""
-    return math.ceil(size(text) / SAFE_BYTES_PER_TOKEN) if counter is None else counter.safe(text)
+    return token_estimate.at_most(text) if counter is None else counter.safe(text)
 
 
 def max_bytes(limits: Limits) -> int:
@@ -259,7 +265,7 @@ def max_bytes(limits: Limits) -> int:
         return limits.max_bytes
     if limits.counter is not None:
         return 0
-    return min(limits.max_bytes, int(limits.max_tokens * SAFE_BYTES_PER_TOKEN))
+    return min(limits.max_bytes, limits.max_tokens)  # no token is shorter than a byte
 
 
 def surely_fits(limits: Limits) -> int:
@@ -285,7 +291,7 @@ def most_bytes(limits: Limits, body: Body) -> int:
 
 def _chars_for(tokens: int, counter: Counter | None) -> int:
     if counter is None:
-        return int(tokens * SAFE_BYTES_PER_TOKEN) // MAX_BYTES_PER_CHARACTER
+        return tokens // MAX_BYTES_PER_CHARACTER
     return counter.surely_fits(tokens)
 
 

@@ -106,7 +106,7 @@ class Policy:
     never spilled: the ones that read captures, or the model could never see one.
 
     `tokenizer` gives the tokens of a text or their number. Without one, or where it fails, they are
-    estimated: `chars_per_token`, else from bytes, so that a limit holds.
+    estimated: by `chars_per_token`, else from the text's characters, so that a limit holds.
 
     `strategy` is how an output is cut, `style` the form of what stands in for it; both may be given by their
     names, as "HEAD". `preview_bytes` and `preview_lines` bound what a notice shows. `lost_preview_bytes` is

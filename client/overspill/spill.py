@@ -219,7 +219,7 @@ class Spill:
         usual = policy.preview_bytes if band.preview_bytes is None else band.preview_bytes
         size = policy.lost_preview if is_lost else usual
         if limits.max_tokens is not None:
-            size = min(size, int(limits.max_tokens * measure.SAFE_BYTES_PER_TOKEN))
+            size = min(size, int(limits.max_tokens * measure.PREVIEW_BYTES_PER_TOKEN))
         return Limits(min(size, limits.max_bytes), min(policy.preview_lines, limits.max_lines))
 
     def _facts(self, same_as: str | None, tokens: TokenCount | None) -> Facts:
@@ -242,7 +242,8 @@ class Spill:
         )
 
     def _tokens(self, body: Body, size: int) -> TokenCount | None:
-        return self.policy.counter().count(body, size) if isinstance(body, str) else None
+        counter = self.policy.counter()
+        return counter.count(body, size) if isinstance(body, str) else counter.count_data(body)
 
 
 def _encoded(text: str) -> bytes | Filed:

@@ -180,7 +180,7 @@ def test_file_based_shows_a_preview_under_our_own_notice() -> None:
 
     assert text == (
         "[overspill] The output of run_command (c1) is too long to show: 98,894 bytes, 10,000 lines, "
-        "about 30,000 tokens. Stored whole until 2026-11-22 10:30 UTC.\n"
+        "about 44,000 tokens. Stored whole until 2026-11-22 10:30 UTC.\n"
         f"To read more: {READ}. Do not run it again.\n"
         "--- preview ---\n"
         f"{LINES[: LINES.index('line 17')]}"

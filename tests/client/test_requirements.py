@@ -61,7 +61,7 @@ BRIEF: Final = Policy(preview_bytes=256, lost_preview_bytes=256)
 CALL: Final = 'inspect_output(capture="cap_1", mode="head", lines=200)'
 READ: Final = f"{CALL}; other modes: tail, range, grep, summary"
 AGAIN_NOT: Final = "Do not run it again."
-SIZES: Final = "98,894 bytes, 10,000 lines, about 30,000 tokens"
+SIZES: Final = "98,894 bytes, 10,000 lines, about 44,000 tokens"
 GAP: Final = (
     f"{LINES[: LINES.index('line 15')]}"
     "… [9,976 lines, 98,690 bytes not shown] …\n"
@@ -131,7 +131,7 @@ def test_strictly_more_than_the_bytes_of_its_tool_spills() -> None:
     assert guard.process_sync("é" * 500, tool="build").value == "é" * 500
     assert guard.process_sync("é" * 500 + "x", tool="build").value == (
         "[overspill NOT STORED] The output of build is too long to show: 1,001 bytes, 1 line, "
-        f"about 300 tokens. {NOWHERE}\n"
+        f"about 320 tokens. {NOWHERE}\n"
         f"What the preview leaves out is lost. {AGAIN}\n"
         "--- preview ---\n"
         f"{'é' * 53}\n… [788 bytes of this line not shown] …\n{'é' * 53}x\n"
@@ -268,7 +268,7 @@ def test_an_exception_keeps_its_type_and_has_the_notice_for_a_message(client: Sy
 
     assert re.sub(r"99,\d{3} bytes", "99,000 bytes", head) == (
         "[overspill] The output of run_tests (toolu_1, failed) is too long to show: 99,000 bytes, "
-        "10,004 lines, about 30,000 tokens. Stored whole until then.\n"
+        "10,004 lines, about 44,000 tokens. Stored whole until then.\n"
         f"To read more: {READ}. {AGAIN_NOT}\n"
     )
     assert preview.endswith("line 10000\nno such table: users\n[/overspill]")
@@ -427,7 +427,7 @@ def test_a_response_is_wrapped_and_says_whether_it_is_whole(client: SyncClient) 
         json.dumps(
             {
                 "notice": "[overspill] The output of query is too long to show: 148,908 bytes, "
-                "15,004 lines, about 45,000 tokens. Stored whole until then.\n"
+                "15,004 lines, about 52,000 tokens. Stored whole until then.\n"
                 f"To read more: {READ}. {AGAIN_NOT}",
                 "status": "captured",
                 "capture": "cap_1",
@@ -533,7 +533,7 @@ async def test_of_the_results_of_a_turn_the_largest_spills(service: ServiceProce
     assert [guarded.outcome for guarded in results] == ["inline", "captured", "inline"]
     assert stable(results[1].value) == (
         "[overspill] The output of read_file (toolu_13893) is too long to show beside the other results of "
-        "this turn: 13,893 bytes, 1,500 lines, about 4,200 tokens. Stored whole until then.\n"
+        "this turn: 13,893 bytes, 1,500 lines, about 6,200 tokens. Stored whole until then.\n"
         f"To read more: {READ}. {AGAIN_NOT}\n"
         "--- preview ---\n"
         f"{LINES[: LINES.index('line 15')]}"
