@@ -286,7 +286,7 @@ def test_blocks_share_one_budget_and_what_is_no_text_stays() -> None:
             {
                 "type": "text",
                 "text": "[overspill NOT STORED] The output of mcp__build (failed) is too long to show: "
-                f"12,006 bytes, 6,001 lines, about 3,600 tokens. {NOWHERE}\n"
+                f"12,006 bytes, 6,001 lines, about 7,600 tokens. {NOWHERE}\n"
                 f"What the preview leaves out is lost. {AGAIN}\n"
                 "--- preview ---\n"
                 "a\n"
