@@ -31,7 +31,7 @@ class Circuit:
         self, *, first: float = FIRST, longest: float = LONGEST, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._first, self._longest, self._clock = first, longest, clock
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._failures = 0
         self._pause = 0.0
         self._since = 0.0

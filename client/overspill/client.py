@@ -22,7 +22,7 @@ from overspill.transfer.download import Stream
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Mapping
     from datetime import datetime
     from types import TracebackType
 
@@ -123,13 +123,14 @@ class Client:
         status: str = "",
         labels: Mapping[str, str] | None = None,
         id: str | None = None,  # noqa: A002  (the field's own name)
+        progress: Callable[[int], object] | None = None,
     ) -> wire.Entry:
         """Store `content` and answer with its entry, once it is durable. Repeating it changes nothing.
 
         A `str` is stored as `measure.encode` gives it: UTF-8, lone surrogates kept as their bytes. Paths
         and seekable files are read twice and may not change meanwhile (`ContentChanged`); other
         iterables go through a temporary file. `ttl` is seconds; `id` is computed (`wire.capture_id`)
-        where it is not given.
+        where it is not given. `progress` is called with the bytes of each piece that has gone out.
         """
         transport = await self._transport()
         where = self.session if session is None else session
@@ -146,6 +147,7 @@ class Client:
             body = await upload.body_for(
                 known, self._threads, compress=self._compress, is_near=self.address.is_near
             )
+            body = msgspec.structs.replace(body, on_sent=progress)
             sent = msgspec.structs.replace(
                 request.about("PUT", wire.Path.CAPTURE, name), headers=headers, body=body
             )

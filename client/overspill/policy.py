@@ -34,8 +34,8 @@ INLINE_LINES: Final = 100
 CONTEXT_SHARE: Final = 0.30
 CONTEXT_TOKENS: Final = 128_000
 MAX_STREAM_BYTES: Final = 1024**3
-SLOWEST_UPLOAD: Final = 4 * 1024 * 1024
-"""Bytes a second that an upload is given time for on top of `Policy.wait`."""
+SLOWEST_UPLOAD: Final = 256 * 1024
+"""Bytes a second that an upload is given time for on top of `Policy.wait`, where nothing else can keep it."""
 CLAMP_BYTES: Final = 50 * 1024
 SHARE_FLOOR: Final = 2_000
 SHARE_CEILING: Final = 400_000
@@ -116,7 +116,7 @@ class Policy:
 
     A stream of more than `max_stream_bytes` is ended there, and its notice says so.
 
-    `ttl` in seconds, None leaves it to the service. `wait` is how many seconds a small output makes the
+    `ttl` in seconds, None leaves it to the service. `wait` is how many seconds an output makes the
     agent wait for the service at most; see `deadline`. `reader` is the call that reads more; `{id}` in it
     becomes the capture id. Raises `ValueError` for what cannot be meant.
     """
@@ -141,7 +141,7 @@ class Policy:
     identical: bool = True
     max_stream_bytes: int = MAX_STREAM_BYTES
     ttl: int | None = None
-    wait: float = 5.0
+    wait: float = 2.0
     reader: str = READER
     _usual: Limits = field(init=False, repr=False, compare=False)
     _limits: Mapping[str, Limits] = field(init=False, repr=False, compare=False)
@@ -280,7 +280,7 @@ class Policy:
         return next((band for band in reversed(self.bands) if size > band.above), _DEFAULT_BAND)
 
     def deadline(self, size: int) -> float:
-        """Seconds within which `size` bytes must be stored: `wait`, and time for a slow link."""
+        """Return the seconds that an upload of `size` bytes may take where no spool can keep them."""
         return self.wait + size / SLOWEST_UPLOAD
 
     def counter(self) -> TokenCounter:

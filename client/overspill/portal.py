@@ -49,6 +49,13 @@ class Portal:
         finally:
             future.cancel()
 
+    def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        """Begin the coroutine; return what becomes its result. Cancelling that cancels the coroutine.
+
+        Raises `RuntimeError` where the portal is closed.
+        """
+        return self._submit(coroutine)
+
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> bool:
         """Let the coroutine run without waiting for it, from any thread; False where the portal is closed."""
         try:

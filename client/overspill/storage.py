@@ -1,13 +1,13 @@
 """How a spill is kept: in the first of its places that takes it, with and without an event loop.
 
-Each place has the spill's deadline, and none ever raises: whatever goes wrong becomes a reason that the
-notice can state.
+The service has the agent's patience, the spool a deadline of its own. Nothing here raises: whatever goes
+wrong becomes a reason that the notice can state.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -15,11 +15,14 @@ from overspill import forks, state_log
 from overspill.circuit import FIRST, LONGEST, Circuit
 from overspill.courier import FIRST as SOON
 from overspill.courier import courier_to, let_go
-from overspill.places import Failure, ServicePlace, SpoolPlace, in_thread, reason
+from overspill.places import Failure, in_thread, reason
+from overspill.service_place import ServicePlace
 from overspill.spill import Kept
+from overspill.spool_place import SpoolPlace
 from overspill.spools import background
 from overspill.spools.spool import Spool
 from overspill.spools.workspace import Workspace
+from overspill.waiting import finished, wait_blocking, wait_on_loop
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from overspill.spill import Spill
     from overspill.spools.spool import Shelf
     from overspill.sync import SyncClient
+    from overspill.waiting import Wait
 
 __all__ = ["Storage", "reason", "shelf_for"]
 
@@ -39,6 +43,8 @@ _DOUBT: Final = "; it may be stored there all the same"
 _FIRST_ALONE: Final = 1.0
 _LONGEST_ALONE: Final = 5.0
 """Seconds that a failing service is left alone where no spool keeps what it misses."""
+log = logging.getLogger("overspill")
+
 _JOB: Final = "spool {}"
 _MOST_LOST: Final = 64 * 1024 * 1024
 """Bytes of a stream that are read where it can be stored nowhere: enough for a preview."""
@@ -78,7 +84,7 @@ class Storage:
         forks.renew_in_child(self)
 
     def start_afresh(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._has_looked = False
 
     def _new_circuit(self) -> Circuit:
@@ -145,59 +151,56 @@ class Storage:
 
     async def put(self, spill: Spill) -> Kept:
         """Return what became of it. Raises nothing but `CancelledError`."""
-        failure: Failure | None = None
-        for place in self._places_for(spill):
-            result = await _put(place, spill, failure)
-            if isinstance(result, Kept):
-                return self._noted(result, failure)
-            failure = _joined(failure, result)
-        return self._noted(await self._found(spill, failure) or self._lost(failure), failure)
+        return await self._put(wait_on_loop, spill)
 
     def put_sync(self, spill: Spill) -> Kept:
         """As `put`, for code without an event loop."""
+        return finished(self._put(wait_blocking, spill))
+
+    async def _put(self, wait: Wait, spill: Spill) -> Kept:
         failure: Failure | None = None
         for place in self._places_for(spill):
-            result = _put_sync(place, spill, failure)
+            result = await _attempt(place, wait, spill, failure)
             if isinstance(result, Kept):
                 return self._noted(result, failure)
             failure = _joined(failure, result)
-        return self._noted(self._found_sync(spill, failure) or self._lost(failure), failure)
+        return self._noted(await self._saved(wait, spill, failure) or self._lost(failure), failure)
 
-    async def _found(self, spill: Spill, failure: Failure | None) -> Kept | None:
-        """Return what the service stored without saying so, if it did."""
-        service = self._doubted(failure)
-        with suppress(Exception):  # whatever fails here, it is not known to be stored
-            return None if service is None else await service.found_async(spill)
-        return None
-
-    def _found_sync(self, spill: Spill, failure: Failure | None) -> Kept | None:
-        service = self._doubted(failure)
-        with suppress(Exception):  # as above
-            return None if service is None else service.found(spill)
-        return None
-
-    def _doubted(self, failure: Failure | None) -> ServicePlace | None:
+    async def _saved(self, wait: Wait, spill: Spill, failure: Failure | None) -> Kept | None:
+        """Wait for an upload that still goes on, and ask for one that was not acknowledged."""
         service = self._places.get("service")
-        is_doubtful = failure is not None and failure.is_doubtful
-        return service if is_doubtful and isinstance(service, ServicePlace) else None
+        if failure is None or not isinstance(service, ServicePlace):
+            return None
+        try:
+            if failure.upload is not None and await wait(failure.upload.settled, spill.deadline):
+                result = failure.upload.settled.result()
+                return result if isinstance(result, Kept) else None
+            return await service.found(wait, spill) if failure.is_doubtful else None
+        except Exception as error:  # noqa: BLE001  (whatever fails here, it is not known to be stored)
+            log.debug("it is not known whether %s is stored: %s", spill.id, error)
+            return None
 
     def _places_for(self, spill: Spill) -> list[Place]:
         names = spill.policy.band(spill.size).places
         return [self._places[name] for name in names if name in self._places]
 
     def _noted(self, kept: Kept, failure: Failure | None) -> Kept:
-        """Once the service works again what waits for it is uploaded, also what earlier processes left."""
-        self._log(kept, failure)
-        if kept.outcome is Outcome.SPOOLED:
-            self._has_looked = False
-        elif kept.outcome is Outcome.CAPTURED and not self._has_looked:
-            self._has_looked = True
-            self._upload(0.0)
+        """Log changes, and upload what waits once the service works, also what earlier processes left."""
+        try:
+            self._log(kept, failure)
+            if kept.outcome is Outcome.SPOOLED:
+                self._has_looked = False
+            elif kept.outcome is Outcome.CAPTURED and not self._has_looked:
+                self._has_looked = True
+                self._upload(0.0)
+        except Exception:  # the boundary: it is kept already
+            log.exception("what waits in the spool is not uploaded for now")
         return kept
 
     def _log(self, kept: Kept, failure: Failure | None) -> None:
-        """Tell the logger of changes. A refusal that concerns one capture alone is none."""
-        if self._client is not None and not (failure is not None and failure.is_final):
+        """Tell the logger of changes. A refusal of one capture is none, nor is a slow upload."""
+        is_no_change = failure is not None and (failure.is_final or failure.upload is not None)
+        if self._client is not None and not is_no_change:
             state_log.note(
                 self._client.address.url, kept, None if self.shelf is None else self.shelf.folder.path
             )
@@ -209,27 +212,18 @@ class Storage:
         return Kept(outcome=Outcome.TRUNCATED, reason=failure.why + doubt)
 
 
-async def _put(place: Place, spill: Spill, before: Failure | None) -> Kept | Failure:
-    if why := place.unusable():
-        return Failure(why)
+async def _attempt(place: Place, wait: Wait, spill: Spill, before: Failure | None) -> Kept | Failure:
     try:
-        await place.prepare_async()
-        return await place.put_async(spill, before)
+        return await place.put(wait, spill, before)
     except Exception as error:  # noqa: BLE001  (the boundary: whatever fails becomes a reason)
-        return place.failure(spill, error)
-
-
-def _put_sync(place: Place, spill: Spill, before: Failure | None) -> Kept | Failure:
-    if why := place.unusable():
-        return Failure(why)
-    try:
-        place.prepare()
-        return place.put(spill, before)
-    except Exception as error:  # noqa: BLE001  (the boundary: whatever fails becomes a reason)
-        return place.failure(spill, error)
+        return Failure(reason(error))
 
 
 def _joined(before: Failure | None, after: Failure) -> Failure:
     if before is None:
         return after
-    return Failure(f"{before.why}; {after.why}", before.is_final, before.is_doubtful or after.is_doubtful)
+    return before._replace(
+        why=f"{before.why}; {after.why}",
+        is_doubtful=before.is_doubtful or after.is_doubtful,
+        upload=before.upload or after.upload,
+    )

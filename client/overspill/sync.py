@@ -14,6 +14,7 @@ from overspill.portal import Portal
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
+    from concurrent.futures import Future
     from types import TracebackType
 
     from overspill.transfer.address import Address
@@ -124,7 +125,7 @@ class SyncClient:
             compress=compress,
         )
         self._client = self._new_client()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._is_closed = False
         self._portal: Portal | None = None
         self._finalizer: weakref.finalize[Any, Any] | None = None
@@ -179,7 +180,7 @@ class SyncClient:
             self._finalizer.detach()
         _abandoned.append((self._portal, self._client))
         self._client = self._new_client()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._portal = self._finalizer = None
 
     put = _method(Client.put)
@@ -205,6 +206,20 @@ class SyncClient:
     sweep = _method(Client.sweep)
     healthy = _method(Client.healthy)
     ready = _method(Client.ready)
+
+
+def begin(
+    client: SyncClient,
+    method: Callable[Concatenate[Client, P], Coroutine[Any, Any, T]],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> Future[T]:
+    """Begin a coroutine method of `Client` without waiting for it; return what becomes its result.
+
+    Cancelling that cancels the call. Raises `ClientClosed`.
+    """
+    portal, asynchronous = client._running()  # noqa: SLF001  (this module's own)
+    return portal.submit(method(asynchronous, *args, **kwargs))
 
 
 def _end(portal: Portal, client: Client) -> None:

@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from overspill.shapes.content import is_light
 from overspill.threads import Threads
+from overspill.waiting import finished
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
 
     from overspill.measure import Limits
     from overspill.shapes.content import Content
     from overspill.spill import Kept, Spill
     from overspill.storage import Storage
     from overspill.turn import Offer, RunningCall
+
+__all__ = ["Blocking", "Looping", "Way", "finished"]
 
 R = TypeVar("R")
 
@@ -84,14 +87,3 @@ class Blocking:
 
 def _is_too_long(content: Content, limits: Limits) -> bool:
     return content.exceeds(limits) and not content.is_guarded()
-
-
-def finished(coroutine: Coroutine[Any, Any, R]) -> R:
-    """What a coroutine that never suspends returns or raises."""
-    try:
-        coroutine.send(None)
-    except StopIteration as ended:
-        result: R = ended.value
-        return result
-    coroutine.close()
-    raise RuntimeError("a coroutine suspended where nothing could resume it")

@@ -150,4 +150,4 @@ def test_the_deadline_leaves_a_slow_link_time_for_a_large_output() -> None:
     policy = Policy(wait=5)
 
     assert policy.deadline(0) == 5
-    assert policy.deadline(40 * 1024 * 1024) == 15
+    assert policy.deadline(40 * 1024 * 1024) == 165

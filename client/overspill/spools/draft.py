@@ -52,6 +52,11 @@ class Draft:
         self.close()
 
     @property
+    def descriptors(self) -> list[int]:
+        """Return the open files."""
+        return list(self._descriptors.values())
+
+    @property
     def suffixes(self) -> list[str]:
         """Return the suffixes of the files, the content's before the entry's."""
         return list(self._descriptors)

@@ -22,29 +22,37 @@ from typing import IO, TYPE_CHECKING, Final
 
 import msgspec
 
-from overspill import calls, measure, wire
+from overspill import calls, wire
 from overspill.body import Filed
 from overspill.spools import location, own_directory
+from overspill.spools.commit import Addition, commit, take, too_large
 from overspill.spools.folder import ENTRY, Dropped, Folder, Spooled
 from overspill.spools.location import MAX_BYTES
-from overspill.spools.own_directory import PATIENCE, NotSpooled, is_directory, told
+from overspill.spools.own_directory import PATIENCE, NotSpooled, is_directory, lock, told
 from overspill.spools.room import Room
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from overspill.spill import Spill
     from overspill.spools.claim import Claim
     from overspill.spools.draft import Draft
+    from overspill.spools.order import Order
 
 __all__ = ["MAX_BYTES", "Shelf", "Spool", "fingerprint"]
 
+LONG_PATIENCE: Final = 20.0
+"""Seconds that outputs of agents wait for others, which keep the spool busy."""
 _NAME: Final = re.compile(r"[0-9a-f]{32}")
 
 
 def fingerprint(url: str, key: str) -> str:
     """Return what a service and a key are known by on the disk, which does not give the key away."""
     return hashlib.sha256(f"{url}\0{key}".encode()).hexdigest()[:32]
+
+
+def _nothing() -> None:
+    """Progress that nobody waits for."""
 
 
 class Spool:
@@ -138,27 +146,61 @@ class Shelf:
         the spool busy. The attempt takes `claim` before anything can be found on the disk. Raises
         `NotSpooled`, which says why not; it is not on the disk then.
         """
-        now = datetime.fromtimestamp(self.spool.clock(), UTC)
-        path = f"{self._shown}/{self.folder.name(spill.id)}" if self._shown else ""
-        entry = _spooled(spill, now, url=self.url, reason=reason, refused=refused, path=path)
-        body = spill.body if isinstance(spill.body, Filed) else spill.data
-        self.add(entry, body, patience=max(patience, spill.deadline), claim=claim)
-        return entry
+        addition = self._addition(spill, reason, refused, claim)
+        self._add([addition], max(patience, spill.deadline))
+        if addition.failure is not None:
+            raise addition.failure
+        return addition.entry
+
+    def keep_all(
+        self, orders: Sequence[Order], *, patience: float = LONG_PATIENCE, on_progress: Callable[[], None]
+    ) -> list[Spooled | NotSpooled]:
+        """As `keep`, for several at once: they share their waits for the disk."""
+        additions = [
+            self._addition(order.spill, order.reason, order.refused, order.claim) for order in orders
+        ]
+        self._add(additions, patience, on_progress)
+        return [addition.failure or addition.entry for addition in additions]
 
     def add(
         self, entry: Spooled, body: bytes | Filed, *, patience: float = PATIENCE, claim: Claim | None = None
     ) -> None:
         """As `keep`, for an entry that is made already."""
-        bound, data = self.spool.max_bytes, msgspec.json.encode(entry)
-        if entry.size + len(data) > bound:
-            mine, most = measure.readable(entry.size), measure.readable(bound)
-            raise NotSpooled(f"it is larger than the whole local spool may be ({mine}, {most})")
+        addition = Addition(entry, body, claim)
+        self._add([addition], patience)
+        if addition.failure is not None:
+            raise addition.failure
+
+    def _addition(self, spill: Spill, reason: str, refused: str, claim: Claim | None) -> Addition:
+        now = datetime.fromtimestamp(self.spool.clock(), UTC)
+        path = f"{self._shown}/{self.folder.name(spill.id)}" if self._shown else ""
+        entry = _spooled(spill, now, url=self.url, reason=reason, refused=refused, path=path)
+        return Addition(entry, spill.body if isinstance(spill.body, Filed) else spill.data, claim)
+
+    def _add(
+        self, additions: Sequence[Addition], patience: float, on_progress: Callable[[], None] = _nothing
+    ) -> None:
+        """Keep all that can be kept; set `failure` of the others. Raises nothing."""
         try:
             self._make()
-            if not (self._is_kept(entry) and self._replace(entry, claim)):
-                self._publish(entry, data, body, time.monotonic() + patience, claim)
-        except OSError as error:
-            raise NotSpooled(told(error)) from error
+            new = [addition for addition in additions if not self._is_here(addition)]
+        except (NotSpooled, OSError) as error:
+            failure = error if isinstance(error, NotSpooled) else NotSpooled(told(error))
+            for addition in additions:
+                addition.failure = addition.failure or failure
+            return
+        commit(self.folder, self.spool.room, new, time.monotonic() + patience, on_progress)
+
+    def _is_here(self, addition: Addition) -> bool:
+        """Return whether nothing is left to do: it is here already, or too large, or nobody wants it."""
+        if addition.size > self.spool.max_bytes:
+            addition.failure = too_large(addition.size, self.spool.max_bytes)
+            return True
+        try:
+            return self._is_kept(addition.entry) and self._replace(addition.entry, addition.claim)
+        except NotSpooled as error:
+            addition.failure = error
+            return True
 
     def _make(self) -> None:
         self.spool.make()
@@ -169,24 +211,6 @@ class Shelf:
         """Return whether the content is here already; in a workspace its agent may have changed it."""
         return not self._shown and self.folder.size(entry.id) == entry.size
 
-    def _publish(
-        self, entry: Spooled, data: bytes, body: bytes | Filed, until: float, claim: Claim | None
-    ) -> None:
-        room = self.spool.room
-        begin = partial(self.folder.begin, len(data), entry.size)
-        with self._discarded(room.admit(entry.size + len(data), begin, until)) as draft:
-            draft.fill(self.folder.suffix, body)
-            draft.fill(ENTRY, data, dated=entry.expires.timestamp())
-            with room.locked(until - time.monotonic()) as ledger:
-                _take(claim)
-                ledger.rename(draft.size)
-                ledger.discharge(self.folder.publish(draft, entry.id))
-        try:
-            self.folder.sync()
-        except OSError:
-            room.remove(self.folder, entry.id)
-            raise
-
     def _replace(self, entry: Spooled, claim: Claim | None = None) -> bool:
         """Replace the entry of a capture; False where it went meanwhile."""
         data, room = msgspec.json.encode(entry), self.spool.room
@@ -196,7 +220,7 @@ class Shelf:
             with room.locked() as ledger:
                 is_here = self.folder.has(entry.id)
                 if is_here:
-                    _take(claim)
+                    take(claim)
                     ledger.rename(draft.size)
                 freed = self.folder.publish(draft, entry.id) if is_here else draft.discard()
                 ledger.discharge(freed)
@@ -261,6 +285,20 @@ class Shelf:
 
     # --- changes and out ---------------------------------------------------------------------------
 
+    def claim_upload(self, entry: Spooled) -> IO[bytes] | None:
+        """Keep all flushes from uploading a capture until the file is closed; None if one is at it already.
+
+        Raises nothing.
+        """
+        try:
+            file = self.open(entry)
+        except OSError:
+            return None
+        if lock(file.fileno()):
+            return file
+        file.close()
+        return None
+
     def amend(self, entry: Spooled) -> None:
         """Replace what is known of a capture, if it is still here. Raises `NotSpooled` and `OSError`."""
         self._replace(entry)
@@ -278,11 +316,6 @@ class Shelf:
     def uploaded(self, entry: Spooled) -> None:
         """Remove what the service has now. Raises `NotSpooled` and `OSError`."""
         self.spool.room.remove(self.folder, entry.id)
-
-
-def _take(claim: Claim | None) -> None:
-    if claim is not None and not claim.take():
-        raise NotSpooled("nobody waits for it any more")
 
 
 def _spooled(spill: Spill, now: datetime, *, url: str, reason: str, refused: str, path: str) -> Spooled:

@@ -19,12 +19,14 @@ class Body(Struct, frozen=True, kw_only=True):
     """A request's body that every attempt can send afresh.
 
     `pieces` may block, so threads iterate it; `whole` is there where the body is short and in memory.
+    `on_sent` is called with the bytes of each piece that has gone out.
     """
 
     length: int | None
     pieces: Callable[[], Iterator[bytes | memoryview]]
     encoding: str | None = None
     whole: bytes | None = None
+    on_sent: Callable[[int], object] | None = None
 
     @classmethod
     def of(cls, data: bytes, encoding: str | None = None) -> Body:

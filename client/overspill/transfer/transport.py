@@ -33,6 +33,8 @@ MAX_ERROR: Final = 64 * 1024
 """Bytes of an error's body that are read."""
 MAX_ANSWER: Final = 64 * 1024 * 1024
 """Bytes of an answer that is read as a whole. A page of a listing is the longest."""
+_PIECE: Final = 64 * 1024
+"""Bytes of a body in memory that are sent at a go where somebody watches its progress."""
 READ_BUFFER: Final = 256 * 1024
 _NOT_CONNECTED: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 _OK: Final = range(200, 300)
@@ -164,7 +166,7 @@ class Transport:
             headers["Content-Encoding"] = request.body.encoding
         if request.body is not None and request.body.length is not None:
             headers["Content-Length"] = str(request.body.length)
-        whole = None if request.body is None else request.body.whole
+        whole = None if request.body is None or outgoing is None else outgoing.at_once
         session = await self._bound_session()
         return await session.request(
             request.method,
@@ -230,12 +232,30 @@ class _Outgoing:
         self._deadline = deadline
         self.failure: Exception | None = None
 
-    async def __aiter__(self) -> AsyncIterator[bytes | memoryview]:
+    @property
+    def at_once(self) -> bytes | None:
+        """Return the body if it is sent in one piece."""
+        whole = self._body.whole
+        is_watched = self._body.on_sent is not None and whole is not None and len(whole) > _PIECE
+        return None if is_watched else whole
+
+    async def _pieces(self) -> AsyncIterator[bytes | memoryview]:
+        if self._body.whole is not None:
+            view = memoryview(self._body.whole)
+            for start in range(0, len(view), _PIECE):
+                yield view[start : start + _PIECE]
+            return
         pieces = self._body.pieces()
+        while (piece := await self._threads.run(next, pieces, None)) is not None:
+            yield piece
+
+    async def __aiter__(self) -> AsyncIterator[bytes | memoryview]:
         try:
-            while (piece := await self._threads.run(next, pieces, None)) is not None:
+            async for piece in self._pieces():
                 yield piece
                 self._deadline.extend()
+                if self._body.on_sent is not None:
+                    self._body.on_sent(len(piece))
         except Exception as error:
             self.failure = error
             raise

@@ -1,0 +1,163 @@
+"""Contents and their entries, several put into a folder together: they share each wait for the disk."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from contextlib import suppress
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from overspill import measure
+from overspill.spools.folder import ENTRY
+from overspill.spools.own_directory import NotSpooled, told
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from overspill.body import Filed
+    from overspill.spools.claim import Claim
+    from overspill.spools.draft import Draft
+    from overspill.spools.folder import Folder, Spooled
+    from overspill.spools.room import Room
+
+_THREADS: Final = 8
+"""Files that are written to the disk itself at the same time: the system does these together."""
+
+
+class Addition:
+    """A content and its entry on their way; `failure` says why it is not kept.
+
+    It takes `claim` before anything can be found on the disk.
+    """
+
+    def __init__(self, entry: Spooled, body: bytes | Filed, claim: Claim | None = None) -> None:
+        self.entry = entry
+        self.body = body
+        self.failure: NotSpooled | None = None
+        self.draft: Draft | None = None
+        self._data = msgspec.json.encode(entry)
+        self.claim = claim
+
+    @property
+    def size(self) -> int:
+        """Return the bytes of content and entry."""
+        return self.entry.size + len(self._data)
+
+    def write(self, folder: Folder, room: Room, until: float) -> None:
+        """Begin a draft where there is room, and fill it. Raises `NotSpooled` and `OSError`."""
+        begin = partial(folder.begin, len(self._data), self.entry.size)
+        self.draft = room.admit(self.size, begin, until)
+        self.draft.fill(folder.suffix, self.body, is_durable=False)
+        self.draft.fill(ENTRY, self._data, dated=self.entry.expires.timestamp(), is_durable=False)
+
+    def publish(self, folder: Folder, room: Room, until: float) -> None:
+        """Let the draft be found. Raises `NotSpooled` and `OSError`."""
+        assert self.draft is not None
+        with room.locked(until - time.monotonic()) as ledger:
+            take(self.claim)
+            ledger.rename(self.draft.size)
+            ledger.discharge(folder.publish(self.draft, self.entry.id))
+
+    def end(self, room: Room) -> None:
+        """Unlock the draft; remove it if the addition failed. If the lock is busy, whoever tidies does so."""
+        draft, self.draft = self.draft, None
+        if draft is None:
+            return
+        with draft:
+            if self.failure is not None:
+                with suppress(NotSpooled, OSError), room.locked() as ledger:
+                    ledger.discharge(draft.discard())
+
+
+def commit(
+    folder: Folder,
+    room: Room,
+    additions: Sequence[Addition],
+    until: float,
+    on_progress: Callable[[], None],
+) -> None:
+    """Keep all of `additions` that can be kept; they are on the disk then. Sets `failure` of the others.
+
+    `until` is when to give up waiting for other processes, on the monotonic clock. Raises nothing.
+    """
+    try:
+        for addition in additions:
+            _attempt(addition, partial(addition.write, folder, room, until))
+            on_progress()
+        _sync(additions)
+        on_progress()
+        for addition in additions:
+            _attempt(addition, partial(addition.publish, folder, room, until))
+        _sync_names(folder, room, additions)
+    finally:
+        for addition in additions:
+            addition.end(room)
+
+
+def take(claim: Claim | None) -> None:
+    """Raises `NotSpooled` where whoever waited has given up."""
+    if claim is not None and not claim.take():
+        raise NotSpooled("nobody waits for it any more")
+
+
+def too_large(size: int, bound: int) -> NotSpooled:
+    mine, most = measure.readable(size), measure.readable(bound)
+    return NotSpooled(f"it is larger than the whole local spool may be ({mine}, {most})")
+
+
+def _attempt(addition: Addition, step: Callable[[], None]) -> None:
+    """Do one step of an addition that has not failed yet."""
+    if addition.failure is not None:
+        return
+    try:
+        step()
+    except NotSpooled as error:
+        addition.failure = error
+    except OSError as error:
+        addition.failure = NotSpooled(told(error))
+
+
+def _sync(additions: Sequence[Addition]) -> None:
+    """Let the bytes of all drafts be on the disk itself."""
+    waiting: SimpleQueue[tuple[Addition, int]] = SimpleQueue()
+    for addition in additions:
+        if addition.failure is None and addition.draft is not None:
+            for descriptor in addition.draft.descriptors:
+                waiting.put((addition, descriptor))
+    helpers = [
+        threading.Thread(target=_sync_each, args=[waiting], name="overspill-sync", daemon=True)
+        for _ in range(min(_THREADS, waiting.qsize()) - 1)
+    ]
+    for helper in helpers:
+        helper.start()
+    _sync_each(waiting)
+    for helper in helpers:
+        helper.join()
+
+
+def _sync_each(waiting: SimpleQueue[tuple[Addition, int]]) -> None:
+    while True:
+        try:
+            addition, descriptor = waiting.get_nowait()
+        except Empty:
+            return
+        _attempt(addition, partial(os.fsync, descriptor))
+
+
+def _sync_names(folder: Folder, room: Room, additions: Sequence[Addition]) -> None:
+    """Let the names of all that was published be on the disk itself; else remove it again."""
+    published = [addition for addition in additions if addition.failure is None]
+    if not published:
+        return
+    try:
+        folder.sync()
+    except OSError as error:
+        for addition in published:
+            addition.failure = NotSpooled(told(error))
+            with suppress(NotSpooled, OSError):
+                room.remove(folder, addition.entry.id)

@@ -1,0 +1,26 @@
+"""One spill that a thread hands to another to be kept."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from overspill.spill import Spill
+    from overspill.spools.claim import Claim
+    from overspill.spools.folder import Spooled
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Order:
+    """A spill to keep, because of `reason`; `refused` as of `Shelf.keep`. `on_kept` runs in the thread."""
+
+    spill: Spill
+    reason: str
+    refused: str
+    claim: Claim
+    on_kept: Callable[[Spooled], None]
+    done: Future[Spooled] = field(default_factory=Future)

@@ -1,0 +1,105 @@
+"""One thread that keeps spills in a spool, several at a time, so that they share their waits for the disk."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Final
+
+from overspill import forks
+from overspill.spools.own_directory import NotSpooled
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from overspill.spools.folder import Spooled
+    from overspill.spools.order import Order
+    from overspill.spools.spool import Shelf
+
+_MOST_AT_ONCE: Final = 32
+_BYTES_AT_ONCE: Final = 32 * 1024 * 1024
+"""Bytes of one batch, at most: whoever is in it waits for all of it."""
+_IDLE: Final = 1.0
+"""Seconds without an order after which the thread ends."""
+
+log = logging.getLogger("overspill")
+
+
+class SpoolWriter:
+    """Safe to use from any thread, and from a signal handler. A forked child has a thread of its own."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self.start_afresh()
+        forks.renew_in_child(self)
+
+    def start_afresh(self) -> None:
+        self._lock = threading.RLock()
+        self._orders: SimpleQueue[Order] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._moved_at = time.monotonic()
+
+    def submit(self, order: Order) -> Future[Spooled]:
+        """Return what becomes the entry, or raises what `Shelf.keep` does."""
+        with self._lock:
+            if self._thread is None:
+                self._moved_at = time.monotonic()
+                self._thread = threading.Thread(target=self._serve, name="overspill-spool", daemon=True)
+                self._thread.start()
+            self._orders.put(order)
+        return order.done
+
+    def idle_seconds(self) -> float:
+        """Return for how long the disk has taken nothing."""
+        return time.monotonic() - self._moved_at
+
+    def _serve(self) -> None:
+        while (batch := self._batch()) is not None:
+            try:
+                self._keep([order for order in batch if order.done.set_running_or_notify_cancel()])
+            except BaseException as error:
+                log.exception("the spool's thread goes on")
+                for order in batch:
+                    _fail(order, NotSpooled(f"the local spool failed: {type(error).__name__}"))
+            self._moved_at = time.monotonic()
+
+    def _batch(self) -> list[Order] | None:
+        """Return the next orders; None, and the thread ends, if there have been none for some time."""
+        try:
+            batch = [self._orders.get(timeout=_IDLE)]
+        except Empty:
+            with self._lock:
+                if self._orders.empty():
+                    self._thread = None
+                    return None
+            return []
+        size = batch[0].spill.size
+        while len(batch) < _MOST_AT_ONCE and size < _BYTES_AT_ONCE:
+            try:
+                batch.append(self._orders.get_nowait())
+            except Empty:
+                break
+            size += batch[-1].spill.size
+        return batch
+
+    def _keep(self, batch: list[Order]) -> None:
+        results = self._shelf.keep_all(batch, on_progress=self._note)
+        for order, result in zip(batch, results, strict=True):
+            if isinstance(result, BaseException):
+                _fail(order, result)
+                continue
+            try:
+                order.on_kept(result)
+            except Exception:
+                log.exception("the spooled capture %s is not uploaded for now", result.id)
+            order.done.set_result(result)
+
+    def _note(self) -> None:
+        self._moved_at = time.monotonic()
+
+
+def _fail(order: Order, error: BaseException) -> None:
+    if not order.done.done():
+        order.done.set_exception(error)

@@ -1,0 +1,144 @@
+"""A slow uplink is not a failing service: uploads are judged by their progress."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from overspill import Client, Guard, Policy, Spool, SyncClient
+from overspill.wire import Outcome
+
+from tests.servers import slow_link
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from overspill.guarded import Guarded
+
+    from tests.servers.overspill import ServiceProcess
+    from tests.servers.slow_link import SlowLink
+
+LONG: Final = "".join(f"2026-11-01 12:00:00 request {number} served\n" for number in range(200_000))
+SMALL: Final = "a line of a small output\n" * 2_500
+IMPATIENT: Final = Policy(wait=0.5)
+PATIENT: Final = Policy(wait=120)
+SECONDS: Final = 120.0
+
+
+def until(condition: Callable[[], bool]) -> bool:
+    """Whether it comes true, looked at again and again while other threads run."""
+    pause = threading.Event()
+    return any(condition() or pause.wait(0.05) for _ in range(int(SECONDS * 20)))
+
+
+def is_spooled(spool: Spool) -> bool:
+    return any(shelf.entries() for shelf in spool.shelves())
+
+
+async def slow_and_small(guard: Guard, way: str) -> tuple[Guarded, Guarded]:
+    """What becomes of a long output, and of a small one after it."""
+    if way == "sync":
+        slow = await asyncio.to_thread(guard.process_sync, LONG, tool="t", policy=IMPATIENT)
+        return slow, await asyncio.to_thread(guard.process_sync, SMALL, tool="t", policy=PATIENT)
+    slow = await guard.process(LONG, tool="t", policy=IMPATIENT)
+    return slow, await guard.process(SMALL, tool="t", policy=PATIENT)
+
+
+@pytest.mark.parametrize("way", ["sync", "async"])
+async def test_an_upload_that_takes_longer_than_the_agent_waits_goes_on_behind_its_notice(
+    service: ServiceProcess, tmp_path: Path, way: str
+) -> None:
+    spool = Spool(tmp_path / "spool")
+    with slow_link.running(service.url, rate=2_000_000) as link, SyncClient(link.url) as client:
+        guard = Guard(client, session=f"slow-{way}", spool=spool)
+        slow, small = await slow_and_small(guard, way)
+        passed_then = link.passed
+        circuit = guard._storage.circuit
+        assert await asyncio.to_thread(until, lambda: not is_spooled(spool))
+        passed = link.passed
+        stored = await asyncio.to_thread(client.content, str(slow.capture))
+        guard.close()
+
+    assert (slow.outcome, small.outcome) == (Outcome.SPOOLED, Outcome.CAPTURED)
+    assert slow.reason == "its upload takes longer than 0.5 s and goes on"
+    assert passed_then < len(LONG)  # it was handed out before all had gone
+    assert passed < 1.2 * len(LONG)  # and nothing was sent twice
+    assert stored == LONG.encode()
+    assert circuit is not None
+    assert not circuit.is_open
+
+
+async def test_the_upload_outlives_the_event_loop_of_its_agent(
+    service: ServiceProcess, tmp_path: Path
+) -> None:
+    spool = Spool(tmp_path / "spool")
+    with slow_link.running(service.url, rate=2_000_000) as link:
+
+        async def agent() -> Guarded:
+            async with Client(link.url, session="outlives") as client:
+                guards.append(Guard(client, spool=spool))
+                return await guards[0].process(LONG, tool="t", policy=IMPATIENT)
+
+        guards: list[Guard] = []
+        guarded = await asyncio.to_thread(asyncio.run, agent())
+        assert await asyncio.to_thread(until, lambda: not is_spooled(spool))
+        passed = link.passed
+        guards[0].close()
+
+    assert guarded.outcome is Outcome.SPOOLED
+    assert passed < 1.2 * len(LONG)
+
+
+async def test_without_a_spool_the_agent_waits_as_long_as_the_bytes_move(service: ServiceProcess) -> None:
+    with slow_link.running(service.url, rate=4_000_000) as link, SyncClient(link.url) as client:
+        guard = Guard(client, session="no-spool", spool=False)
+        guarded = await guard.process(LONG, tool="t", policy=IMPATIENT)
+        guard.close()
+
+    assert (guarded.outcome, guarded.reason) == (Outcome.CAPTURED, None)
+
+
+@pytest.mark.parametrize("when", ["before", "within"])
+async def test_an_upload_that_stalls_opens_the_circuit_and_is_sent_later(
+    service: ServiceProcess, tmp_path: Path, when: str
+) -> None:
+    spool = Spool(tmp_path / "spool")
+    with slow_link.running(service.url, rate=2_000_000) as link, SyncClient(link.url) as client:
+        guard = Guard(client, session=f"stalls-{when}", spool=spool)
+        link_stops(link, when)
+        guarded = await guard.process(LONG if when == "within" else SMALL, tool="t", policy=IMPATIENT)
+        link.stop()
+        circuit = guard._storage.circuit
+        assert circuit is not None
+        assert await asyncio.to_thread(until, lambda: circuit.is_open)
+        link.go()
+        assert await asyncio.to_thread(until, lambda: not is_spooled(spool))
+        stored = await asyncio.to_thread(client.content, str(guarded.capture))
+        guard.close()
+
+    assert guarded.outcome is Outcome.SPOOLED
+    assert stored == (LONG if when == "within" else SMALL).encode()
+
+
+def link_stops(link: SlowLink, when: str) -> None:
+    if when == "before":
+        link.stop()
+
+
+async def test_closing_the_guard_cuts_off_what_goes_on_and_leaves_it_in_the_spool(
+    service: ServiceProcess, tmp_path: Path
+) -> None:
+    spool = Spool(tmp_path / "spool")
+    with slow_link.running(service.url, rate=500_000) as link:
+        client = SyncClient(link.url)
+        guard = Guard(client, session="closed", spool=spool)
+        guarded = await guard.process(LONG, tool="t", policy=IMPATIENT)
+        await guard.aclose()
+        is_there = is_spooled(spool)
+    client.close()
+
+    assert guarded.outcome is Outcome.SPOOLED
+    assert is_there
