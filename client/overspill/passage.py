@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from overspill import calls, measure, notice
 from overspill.counts.reports import Reports
 from overspill.counts.tally import Tally
+from overspill.decisions import Decision, Decisions
 from overspill.guarded import Guarded
 from overspill.measure import Extent
 from overspill.repeats import Repeats
@@ -110,6 +111,7 @@ class Passage:
         self.reports = Reports(storage, self.tally)
         self.tally.begun = self.reports.start
         self._repeats = Repeats()
+        self._decisions = Decisions()
         self._lanes: dict[str, Lane] = {}
 
     def lane(self, tool: str) -> Lane:
@@ -199,7 +201,8 @@ class Passage:
         return await way.run(self._settled, output, spill, kept)
 
     def _settled(self, output: Output, spill: Spill, kept: Kept) -> Guarded:
-        made = spill.notice(kept, same_as=self._repeated(spill, kept))
+        kept, same_as = self._decisions.first(spill.id, Decision(kept, self._repeated(spill, kept)))
+        made = spill.notice(kept, same_as=same_as)
         value = spill.content.replaced(made)
         return Guarded(
             value=value,

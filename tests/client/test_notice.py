@@ -342,3 +342,14 @@ def test_a_last_line_with_the_handle_is_one_line_whatever_the_reader_says() -> N
     for short in notice.short_closings(facts(), kept):
         assert notice.is_notice(f"kept\n{short}")
     assert notice.is_notice(f"kept\n{line}")
+
+
+def test_the_usual_notice_takes_fewer_than_120_tokens_and_a_terse_one_about_50() -> None:
+    openai = pytest.importorskip("rs_bpe", reason="a real vocabulary").openai
+    kept = Kept(outcome=Outcome.CAPTURED, expires=EXPIRES)
+    usual = str(notice.of(facts(preview="", call_id="call_1"), kept)).replace("[/", "--- preview ---\n[/")
+    terse = str(notice.of(facts(preview=""), kept, is_terse=True))
+
+    for encoding in (openai.cl100k_base(), openai.o200k_base()):
+        assert len(encoding.encode(usual)) < 120
+        assert len(encoding.encode(terse)) < 60

@@ -261,7 +261,7 @@ class Structured:
     @cached_property
     def size(self) -> int:
         """Bytes of its JSON: on one line where that is small."""
-        if "body" not in self.__dict__ and self.is_light():
+        if self.is_light():
             try:
                 return len(msgspec.json.encode(self._value))
             except (UnicodeEncodeError, RecursionError):
