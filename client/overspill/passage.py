@@ -18,6 +18,7 @@ from overspill.measure import Extent
 from overspill.repeats import Repeats
 from overspill.shapes.blocks import sole_text
 from overspill.shapes.content import examine, is_light, size_of
+from overspill.shapes.flow import Flowed
 from overspill.shapes.rendering import JSON, shown
 from overspill.shapes.status import status_of
 from overspill.spill import Origin, Spill, is_worth_it
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from overspill.measure import Limits
     from overspill.policy import Policy
     from overspill.shapes.content import Content
-    from overspill.shapes.flow import Flowed
     from overspill.spill import Kept
     from overspill.storage import Storage
     from overspill.turn import RunningCall
@@ -158,8 +158,7 @@ class Passage:
             if await way.run(self._is_worth_it, output, content):
                 guarded = await self._spilled(way, output, content, _Verdict(notice.TOO_LONG))
             else:
-                whole = output._replace(result=content.whole())
-                guarded = _inline(whole, size_of(content))
+                guarded = _inline(_whole(output, content), size_of(content))
         except Exception as error:  # noqa: BLE001  (as above)
             guarded = _lost(output, content, error)
         self.count(output, guarded.outcome, guarded.bytes_before, guarded.bytes_after)
@@ -204,6 +203,8 @@ class Passage:
         kept, same_as = self._decisions.first(spill.id, Decision(kept, self._repeated(spill, kept)))
         made = spill.notice(kept, same_as=same_as)
         value = spill.content.replaced(made)
+        if spill.is_longer(value):
+            return _inline(_whole(output, spill.content), size_of(spill.content))
         return Guarded(
             value=value,
             outcome=kept.outcome,
@@ -269,6 +270,11 @@ async def _measured(way: Way, content: Content | None) -> int:
     if content is None:
         return 0
     return size_of(content) if is_light(content) else await way.run(size_of, content)
+
+
+def _whole(output: Output, content: Content) -> Output:
+    """The output as it may stay; of a stream, which is read already, all that came."""
+    return output._replace(result=content.whole()) if isinstance(content, Flowed) else output
 
 
 def _inline(output: Output, size: int) -> Guarded:

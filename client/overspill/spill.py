@@ -182,6 +182,12 @@ class Spill:
             return True
         return gain.is_gain(self.content, self.content.replaced(made), self._limits(), least)
 
+    def is_longer(self, value: Any) -> bool:
+        """Return whether `value` would be longer than the output in whose place it stands."""
+        if self.policy.least_gain is None or not self.is_small:
+            return False
+        return not gain.is_gain(self.content, value, self._limits(), 0.0)
+
     @property
     def is_small(self) -> bool:
         """Whether a notice might be no shorter than the output."""

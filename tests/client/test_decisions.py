@@ -1,4 +1,4 @@
-"""The same call with the same output gets the same notice to the byte, whatever the service does meanwhile."""
+"""The same output of a call gets the same notice to the byte, whatever the service does meanwhile."""
 
 from __future__ import annotations
 
