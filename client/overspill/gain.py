@@ -20,7 +20,7 @@ SMALL: Final = 64 * 1024
 def is_gain(output: Content, value: Any, limits: Limits, least: float) -> bool:
     """Return whether `value` is shorter than the output in whose place it stands, by `least` of it.
 
-    Bytes count always, lines and tokens where `limits` are exceeded in them or set for them.
+    Bytes count always, lines and tokens where the output exceeds the `limits` in them.
     """
     found = content.examine(value)
     if found is None:
@@ -40,4 +40,6 @@ def _has_fewer_tokens(old: Body, new: Body, limits: Limits, least: float) -> boo
     if limits.max_tokens is None or not (isinstance(old, str) and isinstance(new, str)):
         return True
     tokens = measure.safe_tokens(old, limits.counter)
-    return measure.safe_tokens(new, limits.counter) <= int(tokens * (1 - least))
+    return tokens <= limits.max_tokens or measure.safe_tokens(new, limits.counter) <= int(
+        tokens * (1 - least)
+    )
