@@ -12,6 +12,8 @@ from overspill.body import Filed
 from overspill.measure import Extent
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from overspill.body import Body
 
 REACH: Final = 4 * 1024 * 1024
@@ -54,12 +56,24 @@ class Excerpt:
         text, newlines = self.text, self.whole.lines - (not self.text.endswith("\n"))
         return newlines - measure.newlines(text, 0, stop) - measure.newlines(text, start)
 
-    def number_of(self, position: int) -> int:
-        """The number, from 1, of the line that the character at `position` belongs to."""
-        if position < self.first_stop and (self.seam is not None or position <= len(self.text) // 2):
-            return 1 + measure.newlines(self.text, 0, position)
-        ends = self.text.endswith("\n")
-        return self.whole.lines - measure.newlines(self.text, position, len(self.text) - ends)
+    def numbers_of(self, positions: Iterable[int]) -> dict[int, int]:
+        """The numbers of the lines at `positions`, the text counted once, from the nearest end."""
+        near = {position: self._is_near_begin(position) for position in positions}
+        numbers: dict[int, int] = {}
+        known, number = 0, 1
+        for position in sorted(position for position in near if near[position]):
+            number += measure.newlines(self.text, known, position)
+            known = position
+            numbers[position] = number
+        known, number = len(self.text) - self.text.endswith("\n"), self.whole.lines
+        for position in sorted((position for position in near if not near[position]), reverse=True):
+            number -= measure.newlines(self.text, position, known)
+            known = position
+            numbers[position] = number
+        return numbers
+
+    def _is_near_begin(self, position: int) -> bool:
+        return position < self.first_stop and (self.seam is not None or position <= len(self.text) // 2)
 
 
 def of_text(text: str, extent: Extent | None = None) -> Excerpt:

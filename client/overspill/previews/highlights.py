@@ -13,29 +13,40 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill import measure
 from overspill.plain import clean, cut_after, cut_before
-from overspill.previews import candidates, distant, vocabulary
+from overspill.previews import candidates, novelty, rules, surroundings, vocabulary
 from overspill.previews.folding import form
+from overspill.previews.prefixes import message
+from overspill.previews.rules import Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from overspill.previews.candidates import Candidate, Found
+    from overspill.previews.candidates import Candidate
     from overspill.previews.excerpt import Excerpt
     from overspill.previews.vocabulary import Verdict
 
 _BEFORE: Final = 60
 _LONGEST: Final = 220
 """Characters of one line that are shown, and how many of them stand before what makes it matter."""
+_LONGEST_PREFIX: Final = 24
+_JUDGED: Final = 320
+"""Characters of a line that decide how much it matters."""
 _RARE: Final = 10
 _LEAST_COMMON: Final = 100
-_SURROUNDED: Final = 2
+_SURROUNDED: Final = 8
 """How many of the most important lines are shown with those around them."""
-_AROUND: Final = 2
+_OFFERED: Final = 60
+"""How many lines are offered at most, besides those around them."""
 _PER_RULE: Final = 0.5
 _MOST_PER_RULE: Final = 6
 """What a line loses for each more important one of the same rule, and for how many at most."""
 _LESSER: Final = 2
 """How many of the lines that hardly matter are shown beside those that do."""
+_LATE: Final = 0.75
+"""What the last line of all gains over the first where a step failed: the end says what became of it."""
+_LED_UP: Final = 4_000
+_LEADING_UP: Final = 1
+"""What a line gains that stands so few characters before the end of a step that failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +57,7 @@ class Highlight:
     begin: int
     end: int
     text: str
+    weight: float = 0
 
     @property
     def cost(self) -> int:
@@ -55,7 +67,7 @@ class Highlight:
 class _Group(NamedTuple):
     verdict: Verdict
     first: Candidate
-    last_number: int
+    last: int
     lines: int
 
 
@@ -66,63 +78,65 @@ def highlights(excerpt: Excerpt, stop: int, start: int, *, max_bytes: int, max_l
     """
     found = candidates.find(excerpt, stop, start)
     groups = _groups(found.candidates)
-    if not any(group.verdict.weight >= vocabulary.MARKED for group in groups):
-        groups = _groups(sorted([*found.candidates, *_distant(excerpt, found)], key=attrgetter("begin")))
-    ranked = _ranked(groups)
+    if not any(group.verdict.weight >= rules.MARKED for group in groups):
+        unlike = novelty.find(excerpt, stop, start)
+        groups = _groups(sorted([*found.candidates, *unlike], key=attrgetter("begin")))
+    ranked = _ranked(groups)[:_OFFERED]
     shown: dict[int, Highlight] = {}
-    for place, item in enumerate(_offered(excerpt, ranked, (stop, start), is_all=found.is_all)):
-        if len(shown) == max_lines or place > 4 * max_lines:
+    for item in _offered(excerpt, ranked, (stop, start), is_all=found.is_all):
+        if len(shown) == max_lines:
             break
-        if item.line_number not in shown and item.cost <= max_bytes:
+        if item.begin not in shown and item.cost <= max_bytes:
             max_bytes -= item.cost
-            shown[item.line_number] = item
-    return [shown[number] for number in sorted(shown)]
-
-
-def _distant(excerpt: Excerpt, found: Found) -> list[Candidate]:
-    """Far from both ends one looks only where there is nothing near them, for that takes long."""
-    if excerpt.is_whole:
-        return distant.find(excerpt, found.stop, found.start)
-    return [
-        *distant.find(excerpt, found.stop, max(found.stop, excerpt.first_stop)),
-        *distant.find(excerpt, min(found.start, excerpt.last_start), found.start),
-    ]
+            shown[item.begin] = item
+    return [shown[begin] for begin in sorted(shown)]
 
 
 def _groups(found: Iterable[Candidate]) -> list[_Group]:
     """What is alike together, each under its first line, in the order of those."""
     groups: dict[str, _Group] = {}
     for item in found:
-        verdict = vocabulary.verdict(_judged(item))
-        if verdict is None and item.is_unlike:
-            verdict = vocabulary.LIKE_NO_OTHER
+        verdict = _verdict(item)
         if verdict is None:
             continue
-        key = f"{verdict.rule} {form(item.line)}"
+        key = f"{verdict.rule} {form(item.line[: 2 * _LONGEST])}"
         known = groups.get(key)
-        if known is None:
-            groups[key] = _Group(verdict, item, item.last_number, item.lines)
-        else:
-            last = max(known.last_number, item.last_number)
-            groups[key] = known._replace(last_number=last, lines=known.lines + item.lines)
+        groups[key] = (
+            _Group(verdict, item, item.last, item.lines)
+            if known is None
+            else known._replace(last=max(known.last, item.last), lines=known.lines + item.lines)
+        )
     return list(groups.values())
+
+
+def _verdict(item: Candidate) -> Verdict | None:
+    verdict = vocabulary.verdict(_judged(item))
+    if verdict is None and item.is_unlike:
+        return vocabulary.LIKE_NO_OTHER
+    if vocabulary.is_red(item.line) and (verdict is None or verdict.weight < vocabulary.COLOURED.weight):
+        return vocabulary.COLOURED
+    return verdict
 
 
 def _judged(item: Candidate) -> str:
     """The part of a line that decides how much it matters: the beginning, or that around the word."""
     begin = 0 if item.place < _LONGEST else item.place - _BEFORE
-    return item.line[begin : begin + 2 * _LONGEST]
+    return item.line[begin : begin + _JUDGED]
 
 
 def _ranked(groups: list[_Group]) -> list[_Group]:
     """The most important first: by weight, less where there are many alike, or many of the same kind."""
     least = vocabulary.least_shown(max((group.verdict.weight for group in groups), default=0))
+    ends = [group.last for group in groups if group.verdict.role is Role.CLOSES]
+    whole = 1 + max((group.last for group in groups), default=0)
+    late = _LATE / whole if ends else 0
+    weights = {id(group): _importance(group, ends) + late * group.last for group in groups}
     order: Counter[int] = Counter()
     ranked = []
-    for group in sorted(_from_both_ends(groups), key=_importance, reverse=True):
+    for group in sorted(_from_both_ends(groups), key=lambda group: weights[id(group)], reverse=True):
         rank = min(order[group.verdict.rule], _MOST_PER_RULE)
         order[group.verdict.rule] += 1
-        ranked.append((_importance(group) - _PER_RULE * rank, group))
+        ranked.append((weights[id(group)] - _PER_RULE * rank, group))
     ranked.sort(key=lambda pair: pair[0], reverse=True)
     groups = [group for _, group in ranked]
     return [group for group in groups if group.verdict.weight >= least] + [
@@ -130,8 +144,9 @@ def _ranked(groups: list[_Group]) -> list[_Group]:
     ][:_LESSER]
 
 
-def _importance(group: _Group) -> float:
-    return group.verdict.weight - _commonness(group.lines)
+def _importance(group: _Group, ends: list[int]) -> float:
+    leads = any(0 < end - group.last <= _LED_UP for end in ends)
+    return group.verdict.weight - _commonness(group.lines) + _LEADING_UP * leads
 
 
 def _commonness(count: int) -> int:
@@ -141,65 +156,47 @@ def _commonness(count: int) -> int:
 def _from_both_ends(groups: list[_Group]) -> Iterator[_Group]:
     """First, last, second, last but one, and so on."""
     half = (len(groups) + 1) // 2
-    pairs = zip(groups[:half], [*reversed(groups[half:]), None], strict=False)
+    pairs = zip(groups[:half], [*reversed(groups[half:]), *([None] * (len(groups) % 2))], strict=True)
     return (group for group in chain.from_iterable(pairs) if group is not None)
 
 
 def _offered(
     excerpt: Excerpt, ranked: list[_Group], within: tuple[int, int], *, is_all: bool
 ) -> Iterator[Highlight]:
-    """What to show, in the order of importance; lines around the most important ones after the next few."""
-    head, rest = ranked[: 2 * _SURROUNDED], ranked[2 * _SURROUNDED :]
-    for group in head:
-        yield _highlight(group, is_all=is_all)
-    for group in head[:_SURROUNDED]:
-        if group.verdict.weight >= vocabulary.SAID and group.lines == 1:
-            yield from _around(excerpt, group.first, within)
-    for group in rest:
-        yield _highlight(group, is_all=is_all)
+    """What to show, in the order of importance, with lines around the most important ones."""
+    numbers = excerpt.numbers_of({place for group in ranked for place in (group.first.begin, group.last)})
+    for place, group in enumerate(ranked):
+        yield _highlight(group, numbers, is_all=is_all)
+        if place < _SURROUNDED and group.verdict.weight >= rules.SAID and group.lines < _RARE:
+            around = surroundings.of(excerpt.text, group.first, group.verdict.role, within)
+            for offset, begin, end in around:
+                number = numbers[group.first.begin] + offset
+                text = f"line {number:,}: {_shown(excerpt.text[begin:end], 0)}"
+                yield Highlight(number, begin, end, text)
 
 
-def _highlight(group: _Group, *, is_all: bool) -> Highlight:
+def _highlight(group: _Group, numbers: dict[int, int], *, is_all: bool) -> Highlight:
     item, more = group.first, group.lines - 1
-    text = f"line {item.number:,}: {_shown(item.line, item.place)}"
+    number = numbers[item.begin]
+    text = f"line {number:,}: {_shown(item.line, item.place)}"
     if more:
         least = "" if is_all else "at least "
-        text += f" (and {least}{measure.counted(more, 'more line')} like it, to line {group.last_number:,})"
-    return Highlight(item.number, item.begin, item.end, text)
-
-
-def _around(excerpt: Excerpt, item: Candidate, within: tuple[int, int]) -> Iterator[Highlight]:
-    """The lines that belong to `item`: deeper ones after and before it, and those that point at a place."""
-    text, (floor, ceiling) = excerpt.text, within
-    depth = _depth(item.line)
-    begin, number = item.end, item.number
-    for _ in range(_AROUND):
-        end = text.find("\n", begin, min(ceiling, begin + 4 * _LONGEST)) + 1
-        line = text[begin:end]
-        number += 1
-        if not end or not line.strip() or _depth(line) < max(depth, 1):
-            break
-        yield Highlight(number, begin, end, f"line {number:,}: {_shown(line, 0)}")
-        begin = end
-    end, number = item.begin, item.number
-    for _ in range(_AROUND):
-        begin = text.rfind("\n", max(floor, end - 4 * _LONGEST), max(floor, end - 1)) + 1
-        line = text[begin:end]
-        number -= 1
-        if not begin or begin < floor or not line.strip() or _depth(line) <= depth:
-            break
-        yield Highlight(number, begin, end, f"line {number:,}: {_shown(line, 0)}")
-        end = begin
-
-
-def _depth(line: str) -> int:
-    """How far a line is indented; marks of test runners and compilers at its beginning count as blanks."""
-    return len(line) - len(line.lstrip(" \t|>E"))
+        last = numbers[group.last]
+        text += f" (and {least}{measure.counted(more, 'more line')} like it, to line {last:,})"
+    return Highlight(number, item.begin, item.end, text, group.verdict.weight)
 
 
 def _shown(line: str, place: int) -> str:
-    """What surrounds `place`, on one line, safe to show."""
+    """What surrounds `place`, on one line, safe to show.
+
+    Without a long prefix, and what a terminal would have overwritten.
+    """
     line = line.rstrip()
+    overwritten = line.rfind("\r", 0, place + 1) + 1
+    line, place = line[overwritten:], place - overwritten
+    said = message(line)
+    if len(line) - len(said) > _LONGEST_PREFIX and line.endswith(said):
+        line, place = said, max(0, place - len(line) + len(said))
     if len(line) <= _LONGEST:
         return clean(line).strip()
     begin = cut_after(line, max(0, min(place - _BEFORE, len(line) - _LONGEST)))

@@ -14,6 +14,7 @@ from overspill.measure import Extent
 from overspill.plain import clean
 from overspill.previews import ends, excerpt, sketch
 from overspill.previews.highlights import highlights
+from overspill.previews.rules import MARKED
 
 if TYPE_CHECKING:
     from collections.abc import Sized
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     from overspill.previews.highlights import Highlight
 
 _HEAD_SHARE: Final = 0.5
-_HIGHLIGHT_SHARE: Final = 0.4
+_HIGHLIGHT_SHARE: Final = 0.6
+_HEAD_BESIDE_SHARE: Final = 0.3
+"""The share of the head where something went wrong: of what the lines that say so leave."""
 _JSON_HEAD_SHARE: Final = 0.8
 _SKETCH_SHARE: Final = 0.4
 _MIN_FOR_HIGHLIGHTS: Final = 512
@@ -116,6 +119,8 @@ def _filled(found: Excerpt, room: _Room, head_share: float) -> tuple[End, End, l
     head, tail = _both_ends(found, room.without(*most), head_share)
     inside = most.without(len((_BUT + _END).encode()), 1)
     items = highlights(found, head.edge, tail.edge, max_bytes=inside.size, max_lines=inside.rows)
+    if any(item.weight >= MARKED for item in items):
+        head_share = min(head_share, _HEAD_BESIDE_SHARE)
     used = _Room(sum(item.cost for item in items), len(items))
     rest = room.without(*used).without(most.size - inside.size, 1) if items else room
     head, tail = _both_ends(found, rest, head_share)

@@ -1,51 +1,15 @@
-"""How tools say that something went wrong: the words to look for, and how much a line that has one matters.
-
-Gathered from what compilers, test runners, package managers, shells, databases, servers and languages print.
-"""
+"""How much a line matters: by the first rule that it meets, and by its own level and colour."""
 
 from __future__ import annotations
 
 import re
 from typing import Final, NamedTuple
 
-STRONG: Final = (
-    b"error",
-    b"fail",
-    b"exception",
-    b"fatal",
-    b"panic",
-    b"caused by",
-    b"critical",
-)
-"""In lower case, as the others. Looked for in most of what is searched."""
-SPECIFIC: Final[dict[bytes, tuple[bytes, ...]]] = {
-    b"error": (b"error: ", b" error ", b"error[", b"[error]", b"error(", b"error\n"),
-    b"fail": (b"failed: ", b"--- fail", b" failed\n", b"failure\n", b" fail: "),
-    b"exception": (b"exception: ", b"exception in ", b"exception\n"),
-}
-"""What of a word to look for where too many lines have it."""
-WEAK: Final = (
-    b"undefined", b"no such", b"not ", b"n't ", b"refused", b"reject", b"conflict", b"unable", b"invalid",
-    b"illegal", b"expect", b"assert", b"mismatch", b"missing", b"unresolved", b"unknown", b"unsupported",
-    b"violat", b"timed out", b"timeout", b"segmentation", b"signal", b"memory", b"no space", b"overflow",
-    b"denied", b"killed", b"corrupt", b"deadlock", b"severe", b"emerg", b"abort", b"err!", b"***", b"exit",
-    b"returned", b"warn", b"no matching", b"differ", b"nonzero", b"non-zero", b"crash", b"bad ", b"wrong",
-    "✗".encode(), "✘".encode(), "✖".encode(), "❌".encode(), "\N{MULTIPLICATION SIGN}".encode(), "●".encode(),
-)  # fmt: skip
-"""Looked for near both ends of what is searched."""
-STATUS: Final = (
-    (b" http/", re.compile(r"HTTP/\d(?:\.\d)?\"? [45]\d\d\b")),
-    (b"status", re.compile(r"status(?:[ _]?code)?\"?[=:]? ?[45]\d\d\b")),
-)
-"""A word, and how it goes on in a line that matters: there the digits say it."""
+from overspill.previews.prefixes import message
+from overspill.previews.rules import CALM, DECISIVE, HINT, MARKED, RULES, SAID, UNLIKE, Role, Rule
 
-DECISIVE: Final = 10
-MARKED: Final = 8
-SAID: Final = 6
-HINT: Final = 4
-WARNING: Final = 3
-UNLIKE: Final = 2.5
-CALM: Final = 2
+_CALMED: Final = 0.5
+"""What a decisive line loses where its level says that all is well."""
 
 
 class Verdict(NamedTuple):
@@ -53,211 +17,101 @@ class Verdict(NamedTuple):
 
     weight: float
     rule: int
+    role: Role = Role.TELLS
 
 
 LIKE_NO_OTHER: Final = Verdict(UNLIKE, -1)
+COLOURED: Final = Verdict(SAID, -2)
+"""A line in red."""
 
 
-class _Rule(NamedTuple):
-    """`pattern` is for lines that have one of `words`, both in lower case unless the rule `is_exact`."""
-
-    weight: int
-    words: tuple[str, ...]
-    pattern: re.Pattern[str]
-    is_exact: bool
-
-
-def _rule(weight: int, words: str, *patterns: str, is_exact: bool = False) -> _Rule:
-    return _Rule(weight, tuple(words.split("|")), re.compile("|".join(patterns)), is_exact)
-
-
-_SOME: Final = r"[1-9][\d,]*"
-_RULES: Final = (
-    # The last line of a traceback, and what it says of the cause.
-    _rule(
-        DECISIVE,
-        "Error|Exception|Exit|Interrupt|Failure|Iteration",
-        r"^\W{0,8}(?:[a-z_]\w*\.)*[A-Z_]\w*(?:Error|Exception|Exit|Interrupt|Failure|Iteration)"
-        r"(?: \[\w+\])?(?:: \S|:?$)",
-        is_exact=True,
-    ),
-    _rule(
-        DECISIVE,
-        "caused by: |exception in |uncaught |unhandled |panic: |panicked at|goroutine |terminate called"
-        "|what():",
-        r"^\s*(?:caused by: |exception in |uncaught |unhandled |panic: |goroutine \d+ \[)",
-        r"\bpanicked at\b|\bterminate called\b|\bwhat\(\): ",
-    ),
-    # Compilers and linkers.
-    _rule(
-        DECISIVE,
-        "error",
-        r"(?:^|[:\]\s(])(?:fatal |internal |syntax |parse |runtime )?error(?:\[\w+\]| [a-z]{1,4}\d+)?: \S",
-    ),
-    _rule(
-        DECISIVE,
-        "undefined |multiple definition|duplicate symbol|cannot find -l|unresolved ",
-        r"undefined (?:reference|symbol|name)|multiple definition|duplicate symbol|cannot find -l",
-        r"unresolved (?:external|import)",
-    ),
-    # Test runners.
-    _rule(DECISIVE, "E  ", r"^E {2,}\S", is_exact=True),
-    _rule(
-        DECISIVE,
-        "FAIL|ERROR|not ok|✗|✘|✖|❌|\N{MULTIPLICATION SIGN}|●",
-        r"^(?:FAILED|ERROR|FAIL:?|ERROR:) \S|^\s*--- FAIL|^\s*not ok\b|^\s*[✗✘✖❌\xd7●] \S",
-        r"\.{3,} ?(?:FAILED|FAIL|ERROR)\b| (?:FAILED|ERROR)(?:\s*\[ *\d+%\])?$",
-        is_exact=True,
-    ),
-    _rule(
-        DECISIVE,
-        "assert|expect",
-        r"\bassert(?:ion)?\b.{0,120}?(?:fail|[!=<>]=| is | in )",
-        r"expected\b.{1,120}?\b(?:got|but|found|received|actual|to (?:be|equal)|was)\b",
-    ),
-    # What the system says.
-    _rule(
-        DECISIVE,
-        "segmentation|core dumped|memory|oom-kill|killed|bus error|illegal|no space|overflow|sig|invalid|race"
-        "|sanitizer",
-        r"segmentation fault|core dumped|out of memory|oom-kill|\bkilled\b|bus error|illegal instruction",
-        r"no space left|stack overflow|\bsig(?:segv|abrt|kill|bus|ill|fpe)\b",
-        r"\binvalid (?:read|write|free)\b|\bdata race\b|sanitizer: ",
-    ),
-    _rule(
-        DECISIVE,
-        "not |no |denied|connection |resolve|unreachable|in use|quota|read-only|verif|authentication"
-        "|certificate|timed out",
-        r"command not found|permission denied|access denied|not permitted|request timed out",
-        r"no such (?:file|host|table|column|module|package|remote|image|key|variable|method)",
-        r"connection (?:refused|reset|timed out|closed)",
-        r"could not resolve|unreachable|already in use|cannot allocate|disk quota|read-only file system",
-        r"no matching (?:distribution|version|package)|(?:authentication|verification) failed",
-        r"certificate (?:problem|verif|has expired|is not)",
-    ),
-    # Builds, packages, repositories, databases, answers.
-    _rule(
-        DECISIVE,
-        "***|ninja: |CMake Error|BUILD FAIL|npm |ERR_|E",
-        r"\bmake(?:\[\d+\])?: \*\*\*|\bninja: |\bCMake Error|\bBUILD FAIL|\bnpm (?:ERR!|error)|\bERR_\w+",
-        r"\bE[A-Z]{4,}\b: ",
-        is_exact=True,
-    ),
-    _rule(
-        DECISIVE,
-        "fatal:|conflict (|rejected]",
-        r"^(?:\S+: )?fatal:|^conflict \(|! \[(?:remote )?rejected\]",
-    ),
-    _rule(
-        DECISIVE,
-        "syntax error|constraint|violates|sqlstate|ora-|duplicate|deadlock",
-        r"\bsyntax error\b|constraint failed|violates \w+|sqlstate|\bora-\d{5}|duplicate (?:key|entry)",
-        r"\bdeadlock\b",
-    ),
-    _rule(
-        DECISIVE,
-        "http/|status",
-        r"\bhttp/[\d.]+\"? 5\d\d\b|\bstatus(?:[ _]?code)?\"?[ :=]+5\d\d\b",
-    ),
-    _rule(
-        MARKED,
-        "http/|status",
-        r"\bhttp/[\d.]+\"? 4\d\d\b|\bstatus(?:[ _]?code)?\"?[ :=]+4\d\d\b",
-    ),
-    # Summaries.
-    _rule(
-        MARKED,
-        "fail|error|problem|fatal",
-        rf"\b{_SOME} (?:tests? |suites? )?(?:failed|failing|failures?|errors?|problems?|fatal)\b",
-        rf"\b(?:failed|failures?|errors?)\"?[:=] *{_SOME}\b",
-    ),
-    _rule(
-        MARKED,
-        "exit|returned|zero",
-        rf"\bexit(?:ed|s)?(?: with)?(?: (?:status|code))?:? +{_SOME}\b|\breturned {_SOME}\b|non-?zero",
-    ),
-    # Levels of logs.
-    _rule(
-        MARKED,
-        "FATAL|CRITICAL|PANIC|EMERG|ALERT|SEVERE|level|lvl|severity",
-        r"\b(?:FATAL|CRITICAL|PANIC|EMERG|ALERT|SEVERE)\b",
-        r"\b(?:level|lvl|severity)\"?[=:] ?\"?(?:fatal|critical|panic|FATAL|CRITICAL)",
-        is_exact=True,
-    ),
-    _rule(
-        MARKED,
-        "ERR|FAIL|level|lvl|severity",
-        r"\b(?:ERROR|FAILURE|FAILED|FAIL|ERR)\b|\b(?:level|lvl|severity)\"?[=:] ?\"?(?:err|ERR)",
-        is_exact=True,
-    ),
-    # Words.
-    _rule(
-        SAID,
-        "ERR|FAIL|FATAL|EXC",
-        r"\b(?:[A-Z]+_)*(?:ERROR|ERR|FAILED|FAILURE|FATAL|EXCEPTION)(?:_[A-Z]+)*\b",
-        is_exact=True,
-    ),
-    _rule(
-        SAID,
-        "error|exception|fail|fatal|panic|abort|crash",
-        r"(?<![\w./-])(?:error|exception|failed|fails?|failure|fatal|panic|aborted|crash(?:ed)?)(?![\w./-]*\w)",
-    ),
-    _rule(
-        HINT,
-        "not|n't|unable|invalid|illegal|expected|assert|match|missing|unresolved|unsupported|reject|conflict"
-        "|refused|denied|out|corrupt|overflow|abort|unknown|undefined|must|bad|wrong",
-        r"\b(?:cannot|can't|could ?n[o']t|unable|invalid|illegal|unexpected|expected|assert\w*)\b",
-        r"\b(?:mismatch\w*|missing|unresolved|unsupported|reject\w*|conflict\w*|refused|denied|corrupt\w*)\b",
-        r"\bnot (?:found|ok|allowed|valid|available)\b|\b(?:does not|must (?:not )?be|bad|wrong)\b",
-        r"\b(?:timed? ?out|overflow|abort\w*|unknown|undefined)\b",
-    ),
-    _rule(WARNING, "warn", r"\bwarn(?:ing)?s?\b"),
+_WORDS: Final = sorted({word.lower() for rule in RULES for word in rule.words}, key=len)
+_STEMS: Final = tuple(
+    word for at, word in enumerate(_WORDS) if not any(shorter in word for shorter in _WORDS[:at])
+)
+"""What a line has one of if it has a word of any rule, looked for once for all rules."""
+_STEMS_OF: Final = tuple(
+    frozenset(stem for stem in _STEMS if any(stem in word.lower() for word in rule.words)) for rule in RULES
 )
 _HARMLESS: Final = re.compile(
-    r"\b(?:0|no|zero|without)\s+(?:\w+\s+)?(?:errors?|failures?|failed|exceptions?|warnings?|problems?|issues?)\b"
-    r"|\b(?:errors?|failures?|failed|exceptions?|warnings?)\"?\s*[=:]\s*(?:0|none|null|false|\[\]|\"\")(?![\d.])"
-    r"|\bexit(?:ed)?(?: with)?(?: (?:status|code))?:? 0\b",
-    re.IGNORECASE,
+    r"\b(?:0|no|zero|without)\s{1,3}(?:[a-z]{1,20}\s{1,3})?"
+    r"(?:errors?|failures?|failed|exceptions?|warnings?|problems?|issues?|offenses)\b"
+    r"|\b(?:errors?|failures?|failed|exceptions?|warnings?|unreachable)\"?\s{0,3}[=:]\s{0,3}"
+    r"(?:0|none|null|false|\[\]|\"\")(?![\d.])"
+    r"|\bexit(?:ed)?(?: with)?(?: (?:status|code))?:? 0\b|--no-\w{1,20}"
 )
-_DENIALS: Final = ("0", "no ", "none", "null", "false", "[]", '""', "zero", "without")
+"""In lower case: what says that nothing went wrong."""
+_DENIALS: Final = ("0", "no ", "none", "null", "false", "[]", '""', "zero", "without", "--no")
 _PASSING: Final = re.compile(
     r"^(?:ok|PASS(?:ED)?:?)\s|^\s*(?:✓|✔|√)"
-    r"|\s(?:PASSED|PASS|passed|ok|OK|SKIPPED)\s*(?:\[ *\d+%\]|\([\d.]+ ?m?s\))?\s*$"
+    r"|\s(?:PASSED|PASS|passed|ok|OK|SKIPPED)\s*(?:\[ *\d+%\]|\(?[\d.]+ ?m?s\)?)?\s*$"
+    r"|^\s*\[ +OK +\]|\.{2,} *(?:ok|OK|Passed|passed|PASSED)\b|- PASS\b|: [\d.]+ ms OK$"
 )
+_PASSED: Final = ("ok", "PASS", "pass", "OK", "SKIP", "✓", "✔", "√")
 _CALM_WORDS: Final = ("info", "debug", "trace", "notice", "verbose")
 _CALM: Final = re.compile(
-    r"\b(?:INFO|DEBUG|TRACE|NOTICE|VERBOSE)\b|\[(?:info|debug|trace|notice)\]"
+    r"\b(?:INFO|DEBUG|TRACE|NOTICE|VERBOSE)\b(?!: task)|\[(?:info|debug|trace|notice)\]"
     r"|\b(?:level|lvl|severity)\"?[=:] ?\"?(?:info|debug|trace|notice)\b"
 )
+_RED: Final = re.compile(r"\x1b\[(?:\d{1,2};){0,2}(?:31|91)(?:;\d{1,2}){0,2}m")
 _PREFIX: Final = 80
 """Characters at the beginning of a line of a log that its level is in."""
+_TRACED: Final = re.compile(r"^(?:\+{1,4} ?[\w'\[/.]|\$ \S)|^\s*(?:-{1,2}[a-z]|// |/\*|#!)")
+"""A command that a shell shows before it runs it, an option, a comment."""
 
 
 def verdict(line: str) -> Verdict | None:
     """How much `line` matters; None where nothing in it says that something went wrong."""
-    if _PASSING.search(line):
+    said = message(line)
+    found = _of_message(said, line)
+    if found is None and said != line:
+        found = _of_message(line.strip(), line)
+    return found
+
+
+def is_red(line: str) -> bool:
+    """Whether `line` is shown in red from near its beginning."""
+    return _RED.search(line, 0, _PREFIX) is not None if "\x1b" in line else False
+
+
+def _of_message(said: str, line: str) -> Verdict | None:
+    if _has(said, _PASSED) and _PASSING.search(said):
         return None
-    lower = line.lower()
-    if _has(lower, _DENIALS):
-        line = _HARMLESS.sub("", line)
-        lower = line.lower()
-    for number, rule in enumerate(_RULES):
-        text = line if rule.is_exact else lower
+    lower = said.lower()
+    if _has(lower, _DENIALS) and len(lower) == len(said):
+        said, lower = _without_denials(said, lower)
+    stems = [stem for stem in _STEMS if stem in lower]
+    for number, rule in enumerate(RULES):
+        if _STEMS_OF[number].isdisjoint(stems):
+            continue
+        text = said if rule.is_exact else lower
         if _has(text, rule.words) and rule.pattern.search(text):
-            return Verdict(min(rule.weight, CALM) if _is_calm(line, lower) else rule.weight, number)
+            return Verdict(_weighed(rule, said, line), number, rule.role)
     return None
 
 
+def _without_denials(said: str, lower: str) -> tuple[str, str]:
+    for denial in reversed(list(_HARMLESS.finditer(lower))):
+        begin, end = denial.span()
+        said, lower = said[:begin] + said[end:], lower[:begin] + lower[end:]
+    return said, lower
+
+
+def _weighed(rule: Rule, said: str, line: str) -> float:
+    if _TRACED.match(said):
+        return min(rule.weight, HINT)
+    if not _is_calm(line):
+        return rule.weight
+    return rule.weight - _CALMED if rule.weight >= DECISIVE else min(rule.weight, CALM)
+
+
 def _has(text: str, words: tuple[str, ...]) -> bool:
-    for word in words:  # noqa: SIM110  (`any` takes three times as long)
-        if word in text:
-            return True
-    return False
+    return any(map(text.__contains__, words))
 
 
-def _is_calm(line: str, lower: str) -> bool:
+def _is_calm(line: str) -> bool:
     """Whether the line of a log says of itself that all is well."""
-    return _has(lower[:_PREFIX], _CALM_WORDS) and _CALM.search(line, 0, _PREFIX) is not None
+    return _has(line[:_PREFIX].lower(), _CALM_WORDS) and _CALM.search(line, 0, _PREFIX) is not None
 
 
 def least_shown(best: float) -> float:

@@ -1,0 +1,294 @@
+"""The ways in which tools say that something went wrong, most telling first.
+
+Gathered from what compilers, test runners, package managers, shells, databases, servers, kernels and build
+servers print. Every pattern is bounded, so that no line takes long.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum, auto
+from typing import Final, NamedTuple
+
+DECISIVE: Final = 10
+MARKED: Final = 8
+SAID: Final = 6
+HINT: Final = 4
+WARNING: Final = 3
+UNLIKE: Final = 2.5
+CALM: Final = 2
+
+
+class Role(Enum):
+    """Where the reason is: in the line, in the lines after it, or in those before it."""
+
+    TELLS = auto()
+    OPENS = auto()
+    CLOSES = auto()
+
+
+class Rule(NamedTuple):
+    """`pattern` is for lines that have one of `words`, both in lower case unless the rule `is_exact`."""
+
+    weight: float
+    words: tuple[str, ...]
+    pattern: re.Pattern[str]
+    is_exact: bool
+    role: Role
+
+
+def _rule(weight: float, words: str, *patterns: str, is_exact: bool = False, role: Role = Role.TELLS) -> Rule:
+    return Rule(weight, tuple(words.split("|")), re.compile("|".join(patterns)), is_exact, role)
+
+
+_SOME: Final = r"[1-9][\d,]{0,9}"
+_CLOSES: Final = Role.CLOSES
+_OPENS: Final = Role.OPENS
+RULES: Final = (
+    # What a step says when it has ended badly: the reason stands before it.
+    _rule(
+        MARKED + 1,
+        "exit|returned|marked build|finished: |job failed|will not run",
+        rf"\b(?:exit(?:ed|s|ing)?|returned|failed)(?: \w+){{0,3}} (?:status |code )?:? ?{_SOME}\.?$",
+        rf"\bexit(?:ed)?(?: with| -)? ?(?:exit )?(?:status|code)[:= ]{{1,3}}{_SOME}\b|\bexit {_SOME}\b",
+        rf"\bexited with {_SOME}\b|\breturned {_SOME}\b|exit status {_SOME}|non-?zero (?:exit|code|status)",
+        r"marked build as failure|^finished: failure|^error: job failed|returned a non-zero code",
+        role=_CLOSES,
+    ),
+    _rule(
+        MARKED,
+        "***|aborted|stopped|FAILURE|FAILED|halted|incomplete|did NOT|Command|ELIFECYCLE|lifecycle|Error 1",
+        r"\bmake(?:\[\d+\])?: \*\*\*|\brake aborted|\bninja: build stopped|\bBUILD FAIL|Execution halted",
+        r"\*\* (?:BUILD|TEST|ARCHIVE) FAILED \*\*|^(?:error|ERROR):? Command failed|Build did NOT complete",
+        r"Configuring incomplete|ELIFECYCLE|\bmake: Target .{1,80} not remade|^\*\*\* Error code",
+        is_exact=True,
+        role=_CLOSES,
+    ),
+    # Headings: the reason stands after them.
+    _rule(
+        MARKED,
+        "fail|error|went wrong|problem",
+        r"^\W{0,8}(?:there (?:was|were) \d+ (?:failure|error)s?|(?:the following )?(?:failed"
+        r"|failing) (?:tests?|examples?)"
+        r"|(?:tests?|builds?) (?:failed|in error)|(?:the following )?(?:\w+ ){0,3}fail(?:ed|ures?)"
+        r"|(?:\w+ ){0,2}errors?"
+        r"|failure summary|summary of failures|what went wrong|problem \d+|errors? and failures?"
+        r"|error (?:message|details)|stack ?trace)"
+        r"(?: \(\d+\))?\W{0,8}:$",
+        r"^=+ (?:failures|errors) =+$|^\* what went wrong|^(?:there (?:was|were)|found) \d+ (?:failure"
+        r"|error)s?\W?$",
+        r"^---- .{1,120} stdout ----$|^-{4,} fail|^\W{0,8}(?:failures?|errors?)\W{0,4}$",
+        r"^failed example|found errors in ",
+        role=_OPENS,
+    ),
+    # The last line of a traceback, and what it says of the cause.
+    _rule(
+        DECISIVE,
+        "Error|Exception|Exit|Interrupt|Failure|Iteration|Assertion|Timeout|Fault",
+        r"^\W{0,8}(?:[A-Za-z_]\w{0,80}(?:\.|::|/)){0,12}[A-Z_]\w{0,80}"
+        r"(?:Error|Exception|Exit|Interrupt|Failure|Iteration|Assertion|Timeout|Fault)"
+        r"(?: ?[\[(][\w ]{1,60}[\])])?(?:: ?\S|:?$)",
+        r"\((?:[A-Z]\w{0,60}::){0,5}[A-Z]\w{0,60}(?:Error|Exception)\)$",
+        r"^(?:[A-Z]\w{0,60}::){1,6}[A-Z]\w{0,60}(?:: | \()",
+        is_exact=True,
+    ),
+    _rule(
+        DECISIVE,
+        "caused by: |exception|uncaught |unhandled |panic|goroutine |terminate called|what():|** ("
+        "|fatal error"
+        "|failed asserting|report=|backtrace",
+        r"^\s*(?:caused by: |exception in |\*\*\* exception|uncaught |unhandled |panic: |goroutine \d+ \[)",
+        r"\bpanicked at\b|\bterminate called\b|\bwhat\(\): |^\*\* \(|\bfatal error: \S|failed asserting",
+        r"(?:php )?(?:fatal|parse) error: |\*\* exception |^=(?:error|crash) report="
+        r"|terminating app due to uncaught",
+    ),
+    # Compilers, linkers, linters.
+    _rule(
+        DECISIVE,
+        "error",
+        r"(?:^|[:\]\s(\[/])(?:fatal |internal |syntax |parse |runtime |load ?|type |compile )?error"
+        r"(?:\[\w{1,20}\]| [a-z]{1,6}\d{1,6}| in \S{1,200})?: \S",
+        r"^\s*\d+:\d+\s+error\s|^error in \S|^error\[[a-z]\d+\]",
+    ),
+    _rule(
+        DECISIVE,
+        "undefined |multiple definition|duplicate symbol|cannot find |unresolved |module not found"
+        "|flag provided"
+        "|unrecogni|unknown |not in scope|unbound|no required module|undefined:|invalid choice|redefin",
+        r"undefined (?:reference|symbol|name|variable|method|function|local|control)|undefined: \w",
+        r"multiple definition|duplicate symbol|cannot find (?:-l|symbol|module|package)|no required module",
+        r"unresolved (?:external|import|reference)|module not found|flag provided but not defined",
+        r"unrecogni[sz]ed (?:option|argument|command)|unknown (?:option|command|flag|revision)"
+        r"|invalid choice",
+        r"\bnot in scope\b|\bunbound (?:variable|value)",
+    ),
+    # Test runners.
+    _rule(DECISIVE, "E  ", r"^E {2,}\S", is_exact=True),
+    _rule(
+        DECISIVE,
+        "FAIL|ERROR|Failed|not ok|✗|✘|✖|❌|\N{MULTIPLICATION SIGN}|●",
+        r"^(?:FAILED|ERROR|FAIL:?|ERROR:)\s+\S|^\s*--- FAIL|^\s*not ok\b|^\s*[✗✘✖❌\xd7●] ?\S",
+        r"\.{2,} ?(?:\*{3})?(?:FAILED|FAIL|ERROR|Failed)\b| (?:FAILED|ERROR|FAIL)!?(?:\s*\[ *\d+%\]"
+        r"| \(.{1,40}\))?$",
+        r"\*{3} FAILED \*{3}|<<< (?:FAILURE|ERROR)!|\[ +(?:FAILED|ERROR) +\]|^\[FAIL\]"
+        r"|-UNEXPECTED-(?!PASS)[A-Z]+",
+        r"^FAIL\b|\bFAILED in \d|^\W{0,3}Failed\s+\S+ \[[\d<,. ]+m?s\]$|^#\s+Failed test|PROCESS-CRASH",
+        r"- FAILED!?\b|Test Case '.{1,160}' failed|^# FAILED: ",
+        is_exact=True,
+    ),
+    _rule(
+        DECISIVE,
+        "assert|expect|should |did not match|not equal|did you mean",
+        r"\bassert\w{0,40}\b.{0,120}?(?:fail|[!=<>]=| is | in )|\bassertion failed",
+        r"expected\b.{0,120}?\b(?:got|but|found|received|actual|to (?:be|equal|include|match|not)|was"
+        r"|instead)\b",
+        r"^\s*expected: ?\S|expected \S.{0,80}, (?:actual|got)\b|^\s*(?:\+ )?expected .{1,80}(?:, |\bto\b)",
+    ),
+    # What the system says.
+    _rule(
+        DECISIVE,
+        "segmentation|segfault|core dumped|memory|oom|killed|bus error|illegal|no space|overflow|sig|invalid"
+        "|race|sanitizer|leak|lost: ",
+        r"segmentation fault|segfault at|core dumped|out of memory|oom-?kill|(?<![\w-])killed(?:$"
+        r"| process|\s+[\w./])",
+        r"bus error|illegal instruction|cannot allocate|no space left|stack overflow"
+        r"|heap .{0,20}out of memory",
+        r"\bsig(?:segv|abrt|kill|bus|ill|fpe)\b|\binvalid (?:read|write|free)\b|\bdata race\b",
+        r"\w+sanitizer: (?!deadly)|definitely lost: [1-9]|buffer overflow|leaked \d+|-leak\b",
+    ),
+    _rule(
+        DECISIVE,
+        "blocked for|bug: |oops|kernel panic|protection fault|lockup|stall|unable to handle|i/o error|rip: "
+        "|hardware error|machine check|call trace|-fs error",
+        r"blocked for more than \d+|^bug: |\boops: |kernel panic|general protection|(?:soft|hard) ?lockup",
+        r"self-detected stall|unable to handle (?:kernel|page)|\bi/o error|^rip: |hardware error"
+        r"|machine check",
+        r"-fs error",
+    ),
+    _rule(
+        DECISIVE,
+        "not |no |denied|connection |resolve|unreachable|in use|quota|read-only|verif|authentication"
+        "|certificate|timed out|locate|missing|can't |cannot |unable ",
+        r"command not found|permission denied|access denied|not permitted|request timed out"
+        r"|not recognized as",
+        r"no such (?:file|host|table|column|module|package|remote|image|key|variable|method)",
+        r"connection (?:refused|reset|timed out|closed)|(?:host key|login|certificate) verification failed",
+        r"could not (?:resolve|find|locate|connect|load|read|open|compile|install)|unreachable"
+        r"|already in use",
+        r"disk quota|read-only file system|unable to (?:locate|find|resolve|connect|load|open|access|select)",
+        r"no matching (?:distribution|version|package)|(?:authentication|verification) failed",
+        r"certificate (?:problem|verif|has expired|is not)|can't (?:locate|open|find|load|resolve|connect"
+        r"|read)",
+        r"cannot (?:open|find|load|resolve|connect|access|stat|import|execute|read)\b",
+    ),
+    # Builds, packages, repositories, databases, orchestration, answers.
+    _rule(
+        DECISIVE,
+        "ninja: |CMake |npm |ERR_|ENO|EAC|EPERM|ECONN|EADDR|ETIME|EEXIST|ERES|EPIPE|EISDIR|EMFILE|EBAD"
+        "|EUSAGE|EJSON"
+        "|EINVAL|EHOST|E404|configure: |FAILED|##[|::error|Execution failed|Failed to|! |YN0|Bad exit|E: "
+        "|Err:",
+        r"\b(?:ninja: |CMake Error|npm (?:ERR!|error) (?!A complete|Exit|\s*$)|ERR_\w+|E[A-Z]{4,30}\b: )",
+        r"^configure: error|^FAILED: |^##\[error\](?!Process completed)|^::error|Execution failed for task",
+        r"^\W{0,8}Failed to \w|^! [A-Z]|^\W{0,4}YN0\d+: .{0,40}[Ee]rror|Bad exit status|^E: \S|^Err:\d+ ",
+        is_exact=True,
+    ),
+    _rule(
+        DECISIVE,
+        "fatal:|conflict (|rejected]|error:|FAILED!|UNREACHABLE!",
+        r"^(?:\S{1,80}: )?fatal:|^conflict \(|! \[(?:remote )?rejected\]|^fatal error",
+    ),
+    _rule(
+        DECISIVE,
+        "syntax error|constraint|violates|sqlstate|ora-|duplicate|deadlock|error 1|does not exist"
+        "|rolled back",
+        r"\bsyntax error\b|constraint failed|violates \w+|sqlstate|\bora-\d{5}|duplicate (?:key|entry)",
+        r"\bdeadlock\b|^error \d+ \(|does not exist\b|could not be resolved to an installable",
+    ),
+    _rule(
+        DECISIVE,
+        "backoff|oomkilled|failedscheduling|errimage|probe failed|back-off|evicted|failed with result"
+        "|start request|dependency failed|failed to start|error from server|failed to solve|failed!",
+        r"crashloopbackoff|imagepullbackoff|oomkilled|failedscheduling|errimage|probe failed|back-off"
+        r"|\bevicted\b",
+        r"failed with result|start request repeated|dependency failed|failed to start|error from server",
+        r"failed to solve|: failed! =>",
+    ),
+    _rule(
+        DECISIVE,
+        "http|status|code",
+        r"\bhttp/[\d.]{1,3}\"? 5\d\d\b|\b(?:http[_ ]?)?(?:status|code)(?:[_ ]?code)?\"?[ :=]{1,3}\"?5\d\d\b",
+    ),
+    _rule(
+        MARKED,
+        "http|status",
+        r"\bhttp/[\d.]{1,3}\"? 4\d\d\b|\bstatus(?:[ _]?code)?\"?[ :=]{1,3}\"?4\d\d\b",
+        r"(?:^|[\s\[(])[45]\d\d\b.{0,40}https?://|https?://\S{1,200} .{0,40}\b[45]\d\d\b",
+    ),
+    # Records: members that say how it went.
+    _rule(
+        DECISIVE,
+        '"fail|"error|"fatal|"critical|"panic|":50|":60|false|"emerg|"alert|": 50|": 60|"crash|"timed',
+        r"\"(?:status|state|result|outcome|conclusion|action|verdict|phase|event)\"\s?:\s?"
+        r"\"(?:fail\w{0,5}|error\w{0,3}|crash\w{0,4}|timed[ _]?out|fatal)\"",
+        r"\"(?:level|severity|lvl|levelname|log\.level|@l)\"\s?:\s?(?:\"(?:err\w{0,3}|fatal|crit\w{0,4}"
+        r"|panic|emerg\w{0,5}"
+        r"|alert)\"|[56]0\b)|\"(?:success|ok|passed|succeeded)\"\s?:\s?false",
+    ),
+    # Summaries.
+    _rule(
+        MARKED,
+        "fail|error|problem|fatal|offense|unreachable|violation",
+        rf"\b{_SOME} (?:\w{{1,20}} )?(?:failed|failing|failures?|errors?|problems?|fatal|offenses?"
+        rf"|violations?)\b",
+        rf"\b(?:failed|failures?|errors?|unreachable)\"?[:=] *{_SOME}\b",
+    ),
+    # Levels of logs.
+    _rule(
+        MARKED,
+        "FATAL|CRITICAL|PANIC|EMERG|ALERT|SEVERE|level|lvl|severity",
+        r"\b(?:FATAL|CRITICAL|PANIC|EMERG|ALERT|SEVERE)\b",
+        r"\b(?:level|lvl|severity)\"?[=:] ?\"?(?:fatal|critical|panic|FATAL|CRITICAL)",
+        is_exact=True,
+    ),
+    _rule(
+        MARKED,
+        "ERR|FAIL|level|lvl|severity|[e|rror",
+        r"\b(?:ERROR|FAILURE|FAILED|FAIL|ERR)\b|\b(?:level|lvl|severity)\"?[=:] ?\"?(?:err|ERR)|^\[error\]",
+        r"^[EF]\d{4} \d\d:\d\d:",
+        is_exact=True,
+    ),
+    # A place in a source, and what is said of it; the number of a failed test.
+    _rule(
+        SAID + 1,
+        ".|) |line ",
+        r"^(?:\./|/|[a-z]:\\)?[\w./\\@+-]{1,160}\.[a-z]\w{0,9}(?::\d+(?::\d+)?"
+        r"|\(\d+,\d+\)):? +(?:[a-z]{1,8}\d{2,5}\b|error|fail)",
+        r"^(?:\./|/|[a-z]:\\)?[\w./\\@+-]{1,160}\.[a-z]\w{0,9}:\d+:\d+: (?!warning|note|remark|info)\S",
+        r"^\d{1,3}\) \S{0,80}(?:test|spec|::|#|\.)|\bat \S{1,160} line \d+[.,]",
+    ),
+    # Words.
+    _rule(
+        SAID,
+        "ERR|FAIL|FATAL|EXC",
+        r"\b(?:[A-Z]{1,20}_){0,6}(?:ERROR|ERR|FAILED|FAILURE|FATAL|EXCEPTION)(?:_[A-Z]{1,20}){0,6}\b",
+        is_exact=True,
+    ),
+    _rule(
+        SAID,
+        "error|exception|fail|fatal|panic|abort|crash",
+        r"(?<![\w./-])(?:error|exception|failed|fails?|failure|fatal|panic|aborted"
+        r"|crash(?:ed)?)(?![\w./-]*\w)",
+    ),
+    _rule(
+        HINT,
+        "not|n't|unable|invalid|illegal|expected|assert|match|missing|unresolved|unsupported|reject|conflict"
+        "|refused|denied|out|corrupt|overflow|abort|unknown|undefined|must|bad|wrong|violat|severity",
+        r"\b(?:cannot|can't|could ?n[o']t|unable|invalid|illegal|unexpected|expected|assert\w{0,20})\b",
+        r"\b(?:mismatch\w{0,4}|missing|unresolved|unsupported|reject\w{0,4}|conflict\w{0,4}|refused|denied"
+        r"|corrupt\w{0,4}|violat\w{0,5})\b",
+        r"\bnot (?:found|ok|allowed|valid|available)\b|\b(?:does not|must (?:not )?be|bad|wrong)\b",
+        r"\b(?:timed? ?out|overflow|abort\w{0,4}|unknown|undefined)\b|\(severity: \d\)",
+    ),
+    _rule(WARNING, "warn", r"\bwarn(?:ing)?s?\b"),
+)

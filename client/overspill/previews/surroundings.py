@@ -1,0 +1,94 @@
+"""The lines around one that matters: what belongs to it, what led up to it, what it announces."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from overspill.previews.prefixes import message
+from overspill.previews.rules import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from overspill.previews.candidates import Candidate
+
+_FEW: Final = 2
+"""Lines on either side of one that tells by itself."""
+_PARAGRAPH: Final = 5
+"""Lines after a heading, and before the end of a step."""
+_MOST_BLANK: Final = 3
+_LONGEST: Final = 880
+"""Characters of the longest line that is shown."""
+_DRAWN: Final = "=-*#_~. \t"
+
+Line = tuple[int, int, int]
+"""How many lines after the one that matters, where it begins, where it ends."""
+
+
+def of(text: str, item: Candidate, role: Role, within: tuple[int, int]) -> Iterator[Line]:
+    """The lines to show with `item`, the most telling first."""
+    if role is Role.OPENS:
+        yield from islice(_told(text, _after(text, item, within[1])), _PARAGRAPH)
+    elif role is Role.CLOSES:
+        yield from islice(_told(text, _before(text, item, within[0])), _PARAGRAPH)
+    else:
+        yield from _belonging(text, item, within)
+
+
+def _belonging(text: str, item: Candidate, within: tuple[int, int]) -> Iterator[Line]:
+    """Deeper lines after and before, which say where or what."""
+    depth = _depth(item.line)
+    for line in islice(_after(text, item, within[1]), _FEW):
+        if _is_blank(text, line) or _depth(text[line[1] : line[2]]) < max(depth, 1):
+            break
+        yield line
+    for line in islice(_before(text, item, within[0]), _FEW):
+        if _is_blank(text, line) or _depth(text[line[1] : line[2]]) <= depth:
+            break
+        yield line
+
+
+def _told(text: str, lines: Iterator[Line]) -> Iterator[Line]:
+    """Those of the lines that say something, until there is a long gap."""
+    blanks = 0
+    for line in lines:
+        if _is_blank(text, line):
+            blanks += 1
+            if blanks > _MOST_BLANK:
+                return
+        else:
+            yield line
+
+
+def _is_blank(text: str, line: Line) -> bool:
+    """Whether nothing is said in a line: rules that are drawn count as nothing."""
+    return not message(text[line[1] : line[2]]).strip(_DRAWN)
+
+
+def _after(text: str, item: Candidate, ceiling: int) -> Iterator[Line]:
+    begin, offset = item.end, 0
+    while True:
+        end = text.find("\n", begin, min(ceiling, begin + _LONGEST)) + 1
+        if not end:
+            return
+        offset += 1
+        yield offset, begin, end
+        begin = end
+
+
+def _before(text: str, item: Candidate, floor: int) -> Iterator[Line]:
+    end, offset = item.begin, 0
+    while end > floor:
+        begin = text.rfind("\n", max(floor, end - _LONGEST), end - 1) + 1
+        if begin < floor or (not begin and end > _LONGEST):
+            return
+        offset -= 1
+        yield offset, begin, end
+        end = begin
+
+
+def _depth(line: str) -> int:
+    """How far a message is indented; marks of test runners and compilers at its beginning count as blanks."""
+    said = message(line)
+    return len(said) - len(said.lstrip(" \t|>E"))

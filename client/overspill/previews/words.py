@@ -1,0 +1,47 @@
+"""The words for trouble that a text is searched for, in lower case."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+STRONG: Final = (b"error", b"fail", b"exception")
+"""Looked for everywhere."""
+USUAL: Final = (b"fatal", b"panic", b"caused by", b"critical", b"exit", b"\x1b[31", b'" 50', b'status":"5')
+"""Looked for in more than the weak ones: what is in few lines."""
+LOUD: Final[dict[bytes, bytes]] = {b"error": b"ERROR", b"fail": b"FAIL", b"exception": b"Exception:"}
+"""How a word is written where it matters: looked for where too many lines have it."""
+LOUD_MARKS: Final = (
+    "ERROR",
+    "FAIL",
+    "Error: ",
+    "error: ",
+    "Exception: ",
+    "***",
+    "\x1b[31",
+    "exited with",
+    "panic",
+)
+"""What a line has that is judged first where too many have a word."""
+SPECIFIC: Final[dict[bytes, tuple[bytes, ...]]] = {
+    b"error": (b"error: ", b"error in ", b"error\n"),
+    b"fail": (b"failed: ", b"*** fail", b"failure\n"),
+}
+"""The same near the ends, in lower case."""
+WEAK: Final = (
+    b"undefined", b"no such", b"not ", b"n't ", b"refused", b"reject", b"conflict", b"unable", b"invalid",
+    b"illegal", b"unexpect", b"expect", b"assert", b"mismatch", b"missing", b"unresolved", b"unknown", b"unsupported",
+    b"violat", b"timed out", b"timeout", b"segmentation", b"segfault", b"signal", b"memory", b"no space",
+    b"overflow", b"denied", b"killed", b"corrupt", b"deadlock", b"severe", b"emerg", b"err!", b"***", b"exit",
+    b"returned", b"warn", b"no matching", b"differ", b"nonzero", b"non-zero", b"crash", b"bad ", b"wrong",
+    b"blocked for", b"lockup", b"oops", b"bug:", b"unrecognized", b"flag provided", b"backoff", b"back-off",
+    b"oomkilled", b"problem", b"offense", b"severity", b"sanitizer", b"not in scope", b"err:",
+    b"[31m", b"[31;1m", b"[1;31m", b"[91m", b"! ", b"leak", b"lost:",
+    "✗".encode(), "✘".encode(), "✖".encode(), "❌".encode(), "\N{MULTIPLICATION SIGN}".encode(), "●".encode(),
+)  # fmt: skip
+"""Looked for near both ends of what is searched."""
+NUMBERED: Final = (b"exit", b"code", b"status", b"http/", b"returned", b"rc=")
+TELLING_NUMBER: Final = re.compile(
+    rb"(?:exit\w{0,3}|code|status|rc|returned|http/[\d.]{1,3})\W{1,3}(?:\w{1,6}\W{1,2})?(\d{1,9})"
+)
+"""A number that says whether all went well: lines that differ in it are not alike."""
