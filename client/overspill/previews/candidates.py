@@ -23,15 +23,13 @@ _PER_SLICE: Final = 128
 _LESS: Final = 16
 """Lines looked at for one word in one slice: so many of the first, and a third as many of the last."""
 _MANY: Final = 12
-_FLOODED: Final = 4
-"""Slices with too many lines for a word, after which only those are looked for that are written loudly."""
 _PER_PHRASE: Final = 3
 _FEW: Final = 3
 """The same where the slice is one of many."""
-_MOST: Final = 80
-_MOST_LOUD: Final = 80
+_MOST: Final = 40
+_MOST_LOUD: Final = 48
 """Lines that are judged."""
-_MOST_OF_A_KIND: Final = 16
+_MOST_OF_A_KIND: Final = 12
 _BEGINNING: Final = 32
 """Lines of one kind that are judged: those with so many equal bytes at their beginning, without digits."""
 _FORM: Final = 300
@@ -151,19 +149,17 @@ def _hits(part: Slice, wanted: Iterable[bytes], floods: Counter[bytes], most: in
     """Where lines with a word begin in the slice, and its place; `floods` counts slices with too many."""
     found: dict[int, int] = {}
     for word in wanted:
-        if most == _FEW and floods[word] >= _FLOODED:
-            _collect_telling(part, word, most, found)
-        elif _collect(part.data, word, most, found):
+        if _collect(part.data, word, most, found):
             floods[word] += 1
             _collect_last(part.data, word, most // 3, found)
-            _collect_telling(part, word, most, found)
+            _collect_telling(part, word, found, is_near=most == _PER_SLICE)
     return found
 
 
-def _collect_telling(part: Slice, word: bytes, most: int, found: dict[int, int]) -> None:
+def _collect_telling(part: Slice, word: bytes, found: dict[int, int], *, is_near: bool) -> None:
     """Add lines in which a word that many lines have is written as where it matters."""
     telling = [(part.exact, words.LOUD[word])] if word in words.LOUD else []
-    if most > _FEW:
+    if is_near:
         telling += [(part.data, phrase) for phrase in words.SPECIFIC.get(word, ())]
     for data, phrase in telling:
         if _collect(data, phrase, _PER_PHRASE, found):
@@ -172,7 +168,7 @@ def _collect_telling(part: Slice, word: bytes, most: int, found: dict[int, int])
 
 def _wanted(part: Slice, span: Span) -> Iterable[bytes]:
     if span.depth == spans.MIDDLE:
-        return words.STRONG
+        return words.DISTANT
     usual = (*words.STRONG, *words.USUAL)
     return usual if span.depth else (*usual, *_present(part.data))
 

@@ -10,9 +10,10 @@ if TYPE_CHECKING:
 
     from overspill.previews.excerpt import Excerpt
 
-NEAR: Final = 192 * 1024
-"""Characters at either end that are searched for every word."""
-USUAL: Final = 256 * 1024
+_NEAR: Final = 32 * 1024
+_SHORT: Final = 384 * 1024
+"""Characters at either end of a long text that are searched for every word; a short one is throughout."""
+_USUAL: Final = 160 * 1024
 """Characters at either end that are searched for all but the weak words."""
 MIDDLE: Final = 2
 """How deep a part is that is far from both ends."""
@@ -35,7 +36,7 @@ class Span(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """A part of the text that begins at `begin`, in UTF-8: in lower case, and as it is."""
+    """A part of the text that begins at `begin`, in UTF-8: as it is searched, and as it is."""
 
     begin: int
     data: bytes
@@ -62,15 +63,16 @@ def spans(excerpt: Excerpt, stop: int, start: int) -> Iterator[Span]:
 def of(text: str, span: Span) -> Slice:
     part = text[span.begin : span.end]
     data = part.encode("utf-8", "surrogatepass")
-    return Slice(span.begin, data.lower(), data, part.isascii())
+    return Slice(span.begin, data if span.depth == MIDDLE else data.lower(), data, part.isascii())
 
 
 def _plan(excerpt: Excerpt, stop: int, start: int) -> Iterator[tuple[int, int, int]]:
     """The edges of what is near the ends, further in, and in the middle, without what nobody has read."""
     first_stop, last_start = max(stop, min(start, excerpt.first_stop)), max(stop, excerpt.last_start)
     middle = (stop + start) // 2
-    edges = [stop, *(min(middle, stop + reach) for reach in (NEAR, USUAL, _REACH))]
-    edges += [max(middle, start - reach) for reach in (_REACH, USUAL, NEAR)] + [start]
+    near = _NEAR if start - stop > _SHORT else _SHORT
+    edges = [stop, *(min(middle, stop + reach) for reach in (near, _USUAL, _REACH))]
+    edges += [max(middle, start - reach) for reach in (_REACH, _USUAL, near)] + [start]
     for depth, (begin, end) in zip((0, 1, MIDDLE, _BEYOND, MIDDLE, 1, 0), pairwise(edges), strict=True):
         if depth == _BEYOND:
             yield from ((at, at + _SAMPLE, MIDDLE) for at in _samples(begin, end))
