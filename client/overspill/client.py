@@ -267,17 +267,33 @@ class Client:
     # --- bounded reads ----------------------------------------------------------------------------
 
     async def head(
-        self, ref: str, lines: int = 50, *, ansi: bool = False, session: str | None = None
+        self,
+        ref: str,
+        lines: int = 50,
+        *,
+        ansi: bool = False,
+        max_bytes: int | None = None,
+        session: str | None = None,
     ) -> wire.Text:
-        """The first lines. `ansi` keeps terminal escapes."""
-        query = wire.HeadQuery(lines=lines, ansi=ansi, session=self._narrow(ref, session))
+        """The first lines. `ansi` keeps terminal escapes; the text has at most `max_bytes`."""
+        query = wire.HeadQuery(
+            lines=lines, ansi=ansi, max_bytes=max_bytes, session=self._narrow(ref, session)
+        )
         return await self._ask(request.about("GET", wire.Path.HEAD, ref, query), wire.Text)
 
     async def tail(
-        self, ref: str, lines: int = 50, *, ansi: bool = False, session: str | None = None
+        self,
+        ref: str,
+        lines: int = 50,
+        *,
+        ansi: bool = False,
+        max_bytes: int | None = None,
+        session: str | None = None,
     ) -> wire.Text:
         """The last lines."""
-        query = wire.TailQuery(lines=lines, ansi=ansi, session=self._narrow(ref, session))
+        query = wire.TailQuery(
+            lines=lines, ansi=ansi, max_bytes=max_bytes, session=self._narrow(ref, session)
+        )
         return await self._ask(request.about("GET", wire.Path.TAIL, ref, query), wire.Text)
 
     async def lines(
@@ -288,11 +304,17 @@ class Client:
         *,
         offset: int = 0,
         ansi: bool = False,
+        max_bytes: int | None = None,
         session: str | None = None,
     ) -> wire.Text:
         """Lines `start` to `end`, from 1 and inclusive; `offset` skips bytes of the first."""
         query = wire.LinesQuery(
-            start=start, end=end, offset=offset, ansi=ansi, session=self._narrow(ref, session)
+            start=start,
+            end=end,
+            offset=offset,
+            ansi=ansi,
+            max_bytes=max_bytes,
+            session=self._narrow(ref, session),
         )
         return await self._ask(request.about("GET", wire.Path.LINES, ref, query), wire.Text)
 
@@ -312,6 +334,7 @@ class Client:
         count: bool = False,
         cursor: str | None = None,
         ansi: bool = False,
+        max_bytes: int | None = None,
         session: str | None = None,
     ) -> wire.Text:
         """The lines that match an RE2 `pattern` (`fixed`: a plain string), with lines around them.
@@ -331,6 +354,7 @@ class Client:
             count=count,
             cursor=cursor,
             ansi=ansi,
+            max_bytes=max_bytes,
             session=self._narrow(ref, session),
         )
         return await self._ask(request.about("GET", wire.Path.GREP, ref, query), wire.Text)

@@ -11,21 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 import msgspec
 from msgspec import Struct
 
-from overspill import measure, wire
+from overspill import lenient, measure, wire
 from overspill.client import call
-from overspill.errors import (
-    Absent,
-    BadRequest,
-    CaptureDamaged,
-    Deleted,
-    Denied,
-    Expired,
-    InvalidPattern,
-    OverspillError,
-    ProblemError,
-    Unreachable,
-)
-from overspill.notice import sanitised
+from overspill.refusals import A_HANDLE, Mistake
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,21 +28,11 @@ Answer: TypeAlias = dict[str, Any]
 MODES: Final[tuple[str, ...]] = get_args(Mode)
 MAX_MATCHES: Final = 50
 MAX_CONTEXT: Final = 100
-_MAX_ERROR: Final = 1_000
+MAX_CHARS: Final = 20_000
+"""Characters of a whole answer, as JSON: hosts cut what tools return at 30,000 to 50,000."""
+MOST_CHARS: Final = 40_000
+LEAST_CHARS: Final = 2_000
 _MAX_SHOWN: Final = 100
-_IN_ITS_WORDS: Final = (
-    ("context=, before= and after= show", "context_lines shows"),
-    ("context=, before= or after=", "context_lines"),
-)
-"""The service speaks of query parameters; a model knows the tool's arguments."""
-_HANDLE: Final = (
-    'a handle is "cap_" and 20 characters, exactly as it stands in the notice, '
-    'or "call:" and the id of the tool call'
-)
-
-
-class Mistake(Exception):
-    """Arguments that no read can be made of; the text says what is allowed."""
 
 
 class Question(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -74,20 +52,23 @@ class Question(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_matches: int = MAX_MATCHES
     offset: int = 0
     cursor: str | None = None
+    structured: bool = False
+    max_chars: int = MAX_CHARS
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> Question:
-        """The question in a model's arguments: null is left out, "50" is 50. Raises `Mistake`."""
-        given = {name: value for name, value in arguments.items() if value is not None}
+        """The question in a model's arguments, as `lenient` reads them. Raises `Mistake`."""
         try:
-            return _checked(msgspec.convert(given, cls, strict=False))
+            return _checked(msgspec.convert(lenient.arguments(arguments), cls, strict=False))
         except msgspec.ValidationError as error:
             raise Mistake(f"{error}".replace("`$.", "`")) from error
 
-    def read(self, client: Client | SyncClient | LocalCapture, session: str | None) -> Any:
+    def read(
+        self, client: Client | SyncClient | LocalCapture, session: str | None, max_bytes: int | None = None
+    ) -> Any:
         """The bounded read: from a `Client` something to await, from the others what `answer` takes.
 
-        `session` narrows a `call:` handle.
+        `session` narrows a `call:` handle; the text has at most `max_bytes`.
         """
         ref = self.capture
         if ref.startswith(wire.CALL_PREFIX):
@@ -96,13 +77,14 @@ class Question(Struct, frozen=True, kw_only=True, omit_defaults=True):
             session = None
         match self.mode:
             case "head":
-                return client.head(ref, self.lines, session=session)
+                return client.head(ref, self.lines, max_bytes=max_bytes, session=session)
             case "tail":
-                return client.tail(ref, self.lines, session=session)
+                return client.tail(ref, self.lines, max_bytes=max_bytes, session=session)
             case "range":
-                return client.lines(ref, self._first, self._last, offset=self.offset, session=session)
+                first, last, offset = self._first, self._last, self.offset
+                return client.lines(ref, first, last, offset=offset, max_bytes=max_bytes, session=session)
             case "grep":
-                return self._grep(client, ref, session)
+                return self._grep(client, ref, session, max_bytes)
         return client.summary(ref, session=session)
 
     @property
@@ -113,7 +95,9 @@ class Question(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def _last(self) -> int:
         return self._first + max(1, self.lines) - 1 if self.end is None else self.end
 
-    def _grep(self, client: Client | SyncClient | LocalCapture, ref: str, session: str | None) -> Any:
+    def _grep(
+        self, client: Client | SyncClient | LocalCapture, ref: str, session: str | None, max_bytes: int | None
+    ) -> Any:
         return client.grep(
             ref,
             str(self.pattern),
@@ -124,6 +108,7 @@ class Question(Struct, frozen=True, kw_only=True, omit_defaults=True):
             max_matches=min(self.max_matches, MAX_MATCHES),
             from_end=self.from_end,
             cursor=self.cursor,
+            max_bytes=max_bytes,
             session=session,
         )
 
@@ -131,12 +116,26 @@ class Question(Struct, frozen=True, kw_only=True, omit_defaults=True):
         if isinstance(found, wire.Summary):
             return {"capture": self.capture, "mode": self.mode, **_described(found), "next": None}
         facts = msgspec.to_builtins(found)
+        facts["matches"] = self._matches(found)
+        if self.structured and self.mode == "grep":
+            facts["content"] = ""
         return {"capture": self.capture, **facts, "mode": self.mode, "next": self._next(found)}
+
+    def _matches(self, found: wire.Text) -> list[Any]:
+        """The numbers of the matching lines, which `content` shows; objects where they were asked for."""
+        matches = found.matches if isinstance(found.matches, list) else []
+        if self.structured:
+            return [msgspec.to_builtins(match) for match in matches]
+        return [match.line_number for match in matches]
 
     def _next(self, text: wire.Text) -> Answer | None:
         """The arguments of the call that reads on: None at the end, and where all that was named is there."""
         if self.mode == "grep":
-            return {**msgspec.to_builtins(self), "cursor": text.next["cursor"]} if text.next else None
+            return (
+                {**msgspec.to_builtins(self), "mode": "grep", "cursor": text.next["cursor"]}
+                if text.next
+                else None
+            )
         is_open = self.mode != "tail" and self.end is None
         if text.next:
             place = text.place
@@ -153,22 +152,26 @@ class Question(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self._range({"start": start, "lines": self.lines, **inside})
 
     def _range(self, place: dict[str, int]) -> Answer:
-        return {"capture": self.capture, "mode": "range", **place}
+        size = {} if self.max_chars == MAX_CHARS else {"max_chars": self.max_chars}
+        return {"capture": self.capture, "mode": "range", **place, **size}
 
 
 def _checked(question: Question) -> Question:
     """With mode and handle as they are meant. Raises `Mistake`."""
-    mode, capture = question.mode.strip().lower(), question.capture.strip()
+    mode, capture = question.mode, question.capture
     if capture == wire.CALL_PREFIX or not (
         wire.CAPTURE_ID.fullmatch(capture) or capture.startswith(wire.CALL_PREFIX)
     ):
-        raise Mistake(f"{_shown(capture)} is not a handle: {_HANDLE}")
+        raise Mistake(f"{_shown(capture)} is not a handle: {A_HANDLE}")
     if mode not in MODES:
         raise Mistake(f"{_shown(mode)} is not a mode; the modes are {', '.join(MODES)}")
     if mode == "grep" and not question.pattern:
         example = f'inspect_output(capture="{capture}", mode="grep", pattern="error")'
         raise Mistake(f"mode grep needs a pattern, as in {example}")
-    return msgspec.structs.replace(question, mode=mode, capture=capture)
+    if capture.startswith(wire.CALL_PREFIX):
+        capture = wire.CALL_PREFIX + wire.fit(capture.removeprefix(wire.CALL_PREFIX))
+    max_chars = min(MOST_CHARS, max(LEAST_CHARS, question.max_chars))
+    return msgspec.structs.replace(question, capture=capture, max_chars=max_chars)
 
 
 def _shown(text: str) -> str:
@@ -190,7 +193,8 @@ def _described(found: wire.Summary) -> Answer:
         "content_type": found.content_type,
         "kind": found.kind,
         "truncated": found.truncated,
-        "approx_tokens": wire.approx_tokens(measure.size(content)),
+        "approx_tokens": 0,
+        "matches": [],
     }
 
 
@@ -219,64 +223,3 @@ def _numbered(severity: wire.Severity) -> str:
     numbers = ", ".join(map(str, severity.line_numbers))
     more = ", …" if severity.count > len(severity.line_numbers) else ""
     return f"{severity.count:,}{f' (at {numbers}{more})' if numbers else ''}"
-
-
-# --- what went wrong ------------------------------------------------------------------------------
-
-_AGAIN: Final = (
-    "The capture is kept: call again in a little while, and until then work with the preview in the notice"
-)
-_COPY: Final = (
-    f"Check the handle ({_HANDLE}). If it is right, the output is gone: run the tool again if you need it"
-)
-
-
-def refusal(error: Exception) -> Answer:
-    """What the agent is told instead of an answer. `code` is stable, `error` for the model."""
-    return {"code": _code(error), "error": ". ".join(part.rstrip(".") for part in _explained(error))}
-
-
-def _explained(error: Exception) -> Iterator[str]:
-    """What was wrong, and what to do."""
-    if isinstance(error, ProblemError):
-        detail = (error.detail or error.title)[:_MAX_ERROR].partition("; GET ")[0]
-        for theirs, ours in _IN_ITS_WORDS:
-            detail = detail.replace(theirs, ours)
-        yield detail
-        yield from _advice(error)
-    elif isinstance(error, Mistake):
-        yield str(error)[:_MAX_ERROR]
-    elif isinstance(error, Unreachable):
-        yield f"the Overspill service {sanitised(str(error))}"
-        yield _AGAIN
-    elif isinstance(error, OverspillError):
-        yield f"the Overspill service cannot be read from: {sanitised(str(error))}"
-        yield _AGAIN
-    else:
-        yield f"the read failed: {sanitised(f'{type(error).__name__}: {error}')}"
-
-
-def _advice(error: ProblemError) -> Iterator[str]:
-    match error:
-        case Expired() | InvalidPattern():
-            return
-        case Deleted():
-            yield "Its content is gone: run the tool again if you need it"
-        case Absent():
-            yield _COPY
-        case BadRequest():
-            yield "Correct the arguments and call again"
-        case Denied():
-            yield "Calling again will not help: whoever runs this agent has to give it a key that may read"
-        case CaptureDamaged():
-            yield "Other parts of it may still be readable. Run the tool again if you need this one"
-        case _:
-            yield _AGAIN
-
-
-def _code(error: Exception) -> str:
-    if isinstance(error, ProblemError):
-        return error.code
-    if isinstance(error, Mistake):
-        return str(wire.Code.INVALID_PARAMETER)
-    return "unreachable" if isinstance(error, OverspillError) else "failed"

@@ -11,7 +11,19 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, overload
 
-from overspill.inspection import MAX_CONTEXT, MAX_MATCHES, MODES, Answer, Mistake, Mode, Question, refusal
+from overspill.fitting import Fitting
+from overspill.inspection import (
+    LEAST_CHARS,
+    MAX_CHARS,
+    MAX_CONTEXT,
+    MAX_MATCHES,
+    MODES,
+    MOST_CHARS,
+    Answer,
+    Mode,
+    Question,
+)
+from overspill.refusals import Mistake, refusal
 from overspill.spools.holder import Holder
 from overspill.spools.local.capture import LocalCapture
 from overspill.storage import shelf_for
@@ -48,6 +60,8 @@ class InspectOutput(Protocol[R_co]):
         max_matches: int = MAX_MATCHES,
         offset: int = 0,
         cursor: str | None = None,
+        structured: bool = False,  # noqa: FBT001, FBT002
+        max_chars: int = MAX_CHARS,
     ) -> R_co:
         """Read a part of a tool output that was too long to show and is stored whole.
 
@@ -57,9 +71,11 @@ class InspectOutput(Protocol[R_co]):
         "summary" the size, the kind, where errors are, what repeats, the first and the last lines.
         Prefer grep and summary to reading everything.
 
-        The answer has content, start_line, end_line, total_lines, total_bytes and truncated (a limit cut
-        it short); grep adds matches and match_count. next holds the arguments of the call that reads on, and
-        is null where nothing is left. Where something is wrong, error says what, and what to do.
+        The answer has content, start_line, end_line, total_lines, total_bytes, matches and truncated (a
+        limit cut it short). Grep's content is numbered: "12:" a match, "11-" a line around it; matches has
+        the numbers of the matching lines, and match_count how many they are. next holds the arguments of
+        the call that reads on, and is null where nothing is left. Where something is wrong, error says what,
+        and what to do.
         """
 
 
@@ -100,6 +116,16 @@ INSPECT_OUTPUT_SCHEMA: Final[dict[str, Any]] = {
             "integer", "range: bytes of line `start` to skip, as `next` says it.", default=0, minimum=0
         ),
         "cursor": _property("string", "grep: where to go on, as `next` says it."),
+        "structured": _property(
+            "boolean", "grep: matches as objects with the lines around them, and no content.", default=False
+        ),
+        "max_chars": _property(
+            "integer",
+            "Characters of the whole answer, at most.",
+            default=MAX_CHARS,
+            minimum=LEAST_CHARS,
+            maximum=MOST_CHARS,
+        ),
     },
     "required": ["capture"],
     "additionalProperties": False,
@@ -138,13 +164,24 @@ def _async(client: Client, session: str | None, holder: Holder) -> Callable[...,
         try:
             question = _question(args, named)
             async with holder.source_async(client, question.capture, session, threads) as source:
-                if isinstance(source, LocalCapture):
-                    return question.answer(await threads.run(question.read, source, session))
-                return question.answer(await question.read(source, session))
+                return await _answered(question, source, session, threads)
         except Exception as error:  # noqa: BLE001  (the boundary: the tool never breaks its agent)
             return refusal(error)
 
     return inspect_output
+
+
+async def _answered(
+    question: Question, source: Client | LocalCapture, session: str | None, threads: Threads
+) -> Answer:
+    fitting, answer = Fitting(question), None
+    while answer is None:
+        if isinstance(source, LocalCapture):
+            found = await threads.run(question.read, source, session, fitting.max_bytes)
+        else:
+            found = await question.read(source, session, fitting.max_bytes)
+        answer = fitting.answer(found)
+    return answer
 
 
 def _sync(client: SyncClient | None, session: str | None, holder: Holder) -> Callable[..., Answer]:
@@ -152,7 +189,10 @@ def _sync(client: SyncClient | None, session: str | None, holder: Holder) -> Cal
         try:
             question = _question(args, named)
             with holder.source(client, question.capture, session) as source:
-                return question.answer(question.read(source, session))
+                fitting, answer = Fitting(question), None
+                while answer is None:
+                    answer = fitting.answer(question.read(source, session, fitting.max_bytes))
+                return answer
         except Exception as error:  # noqa: BLE001  (the boundary: the tool never breaks its agent)
             return refusal(error)
 

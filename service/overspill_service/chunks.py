@@ -47,6 +47,14 @@ class Caps(NamedTuple):
     size: int = 64 * 1024
     line_size: int = 2 * 1024
 
+    def within(self, max_bytes: int | None) -> Caps:
+        """These caps with no more than `max_bytes`; a line of a grep then has at most half of them."""
+        if max_bytes is None:
+            return self
+        return self._replace(
+            size=min(self.size, max_bytes), line_size=min(self.line_size, max(1, max_bytes // 2))
+        )
+
 
 DEFAULT_CAPS: Final = Caps()
 

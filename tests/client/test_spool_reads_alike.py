@@ -16,6 +16,7 @@ from overspill.spools.local.places import Bytes
 from overspill.spools.local.summary import summarised
 from overspill.wire import GrepQuery
 from overspill_service import lines
+from overspill_service.chunks import DEFAULT_CAPS
 from overspill_service.grep import Search
 from overspill_service.summary import Summarizer
 
@@ -59,6 +60,7 @@ def query(rng: random.Random) -> GrepQuery:
         count=rng.random() < 0.2,
         max_matches=rng.choice([1, 2, 5, 1000]),
         ansi=rng.random() < 0.3,
+        max_bytes=rng.choice([None, 256, 300, 5_000]),
     )
 
 
@@ -67,26 +69,31 @@ def test_every_reader_answers_as_the_services_own(seeds: range) -> None:
     for rng, content in contents(seeds):
         with opened(content) as (stored, whole):
             check_grep(query(rng), stored, whole)
-            check_others(rng.choice([1, 2, 5, 2000]), stored, whole, ansi=rng.random() < 0.5)
+            check_others(rng, stored, whole)
 
 
 def check_grep(asked: GrepQuery, stored: Capture, whole: Whole) -> None:
     for _ in range(4):
         answer = grep(asked, whole, is_late=lambda: False)
 
-        assert answer == stored.search(Search(asked, stored.extent)), (asked, stored.content)
+        assert answer == stored.search(
+            Search(asked, stored.extent, caps=DEFAULT_CAPS.within(asked.max_bytes))
+        ), (asked, stored.content)
         if answer.next is None:
             break
         asked = msgspec.structs.replace(asked, cursor=answer.next["cursor"])
 
 
-def check_others(count: int, stored: Capture, whole: Whole, *, ansi: bool) -> None:
-    extent = stored.extent
-    head = between(whole, Span(1, count), mode="head", ansi=ansi)
+def check_others(rng: random.Random, stored: Capture, whole: Whole) -> None:
+    extent, count, ansi = stored.extent, rng.choice([1, 2, 5, 2000]), rng.random() < 0.5
+    size = rng.choice([None, 256, 300, 5_000])
+    caps = DEFAULT_CAPS.within(size)
+    head = between(whole, Span(1, count), mode="head", ansi=ansi, max_bytes=size)
     summary = summarised(whole, content_type="text/plain", kind="text")
 
-    assert head == stored.read(lines.head(count, extent, ansi=ansi))
-    assert tail(whole, count, ansi=ansi) == stored.read(lines.tail(count, extent, ansi=ansi))
+    assert head == stored.read(lines.head(count, extent, caps=caps, ansi=ansi))
+    ending = tail(whole, count, ansi=ansi, max_bytes=size)
+    assert ending == stored.read(lines.tail(count, extent, caps=caps, ansi=ansi))
     assert summary == stored.read(Summarizer(extent, content_type="text/plain", kind="text")), stored.content
 
 

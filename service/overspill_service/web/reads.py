@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from overspill import wire
 from overspill.wire import Path, Scope
@@ -20,20 +20,22 @@ if TYPE_CHECKING:
     from aiohttp import web
     from msgspec import Struct
 
-    from overspill_service.chunks import Extent
+    from overspill_service.chunks import Caps, Extent
     from overspill_service.web.call import Call
+
+Q = TypeVar("Q", bound=wire.ReadQuery)
 
 
 async def head(call: Call[wire.HeadQuery]) -> web.Response:
     def begin(extent: Extent) -> lines.LineRead:
-        return lines.head(call.query.lines, extent, caps=call.service.caps, ansi=call.query.ansi)
+        return lines.head(call.query.lines, extent, caps=_caps(call), ansi=call.query.ansi)
 
     return call.text(await inspect(call.service.archive, await call.entry(), begin))
 
 
 async def tail(call: Call[wire.TailQuery]) -> web.Response:
     def begin(extent: Extent) -> lines.TailRead:
-        return lines.tail(call.query.lines, extent, caps=call.service.caps, ansi=call.query.ansi)
+        return lines.tail(call.query.lines, extent, caps=_caps(call), ansi=call.query.ansi)
 
     return call.text(await inspect(call.service.archive, await call.entry(), begin))
 
@@ -43,7 +45,7 @@ async def between(call: Call[wire.LinesQuery]) -> web.Response:
 
     def begin(extent: Extent) -> lines.LineRead:
         return lines.between(
-            query.start, query.end, extent, offset=query.offset, caps=call.service.caps, ansi=query.ansi
+            query.start, query.end, extent, offset=query.offset, caps=_caps(call), ansi=query.ansi
         )
 
     return call.text(await inspect(call.service.archive, await call.entry(), begin))
@@ -53,7 +55,7 @@ async def grep(call: Call[wire.GrepQuery]) -> web.Response:
     is_late = _deadline(call)
 
     def begin(extent: Extent) -> Search:
-        return Search(call.query, extent, caps=call.service.caps, expired=is_late)
+        return Search(call.query, extent, caps=_caps(call), expired=is_late)
 
     return call.text(await search(call.service.archive, await call.entry(), begin))
 
@@ -69,6 +71,10 @@ async def summary(call: Call[wire.RefQuery]) -> web.Response:
     response = call.json(answer)
     call.service.metrics.read(call.principal.tenant.name, answer.mode, response.content_length or 0)
     return response
+
+
+def _caps(call: Call[Q]) -> Caps:
+    return call.service.caps.within(call.query.max_bytes)
 
 
 def _deadline(call: Call[Any]) -> Callable[[], bool]:

@@ -108,10 +108,14 @@ class LocalCapture:
         lines: int = 50,
         *,
         ansi: bool = False,
+        max_bytes: int | None = None,
         session: str | None = None,  # noqa: ARG002
     ) -> wire.Text:
-        query = _checked(wire.HeadQuery(lines=lines, ansi=ansi))
-        return _going_on(between(self._whole, Span(1, query.lines), mode="head", ansi=ansi), query)
+        query = _checked(wire.HeadQuery(lines=lines, ansi=ansi, max_bytes=max_bytes))
+        return _going_on(
+            between(self._whole, Span(1, query.lines), mode="head", ansi=ansi, max_bytes=query.max_bytes),
+            query,
+        )
 
     def tail(
         self,
@@ -119,10 +123,11 @@ class LocalCapture:
         lines: int = 50,
         *,
         ansi: bool = False,
+        max_bytes: int | None = None,
         session: str | None = None,  # noqa: ARG002
     ) -> wire.Text:
-        query = _checked(wire.TailQuery(lines=lines, ansi=ansi))
-        return _going_on(tail(self._whole, query.lines, ansi=ansi), query)
+        query = _checked(wire.TailQuery(lines=lines, ansi=ansi, max_bytes=max_bytes))
+        return _going_on(tail(self._whole, query.lines, ansi=ansi, max_bytes=query.max_bytes), query)
 
     def lines(
         self,
@@ -132,13 +137,15 @@ class LocalCapture:
         *,
         offset: int = 0,
         ansi: bool = False,
+        max_bytes: int | None = None,
         session: str | None = None,  # noqa: ARG002
     ) -> wire.Text:
-        query = _checked(wire.LinesQuery(start=start, end=end, offset=offset, ansi=ansi))
+        query = _checked(wire.LinesQuery(start=start, end=end, offset=offset, ansi=ansi, max_bytes=max_bytes))
         if end is not None and end < start:
             raise _wrong(f"end={end} is before start={start}; lines count from 1, both ends inclusive")
         try:
-            text = between(self._whole, Span(query.start, query.end, query.offset), ansi=ansi)
+            span = Span(query.start, query.end, query.offset)
+            text = between(self._whole, span, ansi=ansi, max_bytes=query.max_bytes)
         except Beyond:
             raise _wrong(
                 f"offset={offset} is beyond the end of line {start}; use start={start + 1}"

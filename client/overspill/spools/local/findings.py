@@ -46,9 +46,12 @@ class _Shown(NamedTuple):
 class Findings:
     """Takes matches in the order of the search until `is_full`."""
 
-    def __init__(self, data: Bytes, limit: int, around: Around, *, ansi: bool) -> None:
+    def __init__(
+        self, data: Bytes, limit: int, around: Around, *, ansi: bool, max_bytes: int | None = None
+    ) -> None:
         self._data, self._limit, self._around, self._ansi = data, limit, around, ansi
-        self._room, self._lines_left = MAX_BYTES, MAX_LINES
+        self._room = MAX_BYTES if max_bytes is None else max_bytes
+        self._lines_left, self._line = MAX_LINES, min(LINE, self._room // 2)
         self.matches: list[Match] = []
         self.is_full = False
         self.is_cut = False
@@ -127,9 +130,9 @@ class Findings:
         """A line as text; of a long one the part around character `at`, with `CUT` at its cuts."""
         data, at = line.encode(), len(line[:at].encode())
         low, high = 0, len(data)
-        if high > LINE:
-            low = min(max(0, at - LINE // 2), high - LINE)
-            low, high = cut_after(data, low), cut_before(data, low + LINE)
+        if high > self._line:
+            low = min(max(0, at - self._line // 2), high - self._line)
+            low, high = cut_after(data, low), cut_before(data, low + self._line)
         text = decode(data[low:high], ansi=True).text
         has_replaced = _REPLACED in text and decode(self._data.at(start, min(stop, start + _ENOUGH))).replaced
         return _Shown(CUT * (low > 0) + text + CUT * (high < len(data)), has_replaced)

@@ -77,7 +77,9 @@ class _Search:
             query.context if query.before is None else query.before,
             query.context if query.after is None else query.after,
         )
-        self._findings = Findings(whole.data, query.max_matches, around, ansi=query.ansi)
+        self._findings = Findings(
+            whole.data, query.max_matches, around, ansi=query.ansi, max_bytes=query.max_bytes
+        )
         self._start = Cursor(max(whole.lines, 1) if query.from_end else 1)
         if query.cursor:
             self._start = Cursor.parse(query.cursor, whole, backwards=query.from_end)

@@ -44,15 +44,18 @@ class Span(NamedTuple):
     offset: int = 0
 
 
-def between(whole: Whole, span: Span, *, mode: str = "lines", ansi: bool = False) -> Text:
+def between(
+    whole: Whole, span: Span, *, mode: str = "lines", ansi: bool = False, max_bytes: int | None = None
+) -> Text:
     """Raises `Beyond` where line `first` ends before `offset`."""
     end = min(whole.lines, whole.lines if span.last is None else span.last)
     if span.first > whole.lines:
         return _text(mode, Decoded("", replaced=False), (span.first, span.first - 1), whole, None)
     start, origin = _origin(whole, span)
     wanted = min(end, span.first + MAX_LINES - 1) - span.first + 1
-    data = whole.data.at(origin, origin + MAX_BYTES + _MARGIN)
-    raw, decoded = _fit(ansi, lambda cap: data[: _cut(data, wanted, cap)])
+    size = MAX_BYTES if max_bytes is None else max_bytes
+    data = whole.data.at(origin, origin + size + _MARGIN)
+    raw, decoded = _fit(size, ansi, lambda cap: data[: _cut(data, wanted, cap)])
     last = span.first + _count_lines(raw) - 1
     is_whole = raw.endswith(b"\n") or origin + len(raw) == whole.data.size
     offset = None if is_whole else origin + len(raw) - start
@@ -110,13 +113,14 @@ def _following(span: Span, last: int, offset: int | None) -> dict[str, str] | No
     return query
 
 
-def tail(whole: Whole, lines: int, *, ansi: bool = False) -> Text:
+def tail(whole: Whole, lines: int, *, ansi: bool = False, max_bytes: int | None = None) -> Text:
     """The last `lines` lines; of a last line longer than the cap, its end."""
     asked = min(lines, whole.lines)
     wanted = min(asked, MAX_LINES)
     size = whole.data.size
-    data = whole.data.at(max(0, size - MAX_BYTES - _MARGIN), size)
-    raw, decoded = _fit(ansi, lambda cap: data[_tail_cut(data, wanted, cap) :])
+    most = MAX_BYTES if max_bytes is None else max_bytes
+    data = whole.data.at(max(0, size - most - _MARGIN), size)
+    raw, decoded = _fit(most, ansi, lambda cap: data[_tail_cut(data, wanted, cap) :])
     start = whole.lines - _count_lines(raw) + 1
     first, cut = whole.lines - asked + 1, len(data) - len(raw)
     is_inside = len(raw) < size and cut > 0 and data[cut - 1 : cut] != b"\n"
@@ -141,16 +145,16 @@ def _count_lines(data: bytes) -> int:
     return data.count(b"\n") + (1 if data and not data.endswith(b"\n") else 0)
 
 
-def _fit(ansi: bool, choose: Callable[[int], bytes]) -> tuple[bytes, Decoded]:  # noqa: FBT001
-    """What `choose` gives for the largest cap whose text fits: replacing bad bytes makes it longer."""
-    cap = MAX_BYTES
+def _fit(size: int, ansi: bool, choose: Callable[[int], bytes]) -> tuple[bytes, Decoded]:  # noqa: FBT001
+    """What `choose` gives for the largest cap whose text is within `size`: replacing bad bytes lengthens."""
+    cap = size
     while True:
         raw = choose(cap)
         decoded = decode(raw, ansi=ansi)
         taken = len(decoded.text.encode()) if decoded.replaced else 0
-        if taken <= MAX_BYTES or cap == 1:
+        if taken <= size or cap == 1:
             return raw, decoded
-        cap = max(1, min(cap - 1, cap * MAX_BYTES // taken))
+        cap = max(1, min(cap - 1, cap * size // taken))
 
 
 def _text(
