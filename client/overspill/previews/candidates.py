@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from overspill.previews.excerpt import Excerpt
     from overspill.previews.spans import Slice, Span
 
-_PER_SLICE: Final = 128
+_PER_SLICE: Final = 160
 _LESS: Final = 16
 """Lines looked at for one word in one slice: so many of the first, and a third as many of the last."""
 _MANY: Final = 12

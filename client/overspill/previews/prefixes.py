@@ -19,8 +19,8 @@ _ZONE: Final = r"(?: ?(?:Z|UTC|GMT|[+-]\d\d:?\d\d))?"
 _LEVEL: Final = r"(?:fatal|critical|crit|error|err|warn|warning|info|debug|trace|notice|fail(?:ed|ure)?)\b"
 _PART: Final = re.compile(
     # Times: ISO 8601, as loggers and `date` write them, alone, in brackets, in seconds.
-    rf"[\[(]?\d{{4}}[-/]\d\d[-/]\d\d[T _]{_CLOCK}{_ZONE}[\])]?[\s:|,-]*"
-    rf"|[\[(]?{_CLOCK}{_ZONE}[\])]?[\s:|-]+"
+    rf"[\[(]?\d{{4}}[-/]\d\d[-/]\d\d[T _]{_CLOCK}{_ZONE}[\])]?[\s:|,]*(?:- )?"
+    rf"|[\[(]?{_CLOCK}{_ZONE}[\])]?[\s:|]+(?:- )?"
     rf"|\[?(?:[A-Z][a-z]{{2}},? )?[A-Z][a-z]{{2}} [ \d]\d,? (?:\d{{4}} )?{_CLOCK}(?: \d{{4}})?\]?[\s:]+"
     rf"|\[?\d{{1,2}}[ /-][A-Z][a-z]{{2}}[ /-]\d{{4}}[ :T]{_CLOCK}{_ZONE}\]?[\s:]*"
     r"|\[ {0,8}\d{1,9}\.\d{3,6}\]\s*|\[?\d{10,13}(?:\.\d{1,9})?\]?[\s:]+|#\d{1,4} \d{1,6}\.\d{1,4}\s+"
@@ -42,6 +42,14 @@ _PART: Final = re.compile(
 _MARKS: Final = re.compile(r"[\d|\[<#=:>│╷╵┃║]")
 """What every prefix has one of, near its beginning."""
 _FAR: Final = 60
+
+_LEVEL_MARK: Final = re.compile(rf"[\[(<]?{_LEVEL}[\])>]?[\s:|-]{{1,12}}(?=\S)", re.IGNORECASE)
+
+
+def without_level(said: str) -> str:
+    """A message without the level of a log before it."""
+    mark = _LEVEL_MARK.match(said)
+    return said[mark.end() :] if mark else said
 
 
 def message(line: str) -> str:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from overspill.previews.highlights import Highlight
 
 _HEAD_SHARE: Final = 0.5
+_HEAD_OF_FAILED_SHARE: Final = 0.2
 _HIGHLIGHT_SHARE: Final = 0.6
 _HEAD_BESIDE_SHARE: Final = 0.3
 """The share of the head where something went wrong: of what the lines that say so leave."""
@@ -46,20 +47,26 @@ class Preview:
     omitted_bytes: int
 
 
-def preview(text: str, max_bytes: int, max_lines: int = 100, extent: Extent | None = None) -> Preview:
-    """`text` whole where it fits into both budgets, else its head, highlights and tail.
+def preview(
+    text: str, max_bytes: int, max_lines: int = 100, extent: Extent | None = None, *, has_failed: bool = False
+) -> Preview:
+    """Return `text` whole if it fits into both budgets, else its head, highlights and tail.
 
-    `extent` is that of `text`, where the caller has measured it already.
+    `extent` is that of `text`, where the caller has measured it already. Of a call that `has_failed`, more of
+    the end is shown.
     """
     if _fits(text, max_bytes, max_lines):
         return Preview(clean(text), 0, 0)
-    return _parts(excerpt.of_text(text, extent), max_bytes, max_lines)
+    return _parts(excerpt.of_text(text, extent), max_bytes, max_lines, _share(has_failed=has_failed))
 
 
-def of_body(body: Body, content_type: str, max_bytes: int, max_lines: int, extent: Extent) -> Preview:
-    """The preview of `body`, of which at most its two ends are read; bytes that are no text are described.
+def of_body(
+    body: Body, content_type: str, max_bytes: int, max_lines: int, extent: Extent, *, has_failed: bool = False
+) -> Preview:
+    """Return the preview of `body`, of which at most its two ends are read; describe bytes that are no text.
 
-    `extent` is that of the body. Raises `OSError` where a file cannot be read.
+    `extent` is that of the body. Of a call that `has_failed`, more of the end is shown.
+    Raises `OSError` where a file cannot be read.
     """
     found = excerpt.of_body(body, extent, max_bytes * _WINDOW)
     if found is None:
@@ -68,7 +75,11 @@ def of_body(body: Body, content_type: str, max_bytes: int, max_lines: int, exten
         return Preview(shown, extent.lines, extent.size)
     if found.is_whole and _fits(found.text, max_bytes, max_lines):
         return Preview(clean(found.text), 0, 0)
-    return _parts(found, max_bytes, max_lines)
+    return _parts(found, max_bytes, max_lines, _share(has_failed=has_failed))
+
+
+def _share(*, has_failed: bool) -> float:
+    return _HEAD_OF_FAILED_SHARE if has_failed else _HEAD_SHARE
 
 
 def describe(data: Sized, media_type: str) -> str:
@@ -95,18 +106,18 @@ def _fits(text: str, max_bytes: int, max_lines: int) -> bool:
     return measure.size(clean(text)) <= max_bytes and measure.lines(text) <= max_lines
 
 
-def _parts(found: Excerpt, max_bytes: int, max_lines: int) -> Preview:
+def _parts(found: Excerpt, max_bytes: int, max_lines: int, head_share: float) -> Preview:
     whole = found.whole
     gap = max(measure.size(_gap(whole, within_line=inside)) for inside in (True, False))
     room = _Room(max_bytes - gap - len("\n") - len("\n"), max_lines - 1)
     if room.size <= 0 or room.rows < _MIN_ROWS:
         return Preview("", whole.lines, whole.size)
     if room.size < _MIN_FOR_HIGHLIGHTS:
-        return _assembled(found, "", _both_ends(found, room, _HEAD_SHARE), [])
+        return _assembled(found, "", _both_ends(found, room, head_share), [])
     shape = sketch.of(found)
     sketched = shape.within(*room.share(_SKETCH_SHARE)) if shape else ""
     room = room.without(measure.size(sketched), sketched.count("\n"))
-    share = _JSON_HEAD_SHARE if shape else _HEAD_SHARE
+    share = _JSON_HEAD_SHARE if shape else head_share
     if shape is not None and shape.is_whole and not (shape.troubles and whole.lines > 1):
         return _assembled(found, sketched, _both_ends(found, room, share), [])
     head, tail, items = _filled(found, room, share)

@@ -71,8 +71,9 @@ def _plan(excerpt: Excerpt, stop: int, start: int) -> Iterator[tuple[int, int, i
     first_stop, last_start = max(stop, min(start, excerpt.first_stop)), max(stop, excerpt.last_start)
     middle = (stop + start) // 2
     near = _NEAR if start - stop > _SHORT else _SHORT
-    edges = [stop, *(min(middle, stop + reach) for reach in (near, _USUAL, _REACH))]
-    edges += [max(middle, start - reach) for reach in (_REACH, _USUAL, near)] + [start]
+    usual = max(near, _USUAL)
+    edges = [stop, *(min(middle, stop + reach) for reach in (near, usual, _REACH))]
+    edges += [max(middle, start - reach) for reach in (_REACH, usual, near)] + [start]
     for depth, (begin, end) in zip((0, 1, MIDDLE, _BEYOND, MIDDLE, 1, 0), pairwise(edges), strict=True):
         if depth == _BEYOND:
             yield from ((at, at + _SAMPLE, MIDDLE) for at in _samples(begin, end))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from overspill.previews.prefixes import message
+from overspill.previews.prefixes import message, without_level
 from overspill.previews.rules import CALM, DECISIVE, HINT, MARKED, RULES, SAID, UNLIKE, Role, Rule
 
 _CALMED: Final = 0.5
@@ -64,6 +64,9 @@ def verdict(line: str) -> Verdict | None:
     """How much `line` matters; None where nothing in it says that something went wrong."""
     said = message(line)
     found = _of_message(said, line)
+    bare = without_level(said)
+    if bare != said and (found is None or found.weight < DECISIVE):
+        found = max(found, _of_message(bare, line), key=lambda one: one.weight if one else 0)
     if found is None and said != line:
         found = _of_message(line.strip(), line)
     return found

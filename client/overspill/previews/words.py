@@ -28,6 +28,11 @@ LOUD_MARKS: Final = (
 SPECIFIC: Final[dict[bytes, tuple[bytes, ...]]] = {
     b"error": (b"error: ", b"error in ", b"error\n"),
     b"fail": (b"failed: ", b"*** fail", b"failure\n"),
+    b"exit": tuple(
+        b"exit%s %d" % (how, digit)
+        for how in (b"ed with", b" code", b" status", b" code:")
+        for digit in range(1, 10)
+    ),
 }
 """The same, in lower case."""
 WEAK: Final = (
@@ -40,7 +45,9 @@ WEAK: Final = (
     b"bad ",
     b"wrong",     b"blocked for", b"lockup", b"oops", b"bug:", b"unrecognized", b"flag provided",
     b"backoff", b"back-off",
-    b"oomkilled", b"problem", b"offense", b"severity", b"sanitizer", b"not in scope", b"err:",
+    b"oomkilled", b'"level":50', b'"level":60', b'"ok":false', b'"success":false', b") test ",
+    b'"level": 50', b'"level": 60', b'"ok": false', b'"success": false',
+    b"problem", b"offense", b"severity", b"sanitizer", b"not in scope", b"err:",
     b"[31m", b"[31;1m", b"[1;31m", b"[91m", b"! ", b"leak", b"lost:",
     "✗".encode(), "✘".encode(), "✖".encode(), "❌".encode(), "\N{MULTIPLICATION SIGN}".encode(), "●".encode(),
 )  # fmt: skip
