@@ -6,6 +6,7 @@ A tokenizer may fail in any way: then the estimate stands in. None is ever fetch
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
 import os
 import tempfile
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from overspill.body import Filed
+
+log = logging.getLogger("overspill")
 
 Tokenizer: TypeAlias = Callable[[str], Any]
 """The number of tokens of a text, or the tokens themselves: anything that has a length."""
@@ -232,11 +235,33 @@ class TokenCounter:
             tokens = found if isinstance(found, int) else len(found)
         except BaseException as error:
             if _is_failure(error):
+                _failures.note(self.tokenizer, error)
                 raise Unusable from error
             raise
         if isinstance(found, bool) or tokens < 0:
+            _failures.note(self.tokenizer, ValueError(f"it answered {found!r}"))
             raise Unusable
         return tokens
+
+
+class _Failures:
+    """Which tokenizers have failed: each is logged once, with nothing of a text."""
+
+    MOST: Final = 100
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+
+    def note(self, tokenizer: Tokenizer, error: BaseException) -> None:
+        """Log that a tokenizer fails, unless that was logged or it only is not installed."""
+        name = str(getattr(tokenizer, "__qualname__", type(tokenizer).__qualname__))
+        if isinstance(error, Unusable) or name in self._names or len(self._names) >= self.MOST:
+            return
+        self._names.add(name)
+        log.warning("the tokenizer %s fails with %s: tokens are estimated", name, type(error).__name__)
+
+
+_failures: Final = _Failures()
 
 
 def _is_failure(error: BaseException) -> bool:

@@ -151,47 +151,47 @@ def test_a_short_error_is_the_same_object() -> None:
 
 
 @pytest.mark.parametrize(
-    ("block", "kind"),
+    "block",
     [
-        ({"type": "image", "data": DATA, "mimeType": "image/png"}, "text"),
-        ({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": DATA}}, "text"),
-        ({"type": "image_url", "image_url": {"url": URL, "detail": "low"}}, "text"),
-        ({"type": "image_url", "image_url": URL}, "text"),
-        ({"type": "input_image", "image_url": URL}, "input_text"),
-        ({"type": "image", "base64": DATA, "mime_type": "image/png"}, "text"),
-        ({"type": "image", "source_type": "base64", "data": DATA, "mime_type": "image/png"}, "text"),
-        ({"type": "image", "data": DATA}, "text"),
-        ({"type": "image", "data": PNG}, "text"),
-        ({"type": "input_file", "filename": "x", "file_data": URL}, "input_text"),
-        (
-            {"type": "resource", "resource": {"uri": "file:///x", "mimeType": "image/png", "blob": DATA}},
-            "text",
-        ),
-        (ImageContent(type="image", data=DATA, mime_type="image/png"), "text"),
-        (
-            EmbeddedResource(
-                type="resource",
-                resource=BlobResourceContents(uri="file:///x", blob=DATA, mime_type="image/png"),
-            ),
-            "text",
+        {"type": "image", "data": DATA, "mimeType": "image/png"},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": DATA}},
+        {"type": "image_url", "image_url": {"url": URL, "detail": "low"}},
+        {"type": "image_url", "image_url": URL},
+        {"type": "input_image", "image_url": URL},
+        {"type": "image", "base64": DATA, "mime_type": "image/png"},
+        {"type": "image", "source_type": "base64", "data": DATA, "mime_type": "image/png"},
+        {"type": "image", "data": DATA},
+        {"type": "image", "data": PNG},
+        {"type": "input_file", "filename": "x", "file_data": URL},
+        {"type": "resource", "resource": {"uri": "file:///x", "mimeType": "image/png", "blob": DATA}},
+        ImageContent(type="image", data=DATA, mime_type="image/png"),
+        EmbeddedResource(
+            type="resource", resource=BlobResourceContents(uri="file:///x", blob=DATA, mime_type="image/png")
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
-def test_a_block_of_image_data_becomes_a_text_block_with_its_type_and_size(block: Any, kind: str) -> None:
+def test_a_block_of_image_data_says_how_many_bytes_are_omitted(block: Any) -> None:
     before = {"type": "text", "text": "see:"}
+    kind = block["type"] if isinstance(block, dict) else block.type
 
-    assert for_display([before, block]) == [before, {"type": kind, "text": SHOWN}]
+    assert for_display([before, block]) == [
+        before,
+        {"type": kind, "mimeType": "image/png", "bytes": 34_500, "omitted": True},
+    ]
 
 
-def test_audio_is_named_too() -> None:
+def test_audio_is_omitted_too() -> None:
     sound = base64.b64encode(bytes(2_000_000)).decode()
     blocks = [
         AudioContent(type="audio", data=sound, mime_type="audio/ogg"),
         {"type": "input_audio", "input_audio": {"data": sound, "format": "wav"}},
     ]
 
-    assert [block["text"] for block in for_display(blocks)] == ["[audio/ogg, 2.0 MB]", "[audio/wav, 2.0 MB]"]
+    assert for_display(blocks) == [
+        {"type": "audio", "mimeType": "audio/ogg", "bytes": 2_000_000, "omitted": True},
+        {"type": "input_audio", "mimeType": "audio/wav", "bytes": 2_000_000, "omitted": True},
+    ]
 
 
 @pytest.mark.parametrize(
@@ -264,17 +264,23 @@ def test_a_container_that_does_not_fit_becomes_json_text() -> None:
     assert len(shown) <= 200
 
 
-def test_blocks_that_do_not_fit_become_one_with_head_and_tail() -> None:
+def test_each_block_has_so_many_characters_and_keeps_its_place() -> None:
     link = {"type": "resource_link", "uri": "file:///x", "name": "x"}
-    blocks = [{"type": "text", "text": "first\n" * 100}, link, {"type": "text", "text": "last\n" * 100}]
+    short = {"type": "text", "text": "short"}
+    blocks = [{"type": "text", "text": "first\n" * 100, "id": "a"}, link, short, "last\n" * 100]
+    shown = for_display(blocks, max_chars=160)
 
-    assert for_display(blocks, max_chars=160) == [
-        {
-            "type": "text",
-            "text": "first\n" * 8 + "… [1,027 characters not shown] …\n" + "last\n" * 5,
-        },
-        link,
-    ]
+    assert [type(block) for block in shown] == [dict, dict, dict, str]
+    assert (shown[0]["id"], shown[1], shown[2]) == ("a", link, short)
+    assert all(100 < len(text) <= 160 for text in (shown[0]["text"], shown[3]))
+    assert "characters not shown] …" in shown[0]["text"]
+    assert for_display(shown, max_chars=160) is shown
+
+
+def test_a_result_of_blocks_that_fit_each_is_the_same_object() -> None:
+    result = {"content": [{"type": "text", "text": "x" * 8_000} for _ in range(3)], "isError": False}
+
+    assert for_display(result) is result
 
 
 def test_a_message_keeps_its_fields_but_for_long_ones() -> None:
@@ -292,7 +298,7 @@ def test_mcps_results_are_shown_as_dicts_of_their_fields() -> None:
     (block,) = for_display(result)["content"]
 
     assert block["type"] == "text"
-    assert 7_000 < len(block["text"]) < 8_000
+    assert 7_000 < len(block["text"]) <= 8_000
 
 
 def test_records_are_shown_as_dicts_where_something_changes() -> None:

@@ -376,7 +376,7 @@ def test_a_user_interface_gets_less_than_the_model() -> None:
     assert for_display(ValueError("no such table: users\n" + LINES)) == (
         "ValueError: no such table: users … [98,894 characters not shown]"
     )
-    assert for_display(image) == [{"type": "text", "text": "[image/png, 2 bytes]"}]
+    assert for_display(image) == [{"type": "image", "mimeType": "image/png", "bytes": 2, "omitted": True}]
 
 
 # --- a limit in tokens ----------------------------------------------------------------------------

@@ -202,3 +202,18 @@ def test_tokens_cost_no_import_of_a_tokenizer() -> None:
 @pytest.mark.parametrize("answer", [3, [1, 2, 3], (1, 2, 3), "abc"])
 def test_a_tokenizer_may_answer_with_anything_that_has_a_length(answer: Any) -> None:
     assert TokenCounter(lambda _text: answer).count("x", 1).tokens == 3
+
+
+def test_a_tokenizer_that_fails_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    def broken_for_this_test(text: str) -> int:
+        raise LookupError(text)
+
+    counter = TokenCounter(broken_for_this_test)
+    for _ in range(3):
+        counter.count("secret text", 11)
+        counter.exceeds("secret text", 1)
+    told = [record.getMessage() for record in caplog.records if "broken_for_this_test" in record.getMessage()]
+
+    assert len(told) == 1
+    assert told[0].endswith("fails with LookupError: tokens are estimated")
+    assert "secret" not in told[0]

@@ -7,6 +7,7 @@ loses its terminal escapes and control characters; images and other binary data 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,7 +29,6 @@ MAX_ERROR_CHARS: Final = 400
 _HEAD_SHARE: Final = 2 / 3
 _NEWLINE: Final = "\n"
 _NEAR: Final = 3 / 4
-_OTHERS_SHARE: Final = 1 / 4
 _LONG_FIELD: Final = 200
 _MAX_DEPTH: Final = 16
 _MOST_PARTS: Final = 20_000
@@ -37,8 +37,10 @@ _DEEPER: Final = "[…]"
 
 
 def for_display(value: Any, *, max_chars: int = MAX_CHARS, max_error_chars: int = MAX_ERROR_CHARS) -> Any:
-    """`value` with at most `max_chars` characters of text in all; what had more says how much is missing.
+    """`value` with at most `max_chars` characters of text, a block; what had more says how much is missing.
 
+    Image data and the like become `bytes`, their number, and `omitted`. A text, and what has no blocks, has
+    at most `max_chars` in all.
     Errors, exceptions as well as results that say so, come down to their first line in `max_error_chars`.
     Text stays text, content blocks stay blocks, and so do messages around them; other containers keep their
     form where they fit, and become JSON text where not. Records become dicts, unknown objects their `repr`.
@@ -143,21 +145,33 @@ def _fitted(shown: Any, limit: int) -> Any:
     if isinstance(shown, (list, tuple)) and is_blocks(shown):
         return _fitted_blocks(shown, limit)
     message = _message(shown)
-    fitted = None if message is None else _fitted_message(message, limit, _fitted)
+    fitted = None if message is None else _fitted_message(message, limit, partial(_fitted_content, limit))
     return _cut(clean(as_text(shown)), limit) if fitted is None else fitted
 
 
-def _fitted_blocks(blocks: list[Any] | tuple[Any, ...], limit: int) -> list[Any]:
-    """One block with all the text; behind it those without text, where they are short."""
-    others = [block for block in blocks if not _is_text(block)]
-    missing = ""
-    if _extent(others) > limit * _OTHERS_SHARE:
-        missing = f"\n… [{len(others):,} blocks without text not shown] …"
-        others = []
-    kind = next(filter(None, (word(block, "type") for block in blocks if _is_text(block))), "text")
-    room = limit - _extent([{"type": kind, "text": missing}, *others])
-    text = _cut(_text_of(blocks), max(0, room)) + (missing if room > 0 else "")
-    return [{"type": kind, "text": text}, *others]
+def _fitted_content(limit: int, content: Any, room: int) -> Any:
+    """What a message says: a text in the room that is left, blocks in `limit` characters each."""
+    return _cut(content, room) if isinstance(content, str) else _fitted_blocks(content, limit)
+
+
+def _fitted_blocks(blocks: list[Any] | tuple[Any, ...], limit: int) -> Any:
+    """Each block in `limit` characters; the same object where all of them fit."""
+    fitted = [_fitted_block(block, limit) for block in blocks]
+    return blocks if _are_same(fitted, blocks) else fitted
+
+
+def _fitted_block(block: Any, limit: int) -> Any:
+    if not _is_text(block):
+        return block if _extent(block) <= limit else _block(_cut(clean(as_text(block)), limit))
+    text = block if isinstance(block, str) else get(block, "text")
+    if len(text) <= limit:
+        return block
+    cut = _cut(text, limit)
+    if isinstance(block, str):
+        return cut
+    return (
+        {**block, "text": cut} if isinstance(block, Mapping) else {"type": word(block, "type"), "text": cut}
+    )
 
 
 def _failure(shown: Any, message: Mapping[Any, Any], limit: int, line_limit: int) -> Any:
@@ -175,13 +189,16 @@ def _failure(shown: Any, message: Mapping[Any, Any], limit: int, line_limit: int
 
 def _fitted_message(
     message: Mapping[Any, Any], limit: int, fit: Callable[[Any, int], Any]
-) -> dict[Any, Any] | None:
+) -> Mapping[Any, Any] | None:
     """The message with its other long fields left out; None where even then too little room is left."""
     fitted = {name: _short(item) for name, item in message.items() if name != _CONTENT}
     room = limit - _extent(fitted) - _extent({_CONTENT: ""})
     if room < limit // 2:
         return None
     content = fit(message[_CONTENT], room)
+    fitted[_CONTENT] = content
+    if all(fitted[name] is message[name] for name in message):
+        return message
     return {name: content if name == _CONTENT else fitted[name] for name in message}
 
 

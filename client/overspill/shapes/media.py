@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from overspill import measure
 from overspill.shapes.fields import get, word
@@ -67,26 +67,32 @@ def shown_beside(holder: Mapping[Any, Any], name: Any, value: Any) -> str | None
     return named(kind, _size(value)) if kind and _is_base64(value) else None
 
 
-def shown_block(block: Any) -> dict[str, str] | None:
-    """The text block that stands for a block of binary data; None for other blocks."""
+class _Data(NamedTuple):
+    kind: str
+    size: int
+
+
+def shown_block(block: Any) -> dict[str, Any] | None:
+    """The block of binary data without its data: how many `bytes` are `omitted`. None for other blocks."""
     if word(block, "type") not in _BLOCKS:
         return None
-    name = _name_in(block) or next(filter(None, (_name_in(get(block, holder)) for holder in _HOLDERS)), None)
-    kind = "input_text" if word(block, "type").startswith("input_") else "text"
-    return None if name is None else {"type": kind, "text": name}
+    found = _data_in(block) or next(filter(None, (_data_in(get(block, holder)) for holder in _HOLDERS)), None)
+    if found is None:
+        return None
+    return {"type": word(block, "type"), "mimeType": found.kind, "bytes": found.size, "omitted": True}
 
 
-def _name_in(holder: Any) -> str | None:
+def _data_in(holder: Any) -> _Data | None:
     if holder is None or isinstance(holder, (str, bytes, list, tuple, int, float)):
         return None
     for field in _DATA_FIELDS:
         data = get(holder, field)
         if isinstance(data, (bytes, bytearray)):
-            return named(_type_in(holder) or kind_of_bytes(bytes(data)), len(data))
+            return _Data(_type_in(holder) or kind_of_bytes(bytes(data)), len(data))
         if isinstance(data, str) and (found := _DATA_URL.fullmatch(data)):
-            return named(found["type"] or BINARY, _size(found["data"]))
+            return _Data(found["type"] or BINARY, _size(found["data"]))
         if isinstance(data, str) and field not in {"url", "image_url"} and _is_base64(data):
-            return named(_type_in(holder) or _kind_of_base64(data) or BINARY, _size(data))
+            return _Data(_type_in(holder) or _kind_of_base64(data) or BINARY, _size(data))
     return None
 
 
