@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from overspill import calls, checks, notice, turn
 from overspill.client import Client
+from overspill.filling import Filling, shortened
 from overspill.passage import Output, Passage, word
 from overspill.policy import INLINE_CHARS, INLINE_LINES, Policy
 from overspill.shapes.captured import CapturedOutput
@@ -231,8 +232,15 @@ class Guard:
         return self._wrapper.wrap(tool, name or str(getattr(tool, "__name__", type(tool).__name__)))
 
     def partial(self, update: Any, *, tool: str = "") -> Any:
-        """What a tool tells of itself while it runs: cut to the tool's limits in its shape, not stored."""
-        return update if calls.is_bypassed() else clamp_partial(update, self.policy.limits(tool))
+        """What a tool tells of itself while it runs: cut to the tool's limits in its shape, not stored.
+
+        A style that fills the limits cuts it in its own words, as it does the result.
+        """
+        if calls.is_bypassed():
+            return update
+        limits, style = self.policy.limits(tool), self.policy.form
+        shorten = partial(shortened, style, self.policy.cut, limits) if isinstance(style, Filling) else None
+        return clamp_partial(update, limits, shorten)
 
     def turn(self, budget: int) -> Turn:
         """A block, `with` or `async with`, whose results have `budget` bytes together; see `Turn`."""

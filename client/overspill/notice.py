@@ -101,7 +101,8 @@ class Facts:
 class Notice:
     """`head` is the mark and what to do, `preview` the untrusted part; `str()` is the whole.
 
-    `read_more` is the call in `head` that reads the capture. It and `id` are empty where nothing is stored.
+    `read_more` is the call in `head` that reads the capture. It and `id` are empty where nothing is stored;
+    `path` is the file that the agent itself can open, if there is one.
     `text` is the whole where it is anything else than head and preview between marks. One that `is_alone`
     leaves no room beside it: other texts of the output go without a placeholder.
     """
@@ -113,6 +114,7 @@ class Notice:
     head: str
     read_more: str
     preview: str
+    path: str = ""
     text: str | None = None
     is_alone: bool = False
 
@@ -140,7 +142,7 @@ def of(facts: Facts, kept: Kept, *, is_terse: bool = False) -> Notice:
         f"{_BEGIN} {_too_long(facts)} Stored whole{_where(kept)}{_until(kept)}{_because(kept)}.\n"
         f"To read more: {how}. {_AGAIN}{_same(facts)}"
     )
-    return _notice(facts, kept.outcome, head, how_to_read(facts, kept))
+    return _notice(facts, kept.outcome, head, how_to_read(facts, kept), kept.path)
 
 
 def captured(facts: Facts, expires: datetime) -> Notice:
@@ -177,7 +179,7 @@ def _terse(facts: Facts, kept: Kept) -> Notice:
         return _notice(facts, kept.outcome, f"{_LOST} {what}: {short}. Ask for less.", "")
     read_more = how_to_read(facts, kept, facts.terse_reader or facts.reader)
     head = f"{_BEGIN} {what}, kept{_until(kept)}; do not rerun, {'' if kept.path else 'use '}{read_more}"
-    return _notice(facts, kept.outcome, head, read_more)
+    return _notice(facts, kept.outcome, head, read_more, kept.path)
 
 
 # --- parts of notices ------------------------------------------------------------------------------
@@ -241,7 +243,7 @@ def _same(facts: Facts) -> str:
     return f" It is byte for byte an earlier output of this session, whose handle is {facts.same_as}."
 
 
-def _notice(facts: Facts, outcome: Outcome, head: str, read_more: str) -> Notice:
+def _notice(facts: Facts, outcome: Outcome, head: str, read_more: str, path: str = "") -> Notice:
     return Notice(
         id="" if outcome is Outcome.TRUNCATED else facts.id,
         outcome=outcome,
@@ -250,6 +252,7 @@ def _notice(facts: Facts, outcome: Outcome, head: str, read_more: str) -> Notice
         head=head,
         read_more=read_more,
         preview=defused(facts.preview),
+        path=path,
     )
 
 

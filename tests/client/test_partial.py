@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import ToolMessage
-from overspill import measure
+from overspill import Guard, measure
 from overspill.measure import UNLIMITED, Extent, Limits
+from overspill.policy import Policy
 from overspill.shapes.partial import clamp_partial, clamp_text
 
 LIMITS = Limits(600, 20)
@@ -169,3 +170,30 @@ def test_whatever_is_in_an_update_it_comes_out() -> None:
     assert len(clamp_partial(cyclic, LIMITS)["partial"]) <= 600
     assert isinstance(clamp_partial([Hostile()] * 1_000, LIMITS), Mapping)
     assert Extent.of(clamp_text("\n" * 100_000, Limits(UNLIMITED, 10))).lines <= 10
+
+
+# --- the words of the profiles --------------------------------------------------------------------
+
+
+def test_an_update_is_cut_in_the_words_of_the_clamp() -> None:
+    guard = Guard(policy=Policy.clamped())
+    lines = "".join(f"line {number}\n" for number in range(1, 10_001))
+
+    assert guard.partial(lines) == guard.process_sync(lines, tool="t").value
+    assert guard.partial(lines).endswith(
+        "[tool output truncated: exceeded 50KB or 2000 lines; "
+        "request smaller chunks (offset/limit) or specific sections]"
+    )
+
+
+@pytest.mark.parametrize(
+    "policy", [Policy.clamped(max_bytes=3_000), Policy.capped(3_000), Policy.clamped_to_share(1)]
+)
+def test_an_update_of_blocks_keeps_to_the_limits_of_its_profile(policy: Policy) -> None:
+    update = {"content": [block("a\n" * 600), IMAGE, block("b\n" * 3_000), block("c\n" * 3_000)]}
+    shown = Guard(policy=policy).partial(update)
+
+    assert [each["type"] for each in shown["content"]] == ["text", "image", "text", "text"]
+    assert shown["content"][0] == update["content"][0]
+    assert "truncated" in shown["content"][2]["text"]
+    assert len("".join(each.get("text", "") for each in shown["content"])) < 3_200

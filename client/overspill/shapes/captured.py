@@ -19,8 +19,9 @@ class CapturedOutput(Struct, frozen=True, kw_only=True):
     """`content` is the output itself, the same object, or where it is `truncated` the part that is shown.
 
     `capture` is the handle of the whole, and None for what was not stored: because it is all in `content`,
-    or because that failed, and then `reason` says why, as it does for a stream that failed. `notice` tells a
-    model all this; None where nothing is cut. Totals are those of the whole: bytes of UTF-8, and lines.
+    or because that failed, and then `reason` says why, as it does for a stream that failed. `path`
+    is the file in the agent's workspace, if there is one. `notice` tells a model all this; None where nothing
+    is cut. Totals are those of the whole: bytes of UTF-8, and lines.
     """
 
     content: Any
@@ -29,6 +30,7 @@ class CapturedOutput(Struct, frozen=True, kw_only=True):
     total_bytes: int = 0
     content_type: Kind = "unknown"
     capture: str | None = None
+    path: str = ""
     notice: str | None = None
     reason: str | None = None
 
@@ -54,6 +56,7 @@ class CapturedOutput(Struct, frozen=True, kw_only=True):
             total_bytes=notice.size,
             content_type=kind,
             capture=notice.id if notice.stored else None,
+            path=notice.path,
             notice=str(notice),
             reason=reason,
         )

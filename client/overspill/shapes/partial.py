@@ -22,6 +22,8 @@ from overspill.shapes.writer import as_text, text_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    Shorten = Callable[[str, Limits], str]
+
     from overspill.shapes.blocks import Place
     from overspill.shapes.content import Content
 
@@ -36,15 +38,17 @@ _LEAST: Final = 200
 """Bytes beside a remark for which it is worth to show any."""
 
 
-def clamp_partial(update: Any, limits: Limits) -> Any:
+def clamp_partial(update: Any, limits: Limits, shorten: Shorten | None = None) -> Any:
     """`update` with its text within `limits`, but for short remarks; the same object where it is.
+
+    `shorten` cuts a text in its own words: it gets the text and the limits that are left for it.
 
     Never raises.
     """
     content = examine(update)
     if content is None or not content.exceeds(limits):
         return update
-    return _clamped(update, content, _Budget(limits))
+    return _clamped(update, content, _Budget(limits, shorten))
 
 
 def clamp_text(text: str, limits: Limits, left: Limits | None = None) -> str:
@@ -83,8 +87,9 @@ def _limits(limits: Limits) -> str:
 class _Budget:
     """What of the limits is left for the texts that follow."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, shorten: Shorten | None = None) -> None:
         self._limits = limits
+        self._shorten = shorten
         self._left: Limits | None = limits
 
     def take(self, text: str) -> str:
@@ -93,14 +98,14 @@ class _Budget:
             short = self.remark(text)
             return short if len(short) < len(text) else text
         if measure.exceeds(text, self._left):
-            text, self._left = clamp_text(text, self._limits, self._left), None
-            return text
+            left, self._left = self._left, None
+            return self._cut(text, left)
         self._left = less(self._left, text)
         return text
 
     def share(self, part: float, taken: str) -> _Budget:
         """A part of what is left of this one beside the text that is `taken`."""
-        budget = _Budget(self._limits)
+        budget = _Budget(self._limits, self._shorten)
         budget._left = None if self._left is None else scaled(less(self._left, taken), part)
         return budget
 
@@ -109,7 +114,10 @@ class _Budget:
 
     def within(self, text: str) -> str:
         """`text` alone within all the limits."""
-        return clamp_text(text, self._limits)
+        return self._cut(text, self._limits)
+
+    def _cut(self, text: str, left: Limits) -> str:
+        return clamp_text(text, self._limits, left) if self._shorten is None else self._shorten(text, left)
 
     def is_exceeded_by(self, value: Any) -> bool:
         return measure.exceeds(as_text(value), self._limits)

@@ -173,9 +173,12 @@ class Shelf:
 
     def _addition(self, spill: Spill, reason: str, refused: str, claim: Claim | None) -> Addition:
         now = datetime.fromtimestamp(self.spool.clock(), UTC)
-        path = f"{self._shown}/{self.folder.name(spill.id)}" if self._shown else ""
+        path = self._shown_path(spill) if self._shown else ""
         entry = _spooled(spill, now, url=self.url, reason=reason, refused=refused, path=path)
         return Addition(entry, spill.body if isinstance(spill.body, Filed) else spill.data, claim)
+
+    def _shown_path(self, spill: Spill) -> str:
+        return f"{self._shown}/{self.folder.name(spill.id)}"
 
     def _add(
         self, additions: Sequence[Addition], patience: float, on_progress: Callable[[], None] = _nothing

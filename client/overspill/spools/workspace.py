@@ -2,46 +2,68 @@
 
     <workspace>/.overspill/     .gitignore keeps it out of commits and searches
       cap_….txt                 an output, exactly as it was
+      toolu_….txt               a link to it named by the tool call, where that is wanted
 
 What is kept here is for the agent: its notice names the file. It is bounded as any spool, and not uploaded.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from msgspec import structs
+
+from overspill import wire
 from overspill.spools.folder import Folder
 from overspill.spools.location import MAX_BYTES
 from overspill.spools.own_directory import NotSpooled, is_directory
 from overspill.spools.spool import Shelf, Spool
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from overspill.spill import Spill
+    from overspill.spools.commit import Addition
 
 FOLDER: Final = ".overspill"
 _IGNORED: Final = "*\n"
+_SUFFIX: Final = ".txt"
+_SAFE: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
+"""A call id that can be a file's name as it is."""
+_DIGITS: Final = slice(4, 12)
+"""Of a capture id: what tells apart the outputs of calls with one id."""
 
 
 class Workspace(Spool):
-    """`directory` is the workspace, as the agent's file-reading tool sees its root. See `Spool`."""
+    """`directory` is the workspace, as the agent's file-reading tool sees its root. See `Spool`.
+
+    With `by_call_id` a file has the name of its tool call as well, where that id is known and can be one, and
+    the notice names that. With `absolute` the notice names the whole path, as this machine has it.
+    """
 
     def __init__(
         self,
         directory: str | os.PathLike[str],
         *,
         max_bytes: int = MAX_BYTES,
+        by_call_id: bool = False,
+        absolute: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(Path(directory) / FOLDER, max_bytes=max_bytes, clock=clock)
+        self._by_call_id = by_call_id
+        self._shown = str(self.path) if absolute else FOLDER
 
     def shelf(self, url: str, key: str) -> Shelf:  # noqa: ARG002  (the workspace is one agent's)
         """The captures kept for a service; here the same for all."""
-        folder = Folder(self.path, suffix=".txt", mode=0o644)
-        return Shelf(self, folder, url, shown=FOLDER)
+        folder = Folder(self.path, suffix=_SUFFIX, mode=0o644)
+        kind = _LinkedShelf if self._by_call_id else Shelf
+        return kind(self, folder, url, shown=self._shown)
 
     def shelves(self) -> list[Shelf]:
         """All captures kept, one shelf at most."""
@@ -61,3 +83,53 @@ class Workspace(Spool):
             raise NotSpooled(f"{FOLDER} in the workspace is no directory")
         with suppress(FileExistsError), (self.path / ".gitignore").open("x", encoding="utf-8") as file:
             file.write(_IGNORED)
+
+
+class _LinkedShelf(Shelf):
+    """A shelf whose files have links named by their tool calls. A name that is taken gets another ending."""
+
+    def _shown_path(self, spill: Spill) -> str:
+        origin = spill.origin
+        call_id = "" if origin.is_minted or wire.CAPTURE_ID.fullmatch(origin.call_id) else origin.call_id
+        if not _SAFE.fullmatch(call_id):
+            return super()._shown_path(spill)
+        target, name = self.folder.name(spill.id), f"{call_id}{_SUFFIX}"
+        if self._target(name) not in {None, target}:
+            name = f"{call_id}-{spill.id[_DIGITS]}{_SUFFIX}"
+        return f"{self._shown}/{name}"
+
+    def _add(
+        self, additions: Sequence[Addition], patience: float, on_progress: Callable[[], None] = lambda: None
+    ) -> None:
+        super()._add(additions, patience, on_progress)
+        self._remove_dangling()
+        for addition in additions:
+            if addition.failure is None:
+                self._link(addition)
+
+    def _target(self, name: str) -> str | None:
+        """Return what stands under a name: where a link leads, "" for anything else, None for nothing."""
+        try:
+            return str((self.folder.path / name).readlink())
+        except FileNotFoundError:
+            return None
+        except OSError:
+            return ""
+
+    def _link(self, addition: Addition) -> None:
+        """Link the name in the entry; where that fails the entry names the file itself."""
+        entry = addition.entry
+        name, target = entry.path.rpartition("/")[2], self.folder.name(entry.id)
+        if name == target:
+            return
+        with suppress(OSError):
+            (self.folder.path / name).symlink_to(target)
+        if self._target(name) != target:
+            addition.entry = structs.replace(entry, path=f"{self._shown}/{target}")
+
+    def _remove_dangling(self) -> None:
+        """Remove the links to files that had to go."""
+        with suppress(OSError), os.scandir(self.folder.path) as found:
+            gone = [Path(each.path) for each in found if each.is_symlink() and not Path(each.path).exists()]
+            for link in gone:
+                link.unlink(missing_ok=True)

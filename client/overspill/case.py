@@ -1,0 +1,65 @@
+"""One output that is to be replaced, as the forms of stand-ins know it; and what such a form is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from overspill import cut, notice
+from overspill.previews import excerpt, preview
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from overspill.body import Body
+    from overspill.cut import Strategy
+    from overspill.measure import Extent, Limits
+    from overspill.notice import Facts, Kept, Notice
+    from overspill.previews.excerpt import Excerpt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One output that is replaced: what is known of it, where it went, and how much of it may be shown.
+
+    `extent` is that of `body`. `limits` are those it exceeded, `room` is what a stand-in that fills them may
+    have, and `shown` are the limits of a preview. `read` gives the text that a model gets with a notice in
+    the output's place, and `fits` says whether that is short enough to stand there.
+    """
+
+    facts: Facts
+    kept: Kept
+    body: Body
+    extent: Extent
+    content_type: str
+    limits: Limits
+    room: Limits
+    shown: Limits
+    strategy: Strategy
+    read: Callable[[Notice], str]
+    fits: Callable[[Notice], bool]
+
+    def excerpt(self, limits: Limits) -> Excerpt | None:
+        """The output as far as something within `limits` can be kept of it; None where it is no text."""
+        return excerpt.of_body(self.body, self.extent, min(limits.max_bytes, cut.CEILING) * 2)
+
+    def showing(self, text: str) -> Notice:
+        """Return our own notice with this preview."""
+        return notice.of(replace(self.facts, preview=text), self.kept)
+
+    def description(self) -> str:
+        return preview.describe(self.body, self.content_type)
+
+
+class Style(Protocol):
+    """How the stand-in of an output reads."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def fills(self) -> bool:
+        """Whether it shows as much of an output as its limits allow, not a preview."""
+
+    def notice(self, case: Case) -> Notice:
+        """Raises `OSError` where an output lies in a file that cannot be read."""
