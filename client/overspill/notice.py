@@ -79,7 +79,7 @@ class Facts:
     `id` is empty of what nobody tries to store. `reader` is the call that reads more, with `{id}` in it, and
     `modes` what else it can do; `terse_reader` stands in a terse notice. `tokens` is estimated where it is
     None; `call_id` and `status` are empty where they are not known; `same_as` is the id of an earlier capture
-    of the same content in the same session.
+    of the same content in the same session. `missing` says why nobody has more than the beginning of it.
     """
 
     id: str
@@ -95,6 +95,7 @@ class Facts:
     call_id: str = ""
     status: str = ""
     same_as: str | None = None
+    missing: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +140,7 @@ def of(facts: Facts, kept: Kept, *, is_terse: bool = False) -> Notice:
         return truncated(facts, kept.reason)
     how = how_to_read(facts, kept, with_modes=True)
     head = (
-        f"{_BEGIN} {_too_long(facts)} Stored whole{_where(kept)}{_until(kept)}{_because(kept)}.\n"
+        f"{_BEGIN} {_too_long(facts)} {_extent(facts)}{_where(kept)}{_until(kept)}{_because(kept)}.\n"
         f"To read more: {how}. {_AGAIN}{_same(facts)}"
     )
     return _notice(facts, kept.outcome, head, how_to_read(facts, kept), kept.path)
@@ -178,11 +179,20 @@ def _terse(facts: Facts, kept: Kept) -> Notice:
         short = reason if len(reason) <= _SHORT_REASON else f"{reason[: _SHORT_REASON - 1]}…"
         return _notice(facts, kept.outcome, f"{_LOST} {what}: {short}. Ask for less.", "")
     read_more = how_to_read(facts, kept, facts.terse_reader or facts.reader)
-    head = f"{_BEGIN} {what}, kept{_until(kept)}; do not rerun, {'' if kept.path else 'use '}{read_more}"
+    use = read_more if kept.path else f"use {read_more}"
+    head = f"{_BEGIN} {what}{_beginning(facts)} kept{_until(kept)}; do not rerun, {use}"
     return _notice(facts, kept.outcome, head, read_more, kept.path)
 
 
 # --- parts of notices ------------------------------------------------------------------------------
+
+
+def _extent(facts: Facts) -> str:
+    return f"Only its beginning is stored ({for_model(facts.missing)})" if facts.missing else "Stored whole"
+
+
+def _beginning(facts: Facts) -> str:
+    return ", only its beginning" if facts.missing else ","
 
 
 def _where(kept: Kept) -> str:
@@ -223,7 +233,8 @@ def closing(facts: Facts, kept: Kept, *, says_how: bool = True) -> str:
     """
     if kept.outcome is Outcome.TRUNCATED:
         return ""
-    size = f"all {measure.counted(facts.size, 'byte')}, {measure.counted(facts.lines, 'line')}"
+    some = "the first" if facts.missing else "all"
+    size = f"{some} {measure.counted(facts.size, 'byte')}, {measure.counted(facts.lines, 'line')}"
     how = f" To read more: {how_to_read(facts, kept, with_modes=True)}." if says_how else ""
     text = f"{size} are stored{_where(kept)}{_until(kept)}{_because(kept)}.{how} {_AGAIN}{_same(facts)}"
     return f"[overspill: {' '.join(text.split())}]"

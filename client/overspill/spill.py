@@ -17,6 +17,7 @@ from overspill.measure import UNLIMITED, Extent, Limits
 from overspill.notice import Facts, Kept
 from overspill.policy import MODES, READER, TERSE_READER
 from overspill.shapes import content
+from overspill.shapes.flow import Flowed
 from overspill.shapes.gathering import Full, Gathering
 from overspill.shapes.writer import text_of
 from overspill.styles import Case
@@ -245,6 +246,7 @@ class Spill:
             call_id="" if origin.is_minted else origin.call_id,
             status=origin.status,
             same_as=same_as if self.policy.identical else None,
+            missing=self.content.missing if isinstance(self.content, Flowed) else "",
         )
 
     def _tokens(self, body: Body, size: int) -> TokenCount | None:

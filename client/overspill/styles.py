@@ -107,11 +107,17 @@ class Persisted:
             return [f"{what} Failed to save full output: {notice.for_model(kept.reason)}"]
         if kept.path:
             how = "Use read_file to view specific sections with offset and limit parameters."
-            return [f"{what} Full output saved to: {notice.shown_path(kept.path)}", how]
+            return [f"{what} {_saved(facts)}: {notice.shown_path(kept.path)}", how]
         return [
-            f"{what} Full output saved to: {facts.id}",
+            f"{what} {_saved(facts)}: {facts.id}",
             f"Use {notice.how_to_read(facts, kept, with_modes=True)}",
         ]
+
+
+def _saved(facts: Facts) -> str:
+    """Say of how much of the output the rest of the sentence says where it is."""
+    missing = notice.for_model(facts.missing)
+    return f"Only its beginning ({missing}) saved to" if facts.missing else "Full output saved to"
 
 
 def _kilobytes(size: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -387,3 +388,14 @@ def test_an_endless_stream_that_nothing_could_store_is_not_read_for_gigabytes(
 
     assert guarded.outcome is Outcome.TRUNCATED
     assert guarded.bytes_before < 65 * 1024 * 1024
+
+
+@pytest.mark.parametrize("policy", [Policy(), Policy.persisted(), Policy.clamped(), Policy(style="TERSE")])
+def test_of_a_stream_that_was_ended_no_notice_says_that_it_is_whole(tmp_path: Path, policy: Policy) -> None:
+    policy = replace(policy, max_stream_bytes=3_000_000)
+    said = str(Guard(policy=policy, spool=Spool(tmp_path)).process_sync(endless(), tool="t").value)
+
+    assert "beginning" in said or "the first " in said
+    assert "whole" not in said
+    assert "Full output" not in said
+    assert "overspill: all" not in said
