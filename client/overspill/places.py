@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from overspill.spill import Kept, Spill
     from overspill.spools.folder import Spooled
     from overspill.spools.spool import Shelf
-    from overspill.waiting import Wait
+    from overspill.waiting import Reply, Wait
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 class UploadUnderWay(Protocol):
     """An upload that goes on after its agent has been told that it takes too long."""
 
-    settled: Future[Kept | Failure]
+    settled: Reply[Kept | Failure]
 
     def finish_for(self, shelf: Shelf, entry: Spooled) -> None:
         """Remove the spooled copy once the upload has succeeded, and let nobody else upload it meanwhile."""

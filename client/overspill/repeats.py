@@ -26,12 +26,12 @@ class Repeats:
     def __init__(self, most: int = 10_000, clock: Callable[[], float] = time.time) -> None:
         self._most = most
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._firsts: OrderedDict[bytes, _First] = OrderedDict()
         forks.renew_in_child(self)
 
     def start_afresh(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def earlier(self, session: str, sha256: bytes, own_id: str) -> str | None:
         """The id of the first capture of this content in this session, while it is kept.

@@ -13,7 +13,6 @@ import logging
 import sys
 import threading
 import time
-from concurrent.futures import Future
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -38,10 +37,12 @@ from overspill.spill import Kept
 from overspill.spools import flush
 from overspill.spools.own_directory import NotSpooled
 from overspill.sync import SyncClient, begin
+from overspill.waiting import Reply
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Future
 
     from overspill.circuit import Circuit
     from overspill.spill import Spill
@@ -192,7 +193,7 @@ class Upload:
     """One upload. `settled` becomes what came of it, and does not raise."""
 
     def __init__(self, place: ServicePlace, client: SyncClient, spill: Spill) -> None:
-        self.settled: Future[Kept | Failure] = Future()
+        self.settled: Reply[Kept | Failure] = Reply()
         self.size = spill.size
         self._place = place
         self._sha256 = spill.sha256.hex()

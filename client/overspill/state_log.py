@@ -30,7 +30,7 @@ class _States:
         forks.renew_in_child(self)
 
     def start_afresh(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def replaced(self, key: tuple[str, str], outcome: Outcome) -> Outcome:
         """Remember the outcome; return the one before it."""

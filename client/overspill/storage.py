@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from overspill import forks, state_log
 from overspill.circuit import FIRST, LONGEST, Circuit
-from overspill.courier import FIRST as SOON
-from overspill.courier import courier_to, let_go
 from overspill.places import Failure, in_thread, reason
+from overspill.sender import FIRST as SOON
+from overspill.sender import release, sender_to
 from overspill.service_place import ServicePlace
 from overspill.spill import Kept
 from overspill.spool_place import SpoolPlace
@@ -27,9 +27,9 @@ from overspill.wire import Outcome
 
 if TYPE_CHECKING:
     from overspill.client import Client
-    from overspill.courier import Courier
     from overspill.places import Place
     from overspill.policy import Policy
+    from overspill.sender import Sender
     from overspill.spill import Spill
     from overspill.spools.spool import Shelf
     from overspill.sync import SyncClient
@@ -79,7 +79,7 @@ class Storage:
             self._places["service"] = ServicePlace(client, self._new_circuit)
         if self.shelf is not None:
             self._places["spool"] = SpoolPlace(self.shelf, partial(self._upload, SOON))
-        self._courier: Courier | None = None
+        self._sender: Sender | None = None
         self.start_afresh()
         forks.renew_in_child(self)
 
@@ -119,32 +119,32 @@ class Storage:
         return service.circuit if isinstance(service, ServicePlace) else None
 
     @property
-    def courier(self) -> Courier | None:
+    def sender(self) -> Sender | None:
         """Sends later what need not be sent now; None without a client."""
         if self._client is None:
             return None
         with self._lock:
-            if self._courier is None:
-                self._courier = courier_to(self._client.address)
+            if self._sender is None:
+                self._sender = sender_to(self._client.address)
                 if self.shelf is not None and self._is_uploading:
-                    self._courier.register(
+                    self._sender.register(
                         _JOB.format(self.shelf.folder.path), partial(background.job, self.shelf)
                     )
-            return self._courier
+            return self._sender
 
     def _upload(self, after: float) -> None:
-        """Let the courier look into the spool; what is not uploaded is tidied in a thread of its own."""
-        if self.shelf is not None and self._is_uploading and self.courier is not None:
-            self.courier.wake(_JOB.format(self.shelf.folder.path), after=after)
+        """Let the sender look into the spool; what is not uploaded is tidied in a thread of its own."""
+        if self.shelf is not None and self._is_uploading and self.sender is not None:
+            self.sender.wake(_JOB.format(self.shelf.folder.path), after=after)
         elif self.shelf is not None:
             in_thread(self.shelf.tidy_if_due)
 
     def close(self) -> None:
         """Upload nothing more from here; what is spooled waits for whoever comes next."""
         with self._lock:
-            courier, self._courier = self._courier, None
-        if courier is not None:
-            let_go(courier)
+            sender, self._sender = self._sender, None
+        if sender is not None:
+            release(sender)
         service = self._places.get("service")
         if isinstance(service, ServicePlace):
             service.close()

@@ -1,4 +1,4 @@
-"""No test touches the spool of whoever runs the tests, or leaves its couriers to the next."""
+"""No test touches the spool of whoever runs the tests, or leaves its senders to the next."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def no_spool(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def no_couriers_left() -> Iterator[None]:
+def no_senders_left() -> Iterator[None]:
     yield
-    module = sys.modules.get("overspill.courier")
-    for courier in list(module._of_this_process._couriers.values()) if module else ():
-        thread = courier._thread
-        courier.close()
+    module = sys.modules.get("overspill.sender")
+    for sender in list(module._of_this_process._senders.values()) if module else ():
+        thread = sender._thread
+        sender.close()
         if thread is not None:
             thread.join(10)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import subprocess
@@ -240,35 +239,31 @@ def test_a_shelf_that_is_a_symbolic_link_is_not_followed(shelf: Shelf, spool: Sp
 # --- how much ---
 
 
-def test_the_oldest_goes_when_the_bound_is_reached_and_not_before(spool: Spool, shelf: Shelf) -> None:
+def test_a_full_spool_keeps_what_it_promised_and_refuses_what_is_new(spool: Spool, shelf: Shelf) -> None:
     kept = [shelf.keep(spilled(str(number) * 300_000), WHY).id for number in range(3)]
-    before = [entry.id for entry in shelf.entries()]
-    last = shelf.keep(spilled("3" * 300_000), WHY).id
+    with pytest.raises(NotSpooled, match=r"the local spool is full: it may keep 1\.0 MB"):
+        shelf.keep(spilled("3" * 300_000), WHY)
 
-    assert before == kept
-    assert {entry.id for entry in shelf.entries()} == {*kept[1:], last}
+    assert [entry.id for entry in shelf.entries()] == kept
     assert spool.used() <= spool.max_bytes
+
+
+def test_there_is_room_again_once_something_was_uploaded(shelf: Shelf) -> None:
+    kept = [shelf.keep(spilled(str(number) * 300_000), WHY) for number in range(3)]
+    with pytest.raises(NotSpooled, match="full"):
+        shelf.keep(spilled("3" * 300_000), WHY)
+    shelf.uploaded(kept[0])
+
+    assert shelf.keep(spilled("3" * 300_000), WHY) in shelf.entries()
 
 
 def test_the_bound_holds_for_all_tenants_together(spool: Spool, shelf: Shelf) -> None:
     first = shelf.keep(spilled("1" * 600_000), WHY)
-    spool.shelf(URL, "another").keep(spilled("2" * 600_000), WHY)
+    with pytest.raises(NotSpooled, match="full"):
+        spool.shelf(URL, "another").keep(spilled("2" * 600_000), WHY)
 
-    assert shelf.find(first.id) is None
+    assert shelf.find(first.id) == first
     assert spool.used() <= spool.max_bytes
-
-
-def test_what_is_dropped_is_logged_and_remembered_with_its_reason(
-    shelf: Shelf, caplog: pytest.LogCaptureFixture
-) -> None:
-    first = shelf.keep(spilled("1" * 600_000, "call_1"), WHY)
-    with caplog.at_level(logging.WARNING, "overspill"):
-        shelf.keep(spilled("2" * 600_000, "call_2"), WHY)
-    by_id, by_call = shelf.dropped(first.id), shelf.dropped("call:call_1", "s")
-
-    assert caplog.messages == [f"the local spool is full: dropped {first.id} (600.0 KB), not uploaded yet"]
-    assert by_id is not None
-    assert (by_id, by_id.size, by_id.reason) == (by_call, 600_000, "the spool was full and it was the oldest")
 
 
 def test_an_output_larger_than_the_whole_spool_is_refused_and_nothing_else_goes(shelf: Shelf) -> None:
@@ -283,7 +278,7 @@ def test_what_is_still_being_written_counts_and_is_not_dropped(shelf: Shelf) -> 
     kept = shelf.keep(spilled("1" * 100_000), WHY)
     begin = partial(shelf.folder.begin, 0, 700_000)
     with shelf.spool.room.admit(700_000, begin, time.monotonic() + 60):
-        with pytest.raises(NotSpooled, match="full of outputs that are still being written"):
+        with pytest.raises(NotSpooled, match="the local spool is full"):
             shelf.keep(spilled("2" * 400_000), WHY)
 
         assert shelf.find(kept.id) == kept
@@ -414,11 +409,15 @@ def test_two_threads_keep_the_same_capture_at_once(shelf: Shelf, spool: Spool) -
 def test_processes_keep_at_once_and_the_bound_holds(tmp_path: Path) -> None:
     code = """
 import sys
+from overspill.spools.own_directory import NotSpooled
 from overspill.spools.spool import Spool
 from tests.client.spooling import spilled
 shelf = Spool(sys.argv[1], max_bytes=400_000).shelf("http://x", "")
 for number in range(20):
-    shelf.keep(spilled(f"{sys.argv[2]} {number} " + "x" * 50_000), "down")
+    try:
+        shelf.keep(spilled(f"{sys.argv[2]} {number} " + "x" * 50_000), "down")
+    except NotSpooled as error:
+        assert "full" in str(error), error
 """
     processes = [
         subprocess.Popen(

@@ -78,18 +78,21 @@ def test_a_put_beside_many_captures_looks_at_none_of_them(
     assert total_of(shelf.spool) == shelf.spool.used()
 
 
-def test_a_full_spool_looks_at_its_captures_once_for_many_puts(
+def test_a_full_spool_looks_at_its_captures_once_for_many_puts_that_it_refuses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spool = Spool(tmp_path / "spool", max_bytes=3_000_000)
-    shelf = filled(spool.shelf(NOWHERE, ""), 2_000, 1_000)
+    clock = Clock()
+    spool = Spool(tmp_path / "spool", max_bytes=3_000_000, clock=clock)
+    shelf = filled(spool.shelf(NOWHERE, ""), 1_500, 1_000)
+    kept = len(shelf.entries())
+    clock.now += 100
     looks = counted_looks(monkeypatch)
     for number in range(150):
-        shelf.keep(spilled(f"{number} " + "y" * 1_000, str(number)), WHY)
+        with pytest.raises(NotSpooled, match="full"):
+            shelf.keep(spilled(f"{number} " + "y" * 2_000_000, str(number)), WHY)
 
-    assert len(looks) <= 1
-    assert spool.used() <= spool.max_bytes
-    assert {entry.call_id for entry in shelf.entries()} >= {str(number) for number in range(150)}
+    assert len(looks) == 1
+    assert len(shelf.entries()) == kept
 
 
 def test_the_lock_is_free_while_content_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,9 +143,12 @@ for child in children:
 
 
 @pytest.mark.parametrize("bound", [1024**3, 20_000_000], ids=["filled", "full"])
-def test_fifty_processes_beside_a_filled_spool_lose_nothing(tmp_path: Path, bound: int) -> None:
+def test_fifty_processes_beside_a_filled_spool_lose_nothing_that_was_promised(
+    tmp_path: Path, bound: int
+) -> None:
     spool = Spool(tmp_path / "spool", max_bytes=bound)
-    filled(spool.shelf(NOWHERE, ""), 4_000, 4_500)
+    filled(spool.shelf(NOWHERE, ""), 3_000, 4_500)
+    before = {entry.id for entry in spool.shelf(NOWHERE, "").entries()}
     done = subprocess.run(
         [sys.executable, "-c", AGENTS, spool.path, str(bound)],
         capture_output=True,
@@ -152,17 +158,20 @@ def test_fifty_processes_beside_a_filled_spool_lose_nothing(tmp_path: Path, boun
         env=clean_environment(),
     )
     told = done.stdout.splitlines()
-    entries = {entry.call_id for entry in spool.shelf(NOWHERE, "").entries()}
+    refused = [line for line in told if not line.startswith("spooled ")]
+    entries = {entry.id for entry in spool.shelf(NOWHERE, "").entries()}
 
-    assert [line for line in told if not line.startswith("spooled ")] == []
     assert len(told) == 150
-    assert {f"{number}-{turn}" for number in range(50) for turn in range(3)} <= entries
+    assert before <= entries
+    assert len(entries) == len(before) + 150 - len(refused)
+    assert all("the local spool is full" in line for line in refused)
+    assert (refused != []) == (bound == 20_000_000)
     assert spool.used() <= bound
     assert total_of(spool) == spool.used()
 
 
 def test_one_process_at_a_time_looks_at_all_captures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spool = Spool(tmp_path / "spool", max_bytes=3_000_000)
+    spool = Spool(tmp_path / "spool", max_bytes=4_000_000)
     shelf = filled(spool.shelf(NOWHERE, ""), 1_500, 1_500)
     (spool.path / ".lock").write_bytes(b"damaged")
     looks = counted_looks(monkeypatch)
@@ -205,13 +214,14 @@ def test_a_total_that_is_too_low_is_right_after_tidying(tmp_path: Path) -> None:
 
 
 def test_a_total_is_right_where_files_were_removed_by_hand(tmp_path: Path) -> None:
-    spool = Spool(tmp_path / "spool", max_bytes=100_000)
+    clock = Clock()
+    spool = Spool(tmp_path / "spool", max_bytes=100_000, clock=clock)
     shelf = spool.shelf(NOWHERE, "")
     kept = [shelf.keep(spilled(str(number) * 30_000), WHY) for number in range(3)]
     for entry in kept[1:]:
         for path in shelf.folder.path.glob(f"{entry.id}.*"):
             path.unlink()
-    (spool.path / ".oldest").unlink(missing_ok=True)
+    clock.now += 10
     shelf.keep(spilled("3" * 30_000), WHY)
 
     assert shelf.find(kept[0].id) == kept[0]
@@ -230,7 +240,7 @@ def test_every_change_keeps_the_total_right(tmp_path: Path) -> None:
         lambda: other.keep(spilled("b" * 50_000, ttl=10), WHY),
         lambda: shelf.drop([shelf.entries()[0].id], "by hand"),
         lambda: shelf.drop(["cap_" + "a" * 20], "never there"),
-        lambda: [shelf.keep(spilled(str(n) * 20_000, ttl=100), WHY) for n in range(10)],
+        lambda: [shelf.keep(spilled(str(n) * 20_000, ttl=100), WHY) for n in range(6)],
         lambda: shelf.uploaded(shelf.entries()[0]),
         lambda: setattr(clock, "now", NOON + 1_000),
         spool.room.tidy,

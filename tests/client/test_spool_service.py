@@ -590,9 +590,10 @@ def test_a_file_that_the_agent_has_changed_is_written_anew(tmp_path: Path) -> No
 
 def test_a_workspace_is_bounded_too(tmp_path: Path) -> None:
     storage = Storage(None, spool=Workspace(tmp_path, max_bytes=300_000))
-    paths = [tmp_path / storage.put_sync(spilled(str(n) * 100_000)).path for n in range(4)]
+    kept = [storage.put_sync(spilled(str(n) * 100_000)) for n in range(4)]
 
-    assert [path.exists() for path in paths] == [False, False, True, True]
+    assert [(tmp_path / each.path).is_file() for each in kept] == [True, True, False, False]
+    assert "the local spool is full" in kept[3].reason
 
 
 @pytest.mark.parametrize("planted", ["link", "file"])

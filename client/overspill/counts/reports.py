@@ -1,4 +1,4 @@
-"""Counts of a guard on their way to the service, whenever the courier goes."""
+"""Counts of a guard on their way to the service, whenever the sender goes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from overspill.sync import SyncClient
 
 if TYPE_CHECKING:
     from overspill.counts.tally import Tally
-    from overspill.courier import Job
+    from overspill.sender import Job
     from overspill.storage import Storage
 
 _numbers: Final = count(1)
@@ -28,29 +28,29 @@ class Reports:
         self._process = 0
 
     def start(self) -> None:
-        """See that the courier comes; costs next to nothing where it does."""
+        """See that the sender comes; costs next to nothing where it does."""
         if self._process == os.getpid():
             return
         self._process = os.getpid()
-        courier = self._storage.courier
-        if courier is not None:
-            courier.register(self._name, _job(weakref.ref(self._reporter)))
-            courier.wake(self._name, after=INTERVAL)
+        sender = self._storage.sender
+        if sender is not None:
+            sender.register(self._name, _job(weakref.ref(self._reporter)))
+            sender.wake(self._name, after=INTERVAL)
 
     def hurry(self) -> None:
         """An output has spilled: there is a connection anyway."""
-        courier = self._storage.courier
-        if courier is not None:
-            courier.wake(self._name, after=SOON)
+        sender = self._storage.sender
+        if sender is not None:
+            sender.wake(self._name, after=SOON)
 
     def close(self) -> None:
         """A last report, which takes no more than `LAST_REPORT` seconds. Counting may go on afterwards."""
-        courier = self._storage.courier
-        if courier is None or self._process != os.getpid():
+        sender = self._storage.sender
+        if sender is None or self._process != os.getpid():
             return
         self._process = 0
-        courier.unregister(self._name)
-        at = courier.address
+        sender.unregister(self._name)
+        at = sender.address
         with SyncClient(
             at.url, at.key, timeout=LAST_REPORT, connect_timeout=LAST_REPORT, retries=0
         ) as client:

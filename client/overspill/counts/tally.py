@@ -75,7 +75,7 @@ class Tally:
     """Safe to use from any number of threads. A forked child counts from zero: each process its own."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._name = Names()
         self.begun: Callable[[], object] = int
         """Called with the first inline output of each tool in each process, and now and then again."""
@@ -85,7 +85,7 @@ class Tally:
         forks.renew_in_child(self)
 
     def start_afresh(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._sums = {}
         self._spilled = 0
         for sizes in self._inline.values():

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from overspill.waiting import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,4 +24,4 @@ class Order:
     refused: str
     claim: Claim
     on_kept: Callable[[Spooled], None]
-    done: Future[Spooled] = field(default_factory=Future)
+    done: Reply[Spooled] = field(default_factory=Reply)

@@ -2,25 +2,22 @@
 
     .lock      the `Ledger`: how many bytes are kept; locked for microseconds, by whoever publishes or removes
     .tidy      locked by whoever looks at all files or drops captures: one process at a time
-    .oldest    the captures that go first
 
-All files are looked at only where the total is not known, where the listed captures are used up or the list
-is older than five minutes while the spool is full, and every ten minutes.
+All files are looked at only where the total is not known, every few seconds while the spool is full, and
+every ten minutes.
 """
 
 from __future__ import annotations
 
-import logging
 import time
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from overspill import measure
-from overspill.spools import oldest, own_directory
+from overspill.spools import own_directory
 from overspill.spools.folder import Dropped, Folder, Held, Spooled
-from overspill.spools.ledger import Ledger
+from overspill.spools.ledger import Account, Ledger
 from overspill.spools.own_directory import PATIENCE, Busy, NotSpooled
 
 if TYPE_CHECKING:
@@ -34,15 +31,9 @@ Capture: TypeAlias = tuple[Held, Folder]
 
 TIDY_EVERY: Final = 600.0
 """Seconds between two looks for what has expired and what dead processes left."""
-_LISTED_FOR: Final = 300.0
-"""Seconds for which a full spool goes by the last look at all files."""
-_SLACK: Final = 128
-"""A full spool drops this part of its bound more than it must, so that others find room."""
-_PAUSE: Final = 0.02
-_FULL: Final = "the spool was full and it was the oldest"
+_COUNT_EVERY: Final = 5.0
+"""Seconds for which a full spool is taken to be full."""
 _EXPIRED: Final = "it had expired"
-
-log = logging.getLogger("overspill")
 
 
 class Room:
@@ -75,64 +66,32 @@ class Room:
     # --- in ----------------------------------------------------------------------------------------
 
     def admit(self, size: int, begin: Callable[[], Draft], until: float) -> Draft:
-        """Begin a draft of `size` bytes once there is room for them; drop the oldest where it needs that.
+        """Begin a draft of `size` bytes if there is room for them; raise `NotSpooled` if there is none.
 
-        `until` is when to give up, on the monotonic clock.
+        What is kept was promised to its agents, so nothing goes to make room but what has expired. `until`
+        is when to give up waiting for others, on the monotonic clock.
         """
         while True:
             with self.locked(until - time.monotonic()) as ledger:
-                if ledger.read().total + size <= self._max_bytes:
+                account = ledger.read()
+                if account.total + size <= self._max_bytes:
                     return _begun(ledger, size, begin)
-            with self.tidying(until - time.monotonic()):
-                is_made = self._make_room(size)
-            if not is_made and time.monotonic() > until:
-                raise NotSpooled("the local spool is full of outputs that are still being written")
-            if not is_made:
-                time.sleep(_PAUSE)
+            if 0 <= self._clock() - account.counted < _COUNT_EVERY:
+                raise NotSpooled(f"the local spool is full: it may keep {measure.readable(self._max_bytes)}")
+            self._count_once(account, until)
 
     def begin(self, size: int, begin: Callable[[], Draft]) -> Draft:
         """As `admit`, for what is so small that the bound may be exceeded by it."""
         with self.locked() as ledger:
             return _begun(ledger, size, begin)
 
-    def _make_room(self, size: int) -> bool:
-        """Drop the oldest until `size` bytes fit; for whoever tidies.
-
-        False, and nothing is dropped, where dropping all would not be enough.
-        """
-        if self._missing(size) <= 0:
-            return True
-        listed = self._listed(size)
-        return self._drop_first(listed, size) or self._drop_first(self._surveyed(), size)
-
-    def _drop_first(self, captures: list[Capture], size: int) -> bool:
-        """Drop as many of the first as must go, if they are enough; return whether `size` bytes fit."""
-        missing = self._missing(size)
-        taken = _first(captures, missing + self._max_bytes // _SLACK)
-        if sum(held.kept for held, _ in taken) >= missing > 0:
-            oldest.cut(self._path, [(held, folder.path.name) for held, folder in taken])
-            present = [(held, folder) for held, folder in taken if folder.changed(held.id) == held.changed]
-            for held, _ in present:
-                words = measure.readable(held.size)
-                log.warning("the local spool is full: dropped %s (%s), not uploaded yet", held.id, words)
-            self._forget(present, _FULL)
-            missing = self._missing(size)
-        return missing <= 0
-
-    def _listed(self, size: int) -> list[Capture]:
-        """Return the oldest of the last survey, enough for `size` bytes; none if that was long ago."""
-        with self.locked() as ledger:
-            since = self._clock() - ledger.read().counted
-        if not 0 <= since < _LISTED_FOR:
-            return []
-        enough = self._missing(size) + self._max_bytes // _SLACK
-        folders = {folder.path.name: folder for folder in self._folders()}
-        return [(held, folders[name]) for held, name in oldest.load(self._path, enough) if name in folders]
-
-    def _missing(self, size: int) -> int:
-        """Return how many bytes there are too few for `size` more."""
-        with self.locked() as ledger:
-            return ledger.read().total + size - self._max_bytes
+    def _count_once(self, before: Account, until: float) -> None:
+        """Count all files and remove what has expired, unless another process has just done so."""
+        with self.tidying(until - time.monotonic()):
+            with self.locked(until - time.monotonic()) as ledger:
+                is_new = ledger.read().counted != before.counted
+            if not is_new:
+                self._surveyed()
 
     # --- out ---------------------------------------------------------------------------------------
 
@@ -151,13 +110,6 @@ class Room:
         for id in ids:  # noqa: A001
             self.remove(folder, id)
 
-    def _forget(self, captures: list[Capture], reason: str) -> None:
-        by_folder: dict[Path, tuple[Folder, list[str]]] = {}
-        for held, folder in captures:
-            by_folder.setdefault(folder.path, (folder, []))[1].append(held.id)
-        for folder, ids in by_folder.values():
-            self.forget(folder, ids, reason)
-
     # --- tidying -----------------------------------------------------------------------------------
 
     def tidy(self, patience: float = PATIENCE) -> None:
@@ -173,10 +125,10 @@ class Room:
             with suppress(Busy):
                 self.tidy(patience=0.0)
 
-    def _surveyed(self) -> list[Capture]:
+    def _surveyed(self) -> None:
         """Look at all files, set the total right, remove what has expired and what dead processes left.
 
-        Returns all captures, oldest first; for whoever tidies.
+        For whoever tidies.
         """
         with self.locked() as ledger:
             before = ledger.read()
@@ -187,18 +139,16 @@ class Room:
             for name in stock.loose:
                 with self.locked() as ledger:
                     ledger.discharge(folder.clear(name))
-        found = sorted(((held, folder) for folder, stock in stocks for held in stock.held), key=itemgetter(0))
-        left = self._without_expired(found)
-        oldest.save(self._path, [(held, folder.path.name) for held, folder in left])
-        return left
+        self._forget_expired([(held, folder) for folder, stock in stocks for held in stock.held])
 
-    def _without_expired(self, captures: list[Capture]) -> list[Capture]:
-        """Drop what has expired; return the others."""
+    def _forget_expired(self, captures: list[Capture]) -> None:
         now = self._clock()
-        expired = [pair for pair in captures if pair[0].expires <= now and _has_expired(*pair, now)]
-        self._forget(expired, _EXPIRED)
-        gone = {(folder.path, held.id) for held, folder in expired}
-        return [pair for pair in captures if (pair[1].path, pair[0].id) not in gone]
+        by_folder: dict[Path, tuple[Folder, list[str]]] = {}
+        for held, folder in captures:
+            if held.expires <= now and _has_expired(held, folder, now):
+                by_folder.setdefault(folder.path, (folder, []))[1].append(held.id)
+        for folder, ids in by_folder.values():
+            self.forget(folder, ids, _EXPIRED)
 
 
 def _begun(ledger: Ledger, size: int, begin: Callable[[], Draft]) -> Draft:
@@ -209,16 +159,6 @@ def _begun(ledger: Ledger, size: int, begin: Callable[[], Draft]) -> Draft:
     except BaseException:
         ledger.discharge(size)
         raise
-
-
-def _first(captures: list[Capture], size: int) -> list[Capture]:
-    """Return as many of the first as have `size` bytes, or all."""
-    total = 0
-    for number, (held, _) in enumerate(captures):
-        if total >= size:
-            return captures[:number]
-        total += held.kept
-    return captures
 
 
 def _has_expired(held: Held, folder: Folder, now: float) -> bool:

@@ -1,11 +1,11 @@
 """Captures that wait on this machine's disk for the service: bounded, safe from crashes, shared by processes.
 
     spool/                       0700, its owner's alone
-      .lock, .tidy, .oldest      see `room`
+      .lock, .tidy               see `room`
       <fingerprint>/             the captures of one service and key, a `Folder`
 
 What is kept for one service and key is never read or uploaded by a client of another, so that tenants do
-not mix. The oldest go when all together would be larger than the bound, and that is logged and remembered.
+not mix. What is kept was promised: where all together would be larger than the bound, the new is refused.
 """
 
 from __future__ import annotations

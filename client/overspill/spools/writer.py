@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from _thread import start_new_thread  # `Thread.start` waits, for what an interrupted thread may hold
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
@@ -12,11 +13,10 @@ from overspill import forks
 from overspill.spools.own_directory import NotSpooled
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from overspill.spools.folder import Spooled
     from overspill.spools.order import Order
     from overspill.spools.spool import Shelf
+    from overspill.waiting import Reply
 
 _MOST_AT_ONCE: Final = 32
 _BYTES_AT_ONCE: Final = 32 * 1024 * 1024
@@ -38,17 +38,17 @@ class SpoolWriter:
     def start_afresh(self) -> None:
         self._lock = threading.RLock()
         self._orders: SimpleQueue[Order] = SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self._is_running = False
         self._moved_at = time.monotonic()
 
-    def submit(self, order: Order) -> Future[Spooled]:
+    def submit(self, order: Order) -> Reply[Spooled]:
         """Return what becomes the entry, or raises what `Shelf.keep` does."""
+        self._orders.put(order)
         with self._lock:
-            if self._thread is None:
+            if not self._is_running:
                 self._moved_at = time.monotonic()
-                self._thread = threading.Thread(target=self._serve, name="overspill-spool", daemon=True)
-                self._thread.start()
-            self._orders.put(order)
+                start_new_thread(self._serve, ())
+                self._is_running = True
         return order.done
 
     def idle_seconds(self) -> float:
@@ -58,7 +58,7 @@ class SpoolWriter:
     def _serve(self) -> None:
         while (batch := self._batch()) is not None:
             try:
-                self._keep([order for order in batch if order.done.set_running_or_notify_cancel()])
+                self._keep([order for order in batch if not order.done.is_cancelled])
             except BaseException as error:
                 log.exception("the spool's thread goes on")
                 for order in batch:
@@ -70,11 +70,7 @@ class SpoolWriter:
         try:
             batch = [self._orders.get(timeout=_IDLE)]
         except Empty:
-            with self._lock:
-                if self._orders.empty():
-                    self._thread = None
-                    return None
-            return []
+            return self._none()
         size = batch[0].spill.size
         while len(batch) < _MOST_AT_ONCE and size < _BYTES_AT_ONCE:
             try:
@@ -84,20 +80,41 @@ class SpoolWriter:
             size += batch[-1].spill.size
         return batch
 
+    def _none(self) -> list[Order] | None:
+        """End the thread if there is no order; the lock may be held by a thread that was interrupted."""
+        if not self._lock.acquire(blocking=False):
+            return []
+        try:
+            if not self._orders.empty():
+                return []
+            self._is_running = False
+            return None
+        finally:
+            self._lock.release()
+
     def _keep(self, batch: list[Order]) -> None:
         results = self._shelf.keep_all(batch, on_progress=self._note)
+        kept: list[tuple[Order, Spooled]] = []
         for order, result in zip(batch, results, strict=True):
             if isinstance(result, BaseException):
                 _fail(order, result)
-                continue
-            try:
-                order.on_kept(result)
-            except Exception:
-                log.exception("the spooled capture %s is not uploaded for now", result.id)
-            order.done.set_result(result)
+            else:
+                order.done.set_result(result)
+                kept.append((order, result))
+        if kept:
+            start_new_thread(_tell, (kept,))
 
     def _note(self) -> None:
         self._moved_at = time.monotonic()
+
+
+def _tell(kept: list[tuple[Order, Spooled]]) -> None:
+    """Say what was kept, in a thread of its own: whoever is told may have to wait for others."""
+    for order, entry in kept:
+        try:
+            order.on_kept(entry)
+        except Exception:
+            log.exception("the spooled capture %s is not uploaded for now", entry.id)
 
 
 def _fail(order: Order, error: BaseException) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -9,8 +10,8 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from overspill.courier import Courier, courier_to, let_go
 from overspill.errors import Unreachable
+from overspill.sender import Sender, release, sender_to
 from overspill.transfer.address import Address
 
 if TYPE_CHECKING:
@@ -26,16 +27,16 @@ def address(url: str = "http://127.0.0.1:9") -> Address:
 
 
 @pytest.fixture
-def courier() -> Iterator[Courier]:
-    courier = Courier(address(), first=0.001, longest=0.01)
-    yield courier
-    courier.close()
+def sender() -> Iterator[Sender]:
+    sender = Sender(address(), first=0.001, longest=0.01)
+    yield sender
+    sender.close()
 
 
 class Job:
     """Gives `pauses`, one a run; an exception among them is raised. Waits for nobody."""
 
-    def __init__(self, *pauses: float | Exception | None) -> None:
+    def __init__(self, *pauses: float | BaseException | None) -> None:
         self._pauses = list(pauses)
         self.runs = 0
         self.is_done = threading.Event()
@@ -45,7 +46,7 @@ class Job:
         self.runs += 1
         if self.runs == len(self._pauses):
             self.is_done.set()
-        if isinstance(pause, Exception):
+        if isinstance(pause, BaseException):
             raise pause
         return pause
 
@@ -59,88 +60,108 @@ def until(condition: Callable[[], bool]) -> bool:
     return any(condition() or waiting.wait(0.01) for _ in range(int(PATIENCE * 100)))
 
 
-def test_a_courier_that_nobody_woke_has_no_thread(courier: Courier) -> None:
-    courier.register("job", Job(None))
+def test_a_sender_that_nobody_woke_has_no_thread(sender: Sender) -> None:
+    sender.register("job", Job(None))
 
-    assert not courier.is_running
+    assert not sender.is_running
 
 
-def test_a_job_runs_until_it_has_nothing_left_and_the_thread_ends(courier: Courier) -> None:
+def test_a_job_runs_until_it_has_nothing_left_and_the_thread_ends(sender: Sender) -> None:
     job = Job(0.0, 0.001, None)
-    courier.register("job", job)
-    courier.wake("job")
+    sender.register("job", job)
+    sender.wake("job")
 
     assert job.ended()
-    assert until(lambda: not courier.is_running)
+    assert until(lambda: not sender.is_running)
     assert job.runs == 3
 
 
 @pytest.mark.parametrize("failure", [Unreachable("down"), OSError("disk"), RuntimeError("closed")])
-def test_a_job_that_fails_runs_again(courier: Courier, failure: Exception) -> None:
+def test_a_job_that_fails_runs_again(sender: Sender, failure: Exception) -> None:
     job = Job(failure, failure, failure, None)
-    courier.register("job", job)
-    courier.wake("job")
+    sender.register("job", job)
+    sender.wake("job")
 
     assert job.ended()
 
 
-def test_a_job_that_fails_does_not_hold_up_another(courier: Courier) -> None:
+@pytest.mark.parametrize(
+    "failure", [ValueError("odd"), SystemExit(1), KeyboardInterrupt(), asyncio.CancelledError()], ids=repr
+)
+def test_a_job_that_raises_what_nobody_expects_is_logged_counted_and_tried_again(
+    sender: Sender, failure: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    job, other = Job(failure, None), Job(0.0, 0.0, None)
+    sender.register("job", job)
+    sender.register("other", other)
+    sender.wake("job")
+    sender.wake("other")
+
+    assert job.ended()
+    assert other.ended()
+    assert sender.failures == 1
+    assert [record.message for record in caplog.records] == [
+        "a background job failed and is tried again: job"
+    ]
+
+
+def test_a_job_that_fails_does_not_hold_up_another(sender: Sender) -> None:
     failing, working = Job(*[Unreachable("down")] * 50, None), Job(0.0, 0.0, None)
-    courier.register("failing", failing)
-    courier.register("working", working)
-    courier.wake("failing")
-    courier.wake("working")
+    sender.register("failing", failing)
+    sender.register("working", working)
+    sender.wake("failing")
+    sender.wake("working")
 
     assert working.ended()
     assert failing.ended()
 
 
-def test_waking_a_job_that_waits_long_lets_it_run_at_once(courier: Courier) -> None:
+def test_waking_a_job_that_waits_long_lets_it_run_at_once(sender: Sender) -> None:
     job = Job(3600.0, None)
-    courier.register("job", job)
-    courier.wake("job")
+    sender.register("job", job)
+    sender.wake("job")
     assert until(lambda: job.runs == 1)
-    courier.wake("job")
+    sender.wake("job")
 
     assert job.ended()
 
 
-def test_one_thread_serves_all_jobs_of_all_threads(courier: Courier) -> None:
+def test_one_thread_serves_all_jobs_of_all_threads(sender: Sender) -> None:
     threads: set[int] = set()
 
     def job(client: SyncClient) -> None:
         threads.add(threading.get_ident())
 
     for number in range(20):
-        courier.register(f"job {number}", job)
-    courier.register("last", (last := Job(None)))
+        sender.register(f"job {number}", job)
+    sender.register("last", (last := Job(None)))
     wakers = [
-        threading.Thread(target=courier.wake, args=[f"job {number}"], kwargs={"after": 0.05})
+        threading.Thread(target=sender.wake, args=[f"job {number}"], kwargs={"after": 0.05})
         for number in range(20)
     ]
     for waker in wakers:
         waker.start()
     for waker in wakers:
         waker.join()
-    courier.wake("last", after=0.1)
+    sender.wake("last", after=0.1)
 
     assert last.ended()
     assert len(threads) == 1
 
 
-def test_closing_ends_the_thread_and_waking_starts_another(courier: Courier) -> None:
+def test_closing_ends_the_thread_and_waking_starts_another(sender: Sender) -> None:
     job = Job(3600.0, 0.0, None)
-    courier.register("job", job)
-    courier.wake("job")
+    sender.register("job", job)
+    sender.wake("job")
     assert until(lambda: job.runs == 1)
-    courier.close()
-    assert until(lambda: not courier.is_running)
-    courier.wake("job")
+    sender.close()
+    assert until(lambda: not sender.is_running)
+    sender.wake("job")
 
     assert job.ended()
 
 
-def test_a_job_that_is_let_go_of_while_it_runs_does_not_run_again(courier: Courier) -> None:
+def test_a_job_that_is_let_go_of_while_it_runs_does_not_run_again(sender: Sender) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     def job(client: SyncClient) -> float:
@@ -148,16 +169,16 @@ def test_a_job_that_is_let_go_of_while_it_runs_does_not_run_again(courier: Couri
         go_on.wait(PATIENCE)
         return 3600.0
 
-    courier.register("job", job)
-    courier.wake("job")
+    sender.register("job", job)
+    sender.wake("job")
     assert begun.wait(PATIENCE)
-    courier.unregister("job")
+    sender.unregister("job")
     go_on.set()
 
-    assert until(lambda: not courier.is_running)
+    assert until(lambda: not sender.is_running)
 
 
-def test_a_job_that_ends_after_the_courier_was_closed_does_not_run_again(courier: Courier) -> None:
+def test_a_job_that_ends_after_the_sender_was_closed_does_not_run_again(sender: Sender) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     def job(client: SyncClient) -> float:
@@ -165,62 +186,62 @@ def test_a_job_that_ends_after_the_courier_was_closed_does_not_run_again(courier
         go_on.wait(PATIENCE)
         return 3600.0
 
-    courier.register("job", job)
-    courier.wake("job")
+    sender.register("job", job)
+    sender.wake("job")
     assert begun.wait(PATIENCE)
-    courier.close()
+    sender.close()
     go_on.set()
 
-    assert until(lambda: not courier.is_running)
+    assert until(lambda: not sender.is_running)
 
 
-def test_a_process_has_one_courier_to_a_service_which_ends_with_its_last_user() -> None:
-    first, second = courier_to(address("http://127.0.0.1:8")), courier_to(address("http://127.0.0.1:8"))
+def test_a_process_has_one_sender_to_a_service_which_ends_with_its_last_user() -> None:
+    first, second = sender_to(address("http://127.0.0.1:8")), sender_to(address("http://127.0.0.1:8"))
     job = Job(3600.0, None)
     first.register("job", job)
     first.wake("job")
     assert until(lambda: job.runs == 1)
-    let_go(first)
+    release(first)
     still = second.is_running
-    let_go(second)
+    release(second)
 
     assert first is second
     assert still
     assert until(lambda: not second.is_running)
 
 
-def test_a_forked_child_has_a_thread_of_its_own(courier: Courier) -> None:
+def test_a_forked_child_has_a_thread_of_its_own(sender: Sender) -> None:
     parent = Job(3600.0, 3600.0)
-    courier.register("job", parent)
-    courier.wake("job")
+    sender.register("job", parent)
+    sender.wake("job")
     assert until(lambda: parent.runs == 1)
     child = os.fork()
     if child == 0:
         mine = Job(None)
-        courier.register("job", mine)
-        idle = not courier.is_running
-        courier.wake("job")
+        sender.register("job", mine)
+        idle = not sender.is_running
+        sender.wake("job")
         os._exit(0 if idle and mine.ended() else 1)
     _, status = os.waitpid(child, 0)
 
     assert os.waitstatus_to_exitcode(status) == 0
-    assert courier.is_running
+    assert sender.is_running
 
 
 def test_the_interpreter_ends_while_a_job_waits_and_another_runs() -> None:
     code = """
 import threading
 from overspill.transfer.address import Address
-from overspill.courier import Courier
-courier = Courier(Address(url="http://127.0.0.1:9", key="", timeout=30, connect_timeout=5, retries=0))
+from overspill.sender import Sender
+sender = Sender(Address(url="http://127.0.0.1:9", key="", timeout=30, connect_timeout=5, retries=0))
 running = threading.Event()
 def hangs(client):
     running.set()
     threading.Event().wait()
-courier.register("waits", lambda client: 3600.0)
-courier.register("hangs", hangs)
-courier.wake("waits")
-courier.wake("hangs")
+sender.register("waits", lambda client: 3600.0)
+sender.register("hangs", hangs)
+sender.wake("waits")
+sender.wake("hangs")
 running.wait()
 print("ends")
 """

@@ -6,10 +6,13 @@ there is something to do, ends when no job has anything left, and never keeps th
 
 from __future__ import annotations
 
+import logging
 import random
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from overspill import forks
@@ -22,29 +25,36 @@ if TYPE_CHECKING:
     from overspill.transfer.address import Address
 
     Job: TypeAlias = Callable[[SyncClient], float | None]
-    """Does what is due; seconds until there is more, None where nothing is left. Raises `OverspillError`."""
+    """Do what is due; return the seconds until there is more, None if nothing is left. May raise anything."""
 
 FIRST: Final = 2.0
 """Seconds until a failed job is tried again; twice as many after each further failure."""
 LONGEST: Final = 60.0
 
+log = logging.getLogger("overspill")
 
-class Courier:
-    """Safe to use from any thread. A forked child has its own thread once it has something to send."""
+
+class Sender:
+    """Safe to use from any thread, and from signal handlers.
+
+    A forked child has its own thread once it has something to send. `failures` counts the jobs that raised
+    what nobody expects; they are logged and tried again.
+    """
 
     def __init__(self, address: Address, *, first: float = FIRST, longest: float = LONGEST) -> None:
         self.address, self._first, self._longest = address, first, longest
         self._jobs: dict[str, Job] = {}
+        self.failures = 0
         self.start_afresh()
         forks.renew_in_child(self)
 
     def start_afresh(self) -> None:
-        self._lock = threading.Lock()
-        self._call = threading.Event()
+        self._lock = threading.RLock()
+        self._calls: SimpleQueue[None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._client: SyncClient | None = None
         self._due: dict[str, float] = {}
-        self._failures: dict[str, int] = {}
+        self._in_a_row: dict[str, int] = {}
         self._is_closed = False
 
     @property
@@ -62,7 +72,7 @@ class Courier:
         with self._lock:
             self._jobs.pop(name, None)
             self._due.pop(name, None)
-        self._call.set()
+        self._calls.put(None)
 
     def wake(self, name: str, *, after: float = 0.0) -> None:
         """Let a job run within `after` seconds, whenever it was to run."""
@@ -70,22 +80,22 @@ class Courier:
         with self._lock:
             self._is_closed = False
             self._due[name] = min(due, self._due.get(name, due))
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._serve, name="overspill-courier", daemon=True)
+            if not self.is_running:
+                self._thread = threading.Thread(target=self._serve, name="overspill-sender", daemon=True)
                 try:
                     self._thread.start()
                 except RuntimeError:  # the interpreter is ending, or has threads enough
                     self._thread = None
-        self._call.set()
+        self._calls.put(None)
 
     def close(self) -> None:
         """Stop, at once: what has not been sent stays where it waits. `wake` starts again."""
         with self._lock:
             self._is_closed = True
             self._due.clear()
-            self._failures.clear()
+            self._in_a_row.clear()
             client = self._client
-        self._call.set()
+        self._calls.put(None)
         if client is not None:
             client.close()
 
@@ -101,9 +111,7 @@ class Courier:
         self._client = client
         try:
             while (pause := self._pause()) is not None:
-                if pause > 0:
-                    self._call.wait(pause)
-                    self._call.clear()
+                self._wait(pause)
                 for name in self._now_due():
                     self._run(name, client)
         finally:
@@ -111,8 +119,16 @@ class Courier:
                 self._client = None
             client.close()
 
+    def _wait(self, pause: float) -> None:
+        """Wait so many seconds, or until somebody calls."""
+        with suppress(Empty):
+            if pause > 0:
+                self._calls.get(timeout=pause)
+            while True:
+                self._calls.get_nowait()
+
     def _pause(self) -> float | None:
-        """Seconds until a job is due; None, and the thread is no longer the courier's, where none is."""
+        """Return the seconds until a job is due; if there is none, None, and the thread ends."""
         with self._lock:
             if self._due:
                 return max(0.0, min(self._due.values()) - time.monotonic())
@@ -131,15 +147,19 @@ class Courier:
         job = self._jobs.get(name)
         try:
             pause = None if job is None else job(client)
-            self._failures[name] = 0
+            self._in_a_row[name] = 0
         except (OverspillError, OSError, RuntimeError):  # RuntimeError: it was closed meanwhile
+            pause = self._backoff(name)
+        except BaseException:  # the boundary: no job ends the thread of all others
+            self.failures += 1
+            log.exception("a background job failed and is tried again: %s", name)
             pause = self._backoff(name)
         if pause is not None:
             self._again(name, pause)
 
     def _backoff(self, name: str) -> float:
-        failures = self._failures.get(name, 0)
-        self._failures[name] = failures + 1
+        failures = self._in_a_row.get(name, 0)
+        self._in_a_row[name] = failures + 1
         longest = min(self._longest, self._first * (1 << min(failures, 16)))
         return longest * random.uniform(0.5, 1.0)  # noqa: S311  (no secret)
 
@@ -150,43 +170,43 @@ class Courier:
                 self._due[name] = min(due, self._due.get(name, due))
 
 
-class _Couriers:
+class _Senders:
     """Those of this process, and how many need each."""
 
     def __init__(self) -> None:
-        self._couriers: dict[Address, Courier] = {}
+        self._senders: dict[Address, Sender] = {}
         self._users: Counter[Address] = Counter()
         self.start_afresh()
         forks.renew_in_child(self)
 
     def start_afresh(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
-    def take(self, address: Address) -> Courier:
+    def acquire(self, address: Address) -> Sender:
         with self._lock:
-            if address not in self._couriers:
-                self._couriers[address] = Courier(address)
+            if address not in self._senders:
+                self._senders[address] = Sender(address)
             self._users[address] += 1
-            return self._couriers[address]
+            return self._senders[address]
 
-    def let_go(self, courier: Courier) -> None:
+    def release(self, sender: Sender) -> None:
         with self._lock:
-            self._users[courier.address] -= 1
-            is_needed = self._users[courier.address] > 0
+            self._users[sender.address] -= 1
+            is_needed = self._users[sender.address] > 0
             if not is_needed:
-                self._couriers.pop(courier.address, None)
+                self._senders.pop(sender.address, None)
         if not is_needed:
-            courier.close()
+            sender.close()
 
 
-_of_this_process: Final = _Couriers()
+_of_this_process: Final = _Senders()
 
 
-def courier_to(address: Address) -> Courier:
-    """The courier of this process to a service, with a key; `let_go` of it afterwards."""
-    return _of_this_process.take(address)
+def sender_to(address: Address) -> Sender:
+    """The sender of this process to a service, with a key; `release` of it afterwards."""
+    return _of_this_process.acquire(address)
 
 
-def let_go(courier: Courier) -> None:
-    """Close the courier once nobody needs it."""
-    _of_this_process.let_go(courier)
+def release(sender: Sender) -> None:
+    """Close the sender once nobody needs it."""
+    _of_this_process.release(sender)

@@ -1,0 +1,53 @@
+"""A guard that is used in a signal handler, whatever the main thread was doing in it just then."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.servers.overspill import clean_environment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HANDLING: Final = """
+import logging, signal, sys
+from overspill import Guard, Policy, Spool, SyncClient
+logging.getLogger("overspill").addHandler(logging.NullHandler())
+LONG = "a line of text\\n" * 5_000
+guard = Guard(SyncClient(sys.argv[1], retries=0), Policy(wait=1.0), spool=Spool(sys.argv[2]))
+outcomes, busy = [], []
+
+def handle(*_):
+    if busy:
+        return
+    busy.append(True)
+    for text in (LONG, "short"):
+        outcomes.append(guard.process_sync(text, tool=f"handler {len(outcomes)}").outcome)
+    busy.clear()
+
+signal.signal(signal.SIGALRM, handle)
+signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+for number in range(150):
+    outcomes.append(guard.process_sync(f"{number} {LONG}", tool="t").outcome)
+    guard.process_sync("short", tool=f"tool {number}")
+signal.setitimer(signal.ITIMER_REAL, 0)
+print(len(outcomes) > 160, sorted(set(map(str, outcomes))))
+"""
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_signal_handlers_may_guard_outputs_at_any_moment(tmp_path: Path, attempt: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", HANDLING, "http://127.0.0.1:1", tmp_path / str(attempt)],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+        env=clean_environment(),
+    )
+
+    assert (done.stdout, done.stderr) == ("True ['inline', 'spooled']\n", "")
