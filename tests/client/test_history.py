@@ -437,7 +437,7 @@ def test_what_the_model_reads_in_a_history_that_was_cut() -> None:
 
     assert one(clamp_messages(openai_chat(NUMBERED), policy, session="s")).value == (
         "[overspill NOT STORED] The output of run_command (call_1) is too long to show: "
-        "88,890 bytes, 9,000 lines, about 27,000 tokens. It could NOT be stored: "
+        "88,890 bytes, 9,000 lines, about 40,000 tokens. It could NOT be stored: "
         "the history was cut before it was saved, with no store at hand.\n"
         "What the preview leaves out is lost. If you need it, run the tool again with a narrower "
         "question (a filter, a range, fewer files).\n"

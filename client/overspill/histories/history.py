@@ -1,9 +1,9 @@
 """Histories of messages, with the results of tools in them that are too long cut or captured.
 
-Chat and Responses items of OpenAI, messages of Anthropic, LangChain, Bedrock's Converse and Gemini, as dicts
-or objects. Only results of tools are touched, never what a person, the model or the system said. What does
-not change stays the same object, and no input is ever changed. Notices from earlier passes stay as they are,
-byte for byte.
+Chat and Responses items of OpenAI, messages of Anthropic, LangChain, Bedrock's Converse, Gemini and the AI
+SDK, and those of role `toolResult`, as dicts or objects. Only results of tools are touched, never what a
+person, the model or the system said. What does not change stays the same object, and no input is ever
+changed. Notices from earlier passes stay as they are, byte for byte.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from overspill.histories.aging import NEWEST, aged, beyond_budget
 from overspill.policy import Policy
 from overspill.shapes.blocks import with_values
 from overspill.shapes.content import examine, size_of
@@ -20,7 +21,7 @@ from overspill.ways import finished
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
 
     from overspill.guard import Guard
     from overspill.guarded import Guarded
@@ -34,12 +35,15 @@ COPIES: Final = ("artifact", "details")
 
 _CONTENT: Final = "content"
 _TOOL_RESULT: Final = "tool_result"
-_TOOL_MESSAGES: Final = frozenset({"tool", "function", "ToolMessageChunk"})
+_SDK_RESULT: Final = "tool-result"
+_TOOL_MESSAGES: Final = frozenset({"tool", "function", "ToolMessageChunk", "toolResult", "tool_result"})
 _PEOPLE: Final = frozenset({"user", "human"})
 _FUNCTION_RESULT: Final = "function_result"
 _CALL_ITEMS: Final = frozenset({"function_call", "custom_tool_call"})
-_CALL_BLOCKS: Final = frozenset({"tool_use", "server_tool_use", "tool_call"})
-_ID_FIELDS: Final = ("tool_call_id", "tool_use_id", "call_id", "toolUseId")
+_CALL_BLOCKS: Final = frozenset({"tool_use", "server_tool_use", "tool_call", "toolCall", "tool-call"})
+_ID_FIELDS: Final = ("tool_call_id", "tool_use_id", "call_id", "toolUseId", "toolCallId")
+_NAME_FIELDS: Final = ("name", "toolName", "tool_name")
+_FAILURES: Final = ("is_error", "isError")
 _OWN_ID: Final = (*_ID_FIELDS, "id")
 _RESPONSES: Final = ("functionResponse", "function_response")
 _WRAPPING_FIELDS: Final = frozenset({"result", "output", "error"})
@@ -96,20 +100,42 @@ def tool_results(messages: Sequence[Any]) -> list[ToolResult]:
 
 
 def clamp_messages(
-    messages: list[Any], policy: Policy | None = None, *, session: str = "", keep_copies: bool = True
+    messages: list[Any],
+    policy: Policy | None = None,
+    *,
+    session: str = "",
+    keep_copies: bool = True,
+    budget: int | None = None,
+    newest: int = NEWEST,
 ) -> list[Any]:
     """The history as it may be saved: results above the policy's limits become notices; nothing is stored.
 
     `session` is for the ids in the notices. Without `keep_copies`, the fields in `COPIES` go from messages
-    whose result is cut, or was before. Large histories belong in a thread: 5 ms for each megabyte cut.
+    whose result is cut, or was before. Where all results together have more than `budget` bytes, the oldest
+    are cut too, but for the `newest` last ones. Cutting takes 5 ms a megabyte: a thread is the place.
     """
-    policy = Policy() if policy is None else policy
-    new: dict[Path, Any] = {}
-    for result, content in too_long(messages, policy):
-        spill = Spill.of(content, policy, Origin(result.tool, result.call_id, session, result.status))
-        notice = spill.notice(Kept(outcome=Outcome.TRUNCATED, reason=WITHOUT_STORE))
-        new |= _shorter(result, content.replaced(notice), notice)
-    return _with(messages, new, keep_copies=keep_copies)
+    clamping = _Clamping(Policy() if policy is None else policy, session, keep_copies)
+    clamped = clamping.cut(messages, too_long(messages, clamping.policy))
+    clamping = clamping._replace(policy=aged(clamping.policy))
+    return clamping.cut(clamped, beyond_budget(tool_results(clamped), clamping.policy, budget, newest))
+
+
+class _Clamping(NamedTuple):
+    """How results are cut where nothing is stored."""
+
+    policy: Policy
+    session: str
+    keep_copies: bool
+
+    def cut(self, messages: list[Any], chosen: Iterable[tuple[ToolResult, Content]]) -> list[Any]:
+        new: dict[Path, Any] = {}
+        for result, content in chosen:
+            origin = Origin(result.tool, result.call_id, self.session, result.status)
+            notice = Spill.of(content, self.policy, origin).notice(
+                Kept(outcome=Outcome.TRUNCATED, reason=WITHOUT_STORE)
+            )
+            new |= _shorter(result, content.replaced(notice), notice)
+        return _with(messages, new, keep_copies=self.keep_copies)
 
 
 async def spill_messages(
@@ -119,14 +145,20 @@ async def spill_messages(
     policy: Policy | None = None,
     session: str | None = None,
     keep_copies: bool = True,
+    budget: int | None = None,
+    newest: int = NEWEST,
 ) -> list[Any]:
     """The history with each result that is too long captured by the guard, and its notice instead.
 
     The capture's id is that which the guard gave, or would have given, when the tool returned: for the same
-    session, call and content. `policy` goes before the guard's own; `keep_copies` is as in `clamp_messages`.
+    session, call and content. `policy` goes before the guard's own; `keep_copies`, `budget` and `newest` are
+    as in `clamp_messages`.
     """
     guarding = Guarding(guard, policy or guard.policy, session)
-    return await _spilled(messages, guarding, guarding.process, keep_copies=keep_copies)
+    spilled = await _spilled(messages, guarding.process, guarding.too_long(messages), keep_copies=keep_copies)
+    guarding = guarding._replace(policy=aged(guarding.policy))
+    chosen = guarding.beyond_budget(spilled, budget, newest)
+    return await _spilled(spilled, guarding.process, chosen, keep_copies=keep_copies)
 
 
 def spill_messages_sync(
@@ -136,10 +168,16 @@ def spill_messages_sync(
     policy: Policy | None = None,
     session: str | None = None,
     keep_copies: bool = True,
+    budget: int | None = None,
+    newest: int = NEWEST,
 ) -> list[Any]:
     """As `spill_messages`, for code without an event loop."""
     guarding = Guarding(guard, policy or guard.policy, session)
-    return finished(_spilled(messages, guarding, guarding.process_sync, keep_copies=keep_copies))
+    chosen = guarding.too_long(messages)
+    spilled = finished(_spilled(messages, guarding.process_sync, chosen, keep_copies=keep_copies))
+    guarding = guarding._replace(policy=aged(guarding.policy))
+    chosen = guarding.beyond_budget(spilled, budget, newest)
+    return finished(_spilled(spilled, guarding.process_sync, chosen, keep_copies=keep_copies))
 
 
 class Guarding(NamedTuple):
@@ -156,6 +194,13 @@ class Guarding(NamedTuple):
         """Never waits: for `finished`."""
         return self.guard.process_sync(result.value, **self._known(result))
 
+    def too_long(self, messages: list[Any]) -> list[ToolResult]:
+        return [result for result, _ in too_long(messages, self.policy)]
+
+    def beyond_budget(self, messages: list[Any], budget: int | None, newest: int) -> list[ToolResult]:
+        chosen = beyond_budget(tool_results(messages), self.policy, budget, newest)
+        return [result for result, _ in chosen]
+
     def _known(self, result: ToolResult) -> dict[str, Any]:
         return {
             "tool": result.tool,
@@ -168,12 +213,11 @@ class Guarding(NamedTuple):
 
 async def _spilled(
     messages: list[Any],
-    guarding: Guarding,
     process: Callable[[ToolResult], Awaitable[Guarded]],
+    results: list[ToolResult],
     *,
     keep_copies: bool,
 ) -> list[Any]:
-    results = [result for result, _ in too_long(messages, guarding.policy)]
     guarded = [(result, await process(result)) for result in results]
     return with_spilled(messages, guarded, keep_copies=keep_copies)
 
@@ -284,10 +328,19 @@ def _result_blocks(message: Any, path: Path, names: Mapping[str, str]) -> Iterat
         inside = (*path, _CONTENT, at)
         if word(block, "type") == _TOOL_RESULT:
             yield _result(block, inside, (_CONTENT,), names)
+        elif word(block, "type") == _SDK_RESULT:
+            yield _result(block, inside, _place_in_sdk_result(block), names)
         elif word(block, "type") == _FUNCTION_RESULT:
             yield _result(block, inside, _ITEMS[_FUNCTION_RESULT].place, names)
         else:
             yield from _converse_results(get(block, "toolResult"), (*inside, "toolResult"), names)
+
+
+def _place_in_sdk_result(block: Any) -> tuple[str, ...]:
+    """Of the AI SDK: the value in the typed output, or all of the result in its earlier form."""
+    if get(block, "output") is None:
+        return ("result",)
+    return ("output", "value") if get(get(block, "output"), "value") is not None else ("output",)
 
 
 def _converse_results(holder: Any, path: Path, names: Mapping[str, str]) -> Iterator[ToolResult]:
@@ -318,11 +371,15 @@ def _result(
     """The result at `place` in `holder`, which says whose it is."""
     call_id = next(filter(None, (word(holder, name) for name in ids)), "")
     item = _ITEMS.get(word(holder, "type"))
-    tool = word(holder, "name") or names.get(call_id) or (item.tool if item else "")
-    failed = get(holder, "is_error") is True
+    tool = _name(holder) or names.get(call_id) or (item.tool if item else "")
+    failed = any(get(holder, name) is True for name in _FAILURES)
     return ToolResult(
         (*path, *place), _at(holder, place), tool, call_id, "error" if failed else word(holder, "status")
     )
+
+
+def _name(holder: Any) -> str:
+    return next(filter(None, (word(holder, name) for name in _NAME_FIELDS)), "")
 
 
 def _calls_in(message: Any) -> Iterator[tuple[str, str]]:
@@ -336,7 +393,7 @@ def _calls_in(message: Any) -> Iterator[tuple[str, str]]:
         yield word(call, "id"), word(call, "name") or named
     for block in _listed(get(message, _CONTENT)):
         if word(block, "type") in _CALL_BLOCKS:
-            yield word(block, "id"), word(block, "name")
+            yield word(block, "id") or word(block, "toolCallId"), _name(block)
         elif (use := get(block, "toolUse")) is not None:
             yield word(use, "toolUseId"), word(use, "name")
 

@@ -69,6 +69,8 @@ _CODES: Final = {
     "3051": Kind.CONTEXT,  # Mistral
     "request_too_large": Kind.PAYLOAD,  # Anthropic
     "payload_too_large": Kind.PAYLOAD,
+    "tool_output_too_large": Kind.PAYLOAD,
+    "tool_result_too_large": Kind.PAYLOAD,
     "request_entity_too_large": Kind.PAYLOAD,
 }
 
@@ -169,6 +171,8 @@ _CONTEXT: Final = (
     r"exceeds? (?:the )?(?:maximum )?token limit",
 )
 
+_RESULT: Final = r"(?:tool|function)[ _-]?(?:call[ _-]?)?(?:output|result|response|message)s?(?: content)?"
+
 _PAYLOAD: Final = (
     r"too many total text bytes: <actual> > <limit>",  # Anthropic
     r"request exceeds the maximum (?:allowed )?(?:size|number of bytes)",  # Anthropic
@@ -177,6 +181,14 @@ _PAYLOAD: Final = (
     r"(?:request|payload|body) size exceeds the limit: <limit> bytes",  # Google
     r"value at 'body' .{1,60}length less than or equal to <limit>",  # Amazon Bedrock
     r"(?:request|payload|content|body|entity) (?:entity |body )?(?:is )?too large",  # HTTP servers
+    # gateways and agents' servers, of one result of a tool
+    rf"{_RESULT} (?:is |are |was |were )?(?:too (?:large|long|big)|oversized)",
+    rf"(?:oversized|too (?:large|long|big)) (?:a )?{_RESULT}",
+    (
+        rf"{_RESULT}(?: size| length)? (?:of <actual> \w+ )?"
+        r"(?:exceeds?|exceeded|is (?:above|over|larger than)) (?:the |its )?"
+        r"(?:maximum|max|limit|allowed|size|length|token)(?:[^.]{0,40}? (?:of )?<limit>)?"
+    ),
 )
 
 _WORDINGS: Final = {
