@@ -104,13 +104,18 @@ def least(one: Limits, other: Limits) -> Limits:
 def less(limits: Limits, text: str, lines: int | None = None) -> Limits:
     """What is left of `limits` beside `text`, which takes up `lines`."""
     chars, tokens, counter = limits.max_chars, limits.max_tokens, limits.counter
+    lines = measure.lines(text) if lines is None else lines
     return Limits(
-        max_bytes=max(0, limits.max_bytes - measure.size(text)),
-        max_lines=max(0, limits.max_lines - (measure.lines(text) if lines is None else lines)),
+        max_bytes=_reduced(limits.max_bytes, measure.size(text)),
+        max_lines=_reduced(limits.max_lines, lines),
         max_chars=None if chars is None else max(0, chars - len(text)),
         max_tokens=None if tokens is None else max(0, tokens - measure.safe_tokens(text, counter)),
         counter=counter,
     )
+
+
+def _reduced(limit: int, number: int) -> int:
+    return UNLIMITED if limit == UNLIMITED else max(0, limit - number)
 
 
 # --- one end ------------------------------------------------------------------------------------

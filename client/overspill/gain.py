@@ -27,7 +27,7 @@ def is_gain(output: Content, value: Any, limits: Limits, least: float) -> bool:
         return True
     if content.size_of(found) > int(content.size_of(output) * (1 - least)):
         return False
-    old, new = content.told(output), content.told(found)
+    old, new = content.seen(output), content.seen(found)
     return _has_no_more_lines(old, new, limits) and _has_fewer_tokens(old, new, limits, least)
 
 

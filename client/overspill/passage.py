@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from msgspec.structs import replace
+
 from overspill import calls, measure, notice
 from overspill.counts.reports import Reports
 from overspill.counts.tally import Tally
@@ -18,12 +20,13 @@ from overspill.measure import Extent
 from overspill.repeats import Repeats
 from overspill.shapes.blocks import sole_text
 from overspill.shapes.content import examine, is_light, size_of
+from overspill.shapes.fields import Unchangeable
 from overspill.shapes.flow import Flowed
-from overspill.shapes.rendering import JSON, shown
+from overspill.shapes.rendering import shown
 from overspill.shapes.status import status_of
-from overspill.spill import Origin, Spill, is_worth_it
+from overspill.spill import Origin, Spill, escaped, is_worth_it, notice_around
 from overspill.storage import reason
-from overspill.turn import NOTICE_BYTES, Offer
+from overspill.turn import Offer
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
@@ -37,8 +40,7 @@ if TYPE_CHECKING:
     from overspill.ways import Way
 
 TOO_MUCH_TOGETHER: Final = "is too long to show beside the other results of this turn"
-_IN_DICT: Final = 512
-"""Bytes that a notice as a dict has besides: names, quotes, and how to read more once again."""
+_SAMPLE: Final = notice.Facts(id="", tool="", size=0, lines=0, preview="", reader="")
 _MOST_TOOLS: Final = 1000
 _SHORT: Final = 128 * 1024
 """Characters up to which a text is measured on an event loop."""
@@ -62,10 +64,10 @@ class Output(NamedTuple):
 
 
 class _Verdict(NamedTuple):
-    """Why an output spills, and how many bytes may stand in for it; it stays where there is no reason."""
+    """Why an output spills, and how many bytes it may then have; it stays where there is no reason."""
 
     why: str = ""
-    most: int = measure.UNLIMITED
+    room: int = measure.UNLIMITED
 
 
 class Lane:
@@ -184,8 +186,7 @@ class Passage:
         offer = await way.run(_offer, output, content, is_long, is_exempt)
         room = await way.decide(output.call, offer)
         if room is not None:
-            most = room if output.policy.form.fills else _preview_within(room, content)
-            return _Verdict(notice.TOO_LONG if offer.exceeds else TOO_MUCH_TOGETHER, most)
+            return _Verdict(notice.TOO_LONG if offer.exceeds else TOO_MUCH_TOGETHER, room)
         return _Verdict(notice.TOO_LONG if is_long else "", offer.size)
 
     def _is_worth_it(self, output: Output, content: Content) -> bool:
@@ -193,9 +194,11 @@ class Passage:
 
     async def _spilled(self, way: Way, output: Output, content: Content, verdict: _Verdict) -> Guarded:
         policy = output.policy if output.call is None else output.policy.with_short_notices()
-        why, most = verdict
-        made = partial(Spill.of, why=why, most=most, identify=self.storage.can_keep)
+        why, room = verdict
+        made = partial(Spill.of, why=why, room=room, identify=self.storage.can_keep)
         spill = await way.run(made, content, policy, self.origin(output))
+        if (problem := await way.run(_unchangeable, spill)) is not None:
+            return _left_whole(output, content, problem)
         kept = await way.put(self.storage, spill)
         return await way.run(self._settled, output, spill, kept)
 
@@ -208,7 +211,7 @@ class Passage:
         return Guarded(
             value=value,
             outcome=kept.outcome,
-            bytes_before=spill.size,
+            bytes_before=max(spill.size, size_of(spill.content)),
             bytes_after=_size(value),
             capture=made.id or None,
             lines=spill.lines,
@@ -247,23 +250,9 @@ def _offer(output: Output, content: Content, is_long: bool, is_exempt: bool) -> 
         size = min(size, measure.most_bytes(policy.limits(output.tool), content.body))
     if is_exempt or content.is_guarded():
         return Offer(size, None, is_long and not fills, call_id)
-    least = _notice_around(content)
-    spilled = least + policy.preview_bytes * _escaped(content)
+    least = notice_around(content)
+    spilled = least + policy.preview_bytes * escaped(content)
     return Offer(size, spilled, is_long and not fills, call_id, least)
-
-
-def _notice_around(content: Content) -> int:
-    """Bytes of a notice around its preview, at most."""
-    return NOTICE_BYTES + (_IN_DICT if content.content_type == JSON else 0)
-
-
-def _escaped(content: Content) -> int:
-    """How many bytes one of a preview becomes, at most: in a dict quotes and newlines are escaped."""
-    return 2 if content.content_type == JSON else 1
-
-
-def _preview_within(room: int, content: Content) -> int:
-    return max(0, room - _notice_around(content)) // _escaped(content)
 
 
 async def _measured(way: Way, content: Content | None) -> int:
@@ -285,6 +274,21 @@ def _inline(output: Output, size: int) -> Guarded:
         bytes_after=size,
         matches_dropped=output.matches_dropped,
     )
+
+
+def _unchangeable(spill: Spill) -> Unchangeable | None:
+    """Why nothing can stand in the output's place, found out before anything is stored; None where it can."""
+    try:
+        spill.content.replaced(notice.truncated(_SAMPLE, "a sample"))
+    except Unchangeable as problem:
+        return problem
+    return None
+
+
+def _left_whole(output: Output, content: Content, problem: Unchangeable) -> Guarded:
+    """An output of whose class no other can be made: it passes as it is."""
+    guarded = _inline(output, size_of(content))
+    return replace(guarded, reason=notice.sanitised(f"no shorter copy of it can be made: {problem}"))
 
 
 def _unmeasured(output: Output, error: Exception) -> Guarded:

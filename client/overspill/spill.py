@@ -17,9 +17,11 @@ from overspill.measure import UNLIMITED, Extent, Limits
 from overspill.notice import Facts, Kept
 from overspill.policy import MODES, READER, TERSE_READER
 from overspill.shapes import content
+from overspill.shapes.envelope import Envelope
+from overspill.shapes.fields import Unchangeable
 from overspill.shapes.flow import Flowed
 from overspill.shapes.gathering import Full, Gathering
-from overspill.shapes.writer import text_of
+from overspill.shapes.rendering import JSON
 from overspill.styles import Case
 from overspill.wire import Outcome
 
@@ -36,6 +38,12 @@ _ANY_ID: Final = wire.capture_id("", "", b"")
 _KEPT: Final = Kept(outcome=Outcome.CAPTURED, expires=datetime(2000, 1, 1, tzinfo=UTC))
 _LOST: Final = Kept(outcome=Outcome.TRUNCATED, reason="no Overspill service is configured")
 """What may become of an output, where only the length of its notice matters."""
+NOTICE_BYTES: Final = 1_536
+"""Bytes of a notice around its preview, at most, in the guard's own words."""
+_IN_DATA: Final = 512
+"""Bytes that a notice in data has besides: names, quotes, the first items of a list."""
+_RESERVED: Final = 900
+"""Bytes that are held back for a stand-in which takes all the room that is left."""
 _FILED: Final = 64 * 1024 * 1024
 """Characters above which a text is encoded into a file, not into as many bytes of memory again."""
 
@@ -58,7 +66,10 @@ def is_worth_it(found: Content, policy: Policy, origin: Origin, *, is_kept: bool
     spill = Spill.of(found, policy, origin, identify=False)
     if policy.least_gain is None or policy.form.fills or not spill.is_small:
         return True
-    return spill.gains_by(replace(spill, id=_ANY_ID).notice(_KEPT if is_kept else _LOST))
+    try:
+        return spill.gains_by(replace(spill, id=_ANY_ID).notice(_KEPT if is_kept else _LOST))
+    except Unchangeable:  # nothing can stand in its place, which the guard says
+        return True
 
 
 class Origin(NamedTuple):
@@ -78,10 +89,10 @@ class Origin(NamedTuple):
 class Spill:
     """One output on its way out of the conversation. `origin` says whose it is.
 
-    `body` is what is stored. `why` ends the sentence that says why it is not shown, and `most` is how many
-    bytes may stand in for it if its limits allow more. Of a spill that is not
-    identified `id` and `sha256` are empty and `body` is as the tool returned it: for a guard with nowhere to
-    store it.
+    `content` is cut no more than its limits need, and `body` is what of it is cut: that is stored. `why` ends
+    the sentence that says why it is not shown. `room` is how many bytes the whole result may have with the
+    notice in it, where that is less than its limits allow. A spill of a guard with nowhere to
+    store it is not identified: `id` and `sha256` are empty and `body` is as the tool returned it.
     """
 
     content: Content
@@ -93,7 +104,7 @@ class Spill:
     size: int
     lines: int
     why: str = ""
-    most: int = UNLIMITED
+    room: int = UNLIMITED
 
     @property
     def data(self) -> bytes:
@@ -115,13 +126,14 @@ class Spill:
         origin: Origin,
         *,
         why: str = "",
-        most: int = UNLIMITED,
+        room: int = UNLIMITED,
         identify: bool = True,
     ) -> Spill:
         """Encodes and hashes unless told not to `identify`: about 1 ms a megabyte, so a thread is the place.
 
         Raises `OSError` where a long text cannot be written to a file.
         """
+        content = _narrowed(content, policy, origin.tool, room)
         body: Body = content.body
         if not identify:
             size, lines = Extent.of(body)
@@ -135,7 +147,7 @@ class Spill:
                 size=size,
                 lines=lines,
                 why=why,
-                most=most,
+                room=room,
             )
         data = _encoded(body) if isinstance(body, str) else body
         sha256 = data.sha256 if isinstance(data, Filed) else hashlib.sha256(data).digest()
@@ -149,7 +161,7 @@ class Spill:
             size=len(data),
             lines=measure.lines(body) if isinstance(body, str) else Extent.of(data).lines,
             why=why,
-            most=most,
+            room=room,
         )
 
     def notice(self, kept: Kept, *, same_as: str | None = None) -> Notice:
@@ -158,7 +170,7 @@ class Spill:
         Raises `OSError` where the output lies in a file that cannot be read.
         """
         is_lost = kept.outcome is Outcome.TRUNCATED
-        limits, body = self._limits(), self._seen()
+        left, body = self._limits(), self._seen()
         extent = Extent(self.size, self.lines) if body is self.content.body else Extent.of(body)
         return self.policy.form.notice(
             Case(
@@ -167,9 +179,9 @@ class Spill:
                 body=body,
                 extent=extent,
                 content_type=self.content.content_type,
-                limits=limits,
-                room=limits._replace(max_bytes=min(limits.max_bytes, extent.size)),
-                shown=self._shown(limits, is_lost=is_lost),
+                limits=self.policy.limits(self.origin.tool),
+                room=left._replace(max_bytes=min(left.max_bytes, extent.size)),
+                shown=self._shown(left, is_lost=is_lost),
                 strategy=self.policy.cut,
                 read=self._read,
                 fits=self.gains_by,
@@ -181,13 +193,14 @@ class Spill:
         least = self.policy.least_gain
         if least is None or self.policy.form.fills or not self.is_small:
             return True
-        return gain.is_gain(self.content, self.content.replaced(made), self._limits(), least)
+        limits = self.policy.limits(self.origin.tool)
+        return gain.is_gain(self.content, self.content.replaced(made), limits, least)
 
     def is_longer(self, value: Any) -> bool:
         """Return whether `value` would be longer than the output in whose place it stands."""
         if self.policy.least_gain is None or not self.is_small:
             return False
-        return not gain.is_gain(self.content, value, self._limits(), 0.0)
+        return not gain.is_gain(self.content, value, self.policy.limits(self.origin.tool), 0.0)
 
     @property
     def is_small(self) -> bool:
@@ -209,14 +222,14 @@ class Spill:
         return self.content.body if is_searched else content.told(self.content)
 
     def _read(self, made: Notice) -> str:
-        """What a model gets with that notice in the output's place."""
-        found = content.examine(self.content.replaced(made))
-        return "" if found is None else text_of(content.told(found))
+        """What a model gets with that notice in the place of what is cut."""
+        return self.content.read(made)
 
     def _limits(self) -> Limits:
-        """What the stand-in may have: less than the output, even where that did not exceed its own limits."""
-        limits = self.policy.limits(self.origin.tool)
-        limits = limits._replace(max_bytes=min(limits.max_bytes, self.most))
+        """What the notice may have: less than the output, even where that did not exceed its own limits."""
+        limits = _within_room(self.policy.limits(self.origin.tool), self.room)
+        if isinstance(self.content, Envelope) and self.content.left is not None:
+            limits = self.content.left
         if not self.why or measure.body_exceeds(self.content.body, limits):
             return limits
         return limits._replace(max_bytes=min(limits.max_bytes, self.policy.lost_preview))
@@ -227,6 +240,8 @@ class Spill:
         size = policy.lost_preview if is_lost else usual
         if limits.max_tokens is not None:
             size = min(size, int(limits.max_tokens * measure.PREVIEW_BYTES_PER_TOKEN))
+        if self.room != UNLIMITED:
+            size = min(size, max(0, limits.max_bytes - notice_around(self.content)) // escaped(self.content))
         return Limits(min(size, limits.max_bytes), min(policy.preview_lines, limits.max_lines))
 
     def _facts(self, same_as: str | None, tokens: TokenCount | None) -> Facts:
@@ -252,6 +267,29 @@ class Spill:
     def _tokens(self, body: Body, size: int) -> TokenCount | None:
         counter = self.policy.counter()
         return counter.count(body, size) if isinstance(body, str) else counter.count_data(body)
+
+
+def _narrowed(content: Content, policy: Policy, tool: str, room: int) -> Content:
+    """The content, cut no more than its limits and the room need."""
+    if not isinstance(content, Envelope):
+        return content
+    fills = policy.form.fills
+    reserve = _RESERVED if fills else policy.preview_bytes + notice_around(content)
+    return content.within(_within_room(policy.limits(tool), room), reserve, fills=fills)
+
+
+def _within_room(limits: Limits, room: int) -> Limits:
+    return limits._replace(max_bytes=min(limits.max_bytes, room))
+
+
+def notice_around(content: Content) -> int:
+    """Bytes of a notice around its preview, at most."""
+    return NOTICE_BYTES + (_IN_DATA if content.content_type == JSON else 0)
+
+
+def escaped(content: Content) -> int:
+    """How many bytes one of a preview becomes, at most: in data, quotes and newlines are escaped."""
+    return 2 if content.content_type == JSON else 1
 
 
 def _encoded(text: str) -> bytes | Filed:

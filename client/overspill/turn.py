@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 PATIENCE: Final = 60.0
 """Seconds that a result waits for the other calls of its turn. The turn waits for none of them twice."""
-NOTICE_BYTES: Final = 1_536
-"""Bytes of a notice around its preview, at most, in the guard's own words."""
 _ROUNDS: Final = 2
 """How often the event loop goes round before a decision, so that tasks which were created have started."""
 _PAUSE: Final = 0.002

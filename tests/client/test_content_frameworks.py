@@ -1,5 +1,6 @@
 """What the guard makes of the frameworks' own classes."""
 
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -13,9 +14,11 @@ from langgraph.types import Command
 from openai.types.chat import ChatCompletionToolMessageParam
 from openai.types.responses.response_input_item_param import FunctionCallOutput, ShellCallOutput
 from overspill import notice
-from overspill.notice import Facts
+from overspill.notice import Facts, is_notice
 from overspill.shapes import content
 from overspill.shapes.content import Content
+from overspill.shapes.envelope import Envelope
+from overspill.shapes.fields import Unchangeable
 from pydantic_ai import BinaryContent, ImageUrl, ToolReturn
 
 ID = "cap_abcdefghij234567abcd"
@@ -61,9 +64,13 @@ def test_many_links_and_pictures_make_no_data_of_an_mcp_result() -> None:
 
 
 def test_data_that_says_that_its_tool_failed_still_does() -> None:
-    value = {"content": [{"type": "text", "text": "no"}], "isError": True, "log": LONG * 10}
+    value = {"content": [{"type": "text", "text": LONG}], "isError": True, "log": LONG * 10}
 
-    assert replaced(value) == {**notice.as_dict(NOTICE), "isError": True}
+    assert replaced(value) == {
+        "content": [{"type": "text", "text": TEXT}],
+        "isError": True,
+        "log": f"[overspill {ID}: 5,000 bytes of text, in the capture]",
+    }
 
 
 def test_an_mcp_result_keeps_all_but_its_text() -> None:
@@ -91,20 +98,21 @@ def test_an_mcp_result_keeps_all_but_its_text() -> None:
     )
 
 
-def test_an_mcp_result_loses_the_structured_content_that_repeats_its_text() -> None:
-    result = mcp.CallToolResult(
-        content=[mcp.TextContent(type="text", text='{"a": 1}')], structured_content={"a": 1}
-    )
+def test_structured_content_that_repeats_the_text_is_captured_once_and_made_short() -> None:
+    data = {"result": [LONG] * 9}
+    text = mcp.TextContent(type="text", text=json.dumps(data))
+    result = mcp.CallToolResult(content=[text], structured_content=data)
 
-    assert examine(result).body == '{"a": 1}'
-    assert replaced(result).structured_content is None
+    assert examine(result).body == json.dumps(data)
+    (stands,) = replaced(result).structured_content["result"]
+    assert is_notice(stands)
 
 
-def test_structured_content_alone_of_an_mcp_result_becomes_the_notice_as_a_dict() -> None:
+def test_structured_content_alone_of_an_mcp_result_has_the_notice_in_it() -> None:
     result = mcp.CallToolResult(content=[], structured_content={"rows": [1, 2]})
 
     assert examine(result).body == '{\n  "rows": [\n    1,\n    2\n  ]\n}'
-    assert replaced(result).structured_content == notice.as_dict(NOTICE)
+    assert replaced(result).structured_content == {"rows": [1, 2, TEXT]}
 
 
 def test_the_text_of_a_resource_is_text_and_its_blob_is_not() -> None:
@@ -282,10 +290,10 @@ def test_a_tool_return_has_a_value_and_content() -> None:
     assert (new.return_value, new.content, new.metadata) == (TEXT, [PLACEHOLDER, image], {"k": 1})
 
 
-def test_a_tool_returns_data_becomes_the_notice_as_a_dict() -> None:
+def test_a_tool_returns_data_has_the_notice_in_it() -> None:
     new = replaced(ToolReturn({"rows": [LONG]}))
 
-    assert new.return_value == notice.as_dict(NOTICE)
+    assert new.return_value == {"rows": [TEXT]}
 
 
 def test_user_content_is_a_list_of_blocks() -> None:
@@ -321,8 +329,9 @@ class Proxy(Mapping[str, Any]):
         return len(self._fields)
 
 
-def test_a_message_that_lets_nothing_be_put_in_is_replaced_by_the_notice() -> None:
-    assert replaced(ReadOnly()) == TEXT
+def test_a_message_that_lets_nothing_be_put_in_has_no_stand_in() -> None:
+    with pytest.raises(Unchangeable):
+        replaced(ReadOnly())
 
 
 def test_a_setter_that_keeps_the_old_text_is_found_out() -> None:
@@ -330,15 +339,15 @@ def test_a_setter_that_keeps_the_old_text_is_found_out() -> None:
         type = "tool"
         content = property(lambda _: LONG, lambda _, __: None)
 
-    assert replaced(Stubborn()) == TEXT
+    with pytest.raises(Unchangeable):
+        replaced(Stubborn())
 
 
 def test_messages_may_be_any_mapping() -> None:
-    assert replaced(Proxy(role="tool", content=LONG, name="n")) == {
-        "role": "tool",
-        "content": TEXT,
-        "name": "n",
-    }
+    new = replaced(Proxy(role="tool", content=LONG, name="n"))
+
+    assert type(new) is Proxy
+    assert dict(new) == {"role": "tool", "content": TEXT, "name": "n"}
 
 
 @pytest.mark.parametrize(
@@ -350,7 +359,7 @@ def test_messages_may_be_any_mapping() -> None:
     ],
 )
 def test_rows_of_data_that_have_a_type_are_data(rows: Any) -> None:
-    assert isinstance(examine(rows), content.Structured)
+    assert isinstance(examine(rows), Envelope)
 
 
 @pytest.mark.parametrize(

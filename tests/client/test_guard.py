@@ -245,8 +245,8 @@ async def test_bytes_spill_as_text_where_they_are_text_and_are_described_where_n
     text = await Guard().process(LONG.encode(), tool="t")
     image = await Guard().process(b"\x89PNG\r\n\x1a\n" + b"\xff" * 60_000, tool="t")
 
-    assert "\na line of text\n" in text.value
-    assert "\n(60,008 bytes of image/png, not text)\n" in image.value
+    assert b"\na line of text\n" in text.value
+    assert b"\n(60,008 bytes of image/png, not text)\n" in image.value
 
 
 async def test_fifty_megabytes_become_a_notice() -> None:

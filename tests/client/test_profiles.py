@@ -16,8 +16,8 @@ from overspill.cut import ENDS, HEAD, TAIL, Strategy, clip
 from overspill.measure import UNLIMITED, Limits
 from overspill.notice import is_notice
 from overspill.policy import Policy
-from overspill.shapes.content import examine, told
-from overspill.shapes.writer import as_text, text_of
+from overspill.shapes.content import examine, seen
+from overspill.shapes.writer import text_of
 from overspill.spill import Kept, Origin, Spill
 from overspill.wire import Outcome
 from pydantic import TypeAdapter, ValidationError
@@ -54,13 +54,13 @@ def replaced(result: Any, policy: Policy, kept: Kept, **more: Any) -> Any:
     assert content is not None
     identify = kept.outcome is not Outcome.TRUNCATED
     spill = Spill.of(content, policy, Origin("run_command", "c1", "s"), identify=identify, **more)
-    return content.replaced(spill.notice(kept))
+    return spill.content.replaced(spill.notice(kept))
 
 
 def read(value: Any) -> str:
     """What a model gets of `value`."""
     content = examine(value)
-    return "" if content is None else text_of(told(content))
+    return "" if content is None else text_of(seen(content))
 
 
 # --- the exact texts ------------------------------------------------------------------------------
@@ -330,10 +330,13 @@ def test_what_only_the_turn_has_no_room_for_is_shown_in_less() -> None:
 def test_a_dict_stands_in_for_a_dict_and_keeps_to_the_limits(name: str) -> None:
     value = {"rows": [{"id": number, "text": "x" * 50} for number in range(5_000)]}
     policy = PROFILES[name]
-    made = Guard(policy=policy).process_sync(value, tool="t").value
+    guarded = Guard(policy=policy).process_sync(value, tool="t")
+    made = guarded.value
 
-    assert (made["status"], made["total_bytes"], made["total_lines"]) == ("truncated", 488_908, 20_004)
-    assert not measure.exceeds(as_text(made), policy.limits("t"))
+    assert guarded.notice is not None
+    assert (guarded.outcome, guarded.notice.lines) == ("truncated", 20_002)
+    assert made["rows"][-1]["text"] == str(guarded.notice)
+    assert not policy.form.fills or not measure.exceeds(read(made), policy.limits("t"))
     assert Guard(policy=policy).process_sync(made, tool="t").value is made
 
 
@@ -349,18 +352,19 @@ def test_a_dict_stands_in_for_a_dict_and_keeps_to_the_limits(name: str) -> None:
 def test_the_preview_in_a_dict_is_what_the_profile_makes_of_its_json(name: str, mark: str) -> None:
     value = {"rows": [{"id": number, "text": "x" * 50} for number in range(5_000)]}
     limits = PROFILES[name].limits("t")
-    made = Guard(policy=PROFILES[name]).process_sync(value, tool="t").value
-    preview = made["preview"]
+    rows = value["rows"]
+    made = Guard(policy=PROFILES[name]).process_sync(rows, tool="t").value
+    preview = made[-1]["text"]
     head, _, tail = preview.partition("\n\n" if name != "capped" else "\n... [")
 
-    assert json.dumps(value, indent=2).startswith(head)
+    assert json.dumps(rows, indent=2).startswith(head)
     assert mark.strip() in preview
     assert len(preview) > (limits.max_chars or min(limits.max_bytes, 2_000)) / 2
     if name == "capped":
         omitted = int(tail.partition(" ")[0])
         after = tail.partition(mark)[2]
-        assert json.dumps(value, indent=2).endswith(after)
-        assert len(head) + omitted + len(after) == 488_908
+        assert json.dumps(rows, indent=2).endswith(after)
+        assert len(head) + omitted + len(after) == len(json.dumps(rows, indent=2))
 
 
 def blocks(*sizes: int) -> list[dict[str, str]]:
@@ -431,14 +435,16 @@ def test_there_is_room_for_the_handle_and_the_placeholders_too(name: str, shape:
     assert Guard(policy=policy).process_sync(value, tool="run_command").value is value
 
 
-def test_of_several_blocks_the_first_has_all_the_room_that_the_placeholders_leave() -> None:
-    made = Guard(policy=Policy.capped()).process_sync(blocks(84_000, 84_000), tool="t")
-    first, second = (block["text"] for block in made.value)
-    head, omitted, tail = re.split(r"\n\.\.\. \[(\d+) bytes truncated; head \+ tail kept\] \.\.\.\n", first)
+def test_of_several_blocks_the_first_that_does_not_fit_has_all_the_room_that_is_left() -> None:
+    given = blocks(84_000, 84_000, 84_000)
+    made = Guard(policy=Policy.capped()).process_sync(given, tool="t")
+    first, second, third = (block["text"] for block in made.value)
+    head, omitted, tail = re.split(r"\n\.\.\. \[(\d+) bytes truncated; head \+ tail kept\] \.\.\.\n", second)
 
-    assert second == "[overspill: 84,000 bytes of text, not stored]"
+    assert first == given[0]["text"]
+    assert third == "[overspill: 84,000 bytes of text, not stored]"
     assert len(head) + int(omitted) + len(tail) == 2 * 84_000 + len("\n")
-    assert len(first) + len("\n") + len(second) == made.bytes_after == 131_071
+    assert 130_900 < made.bytes_after <= 131_072
 
 
 def test_a_saved_history_is_cut_once() -> None:
@@ -504,11 +510,11 @@ def test_a_ceiling_too_low_for_the_mark_keeps_the_head() -> None:
 
 def test_data_within_a_result_is_shown_as_data() -> None:
     result = {"structuredContent": {"rows": [{"id": number} for number in range(9_000)]}, "content": []}
-    made = Guard().process_sync(result, tool="t").value
+    made = Guard().process_sync(result, tool="t")
 
-    assert made["structuredContent"]["preview"].startswith(
-        "JSON: object {rows: array of 9,000 objects {id: number}}\n"
-    )
+    assert made.notice is not None
+    assert made.notice.preview.startswith("JSON: array of 9,000 objects {id: number}\n")
+    assert made.value["structuredContent"]["rows"][-1]["overspill"] == str(made.notice)
 
 
 @pytest.mark.parametrize("name", [name for name in PROFILES if name != "file-based"])

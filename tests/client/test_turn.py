@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from overspill.guard import Guard
 from overspill.policy import Policy
 from overspill.shapes.content import examine
-from overspill.spill import Kept, Origin, Spill
-from overspill.turn import NOTICE_BYTES, Offer, Turn, choose, current, rooms
+from overspill.spill import NOTICE_BYTES, Kept, Origin, Spill
+from overspill.turn import Offer, Turn, choose, current, rooms
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:

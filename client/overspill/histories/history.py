@@ -9,6 +9,7 @@ changed. Notices from earlier passes stay as they are, byte for byte.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from overspill.histories.aging import NEWEST, aged, beyond_budget
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from overspill.guard import Guard
     from overspill.guarded import Guarded
     from overspill.notice import Notice
-    from overspill.shapes.blocks import Path
     from overspill.shapes.content import Content
+    from overspill.shapes.fields import Path
 
 WITHOUT_STORE: Final = "the history was cut before it was saved, with no store at hand"
 COPIES: Final = ("artifact", "details")
@@ -131,10 +132,10 @@ class _Clamping(NamedTuple):
         new: dict[Path, Any] = {}
         for result, content in chosen:
             origin = Origin(result.tool, result.call_id, self.session, result.status)
-            notice = Spill.of(content, self.policy, origin).notice(
-                Kept(outcome=Outcome.TRUNCATED, reason=WITHOUT_STORE)
-            )
-            new |= _shorter(result, content.replaced(notice), notice)
+            spill = Spill.of(content, self.policy, origin)
+            with suppress(Unchangeable):
+                notice = spill.notice(Kept(outcome=Outcome.TRUNCATED, reason=WITHOUT_STORE))
+                new |= _shorter(result, spill.content.replaced(notice), notice)
         return _with(messages, new, keep_copies=self.keep_copies)
 
 

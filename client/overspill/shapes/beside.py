@@ -18,12 +18,14 @@ def _names(listed: str) -> frozenset[str]:
 
 MOST: Final = 4_000
 """Characters besides, in all blocks of a result together, up to which it is one."""
+_SHORT: Final = 200
 NO_TEXT: Final = 1
 """What a block without text counts as: nobody shows a model thousands of pictures."""
 RESULT: Final = _names(
     "type kind role content id name status tool_call_id tool_use_id call_id tool_name is_error isError"
     " structuredContent structured_content output result artifact details additional_kwargs response_metadata"
     " usage_metadata tool_calls cache_control annotations _meta meta metadata max_output_length created_by"
+    " toolUseId"
 )
 """Fields of messages, items and results of tools."""
 _OF_ALL: Final = _names("type kind id index annotations _meta meta metadata cache_control extras")
@@ -54,6 +56,13 @@ _OF_RESOURCES: Final = _names("uri mimeType mime_type text blob _meta meta annot
 def of_result(value: Any) -> int:
     """Characters that a message, item or result has besides."""
     return _weight(value, RESULT)
+
+
+def other_fields(value: Any) -> list[str]:
+    """The names of what a message, item or result has besides that is not short."""
+    if not isinstance(value, Mapping):
+        return []
+    return [name for name in value if name not in RESULT and _length(value[name]) > _SHORT]
 
 
 def of_block(block: Any, kind: str) -> int:

@@ -11,13 +11,11 @@ from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from overspill.shapes import beside
-from overspill.shapes.fields import changed, get, word
+from overspill.shapes import beside, keyed
+from overspill.shapes.fields import Path, changed, get, is_sequence, with_items, word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-Path: TypeAlias = tuple[str | int, ...]
 
 TEXT_BLOCKS: Final = frozenset({"text", "input_text", "output_text", "text-plain"})
 RESOURCE: Final = "resource"
@@ -66,6 +64,11 @@ _OTHER_MESSAGES: Final = frozenset(
 _STRUCTURED_FIELDS: Final = ("structuredContent", "structured_content")
 _TELLING_FIELDS: Final = frozenset({"type", "role", "kind", "content", *_STRUCTURED_FIELDS})
 _ERROR_FIELDS: Final = ("isError", "is_error")
+_ID_FIELDS: Final = ("tool_call_id", "tool_use_id", "toolUseId", "call_id")
+_RESULT_ROLES: Final = frozenset({"user", "function", "tool"})
+_SIGNED: Final = frozenset({"thinking", "redacted_thinking", "reasoning", "compaction", "encrypted_content"})
+_MESSAGES: Final = "messages"
+_PAIR: Final = 2
 _BLOCK_TEXTS: Final = ((), ("text",), (RESOURCE, "text"), ("source", "data"))
 _DEEPEST: Final = 8
 """Blocks in blocks beyond this are no protocol's."""
@@ -174,27 +177,25 @@ def may_go(path: Path) -> bool:
 
 
 def with_values(value: Any, new: Mapping[Path, Any]) -> Any:
-    """A copy of `value` with other values at these places.
+    """A copy of `value`, of the same class, with other values at these places.
 
     `GONE` takes a block out of its list, None a field away. Raises `Unchangeable`.
     """
     if () in new:
         return new[()]
     steps = _by_first_step(new)
-    if not isinstance(value, (list, tuple)):
-        return changed(
-            value, {str(name): with_values(get(value, str(name)), at) for name, at in steps.items()}
-        )
+    if not is_sequence(value):
+        return changed(value, {name: with_values(get(value, name), at) for name, at in steps.items()})
     kept = [
         with_values(item, steps[at]) if at in steps else item
         for at, item in enumerate(value)
         if GONE not in steps.get(at, {}).values()
     ]
-    return kept if isinstance(value, list) else tuple(kept)
+    return with_items(value, kept)
 
 
-def _by_first_step(new: Mapping[Path, Any]) -> dict[str | int, dict[Path, Any]]:
-    steps: dict[str | int, dict[Path, Any]] = {}
+def _by_first_step(new: Mapping[Path, Any]) -> dict[Any, dict[Path, Any]]:
+    steps: dict[Any, dict[Path, Any]] = {}
     for path, value in new.items():
         steps.setdefault(path[0], {})[path[1:]] = value
     return steps
@@ -228,6 +229,9 @@ def _in_any(value: Any, path: Path) -> Iterator[_Found]:
 
 def _in_block(block: Any, path: Path) -> Iterator[_Found]:
     kind = _kind(block)
+    if not kind:
+        yield from _in_keyed(block, keyed.field_of(block), path)
+        return
     yield beside.of_block(block, kind)
     if kind in _HOLDERS:
         yield from _in_any(get(block, _HOLDERS[kind]), (*path, _HOLDERS[kind]))
@@ -247,27 +251,104 @@ def _in_block(block: Any, path: Path) -> Iterator[_Found]:
         yield beside.NO_TEXT
 
 
+def _in_keyed(block: Any, field: str, path: Path) -> Iterator[_Found]:
+    held = get(block, field)
+    if field in {keyed.TEXT, keyed.DATA}:
+        yield Place((*path, field), held)
+    elif field == keyed.TOOL_RESULT:
+        yield from _in_carrier(held, (*path, field))
+    elif field in keyed.RESPONSES:
+        yield from _in_response(held, (*path, field))
+    else:
+        yield beside.NO_TEXT
+
+
+def _in_response(response: Any, path: Path) -> Iterator[_Found]:
+    """Of Gemini: what a function responded is an object."""
+    if (held := get(response, "response")) is not None:
+        yield Place((*path, "response"), held)
+
+
 def _in_carrier(value: Any, path: Path) -> Iterator[_Found]:
+    kind = _kind(value)
     if _is_tool_return(value):
         yield from _in_tool_return(value, path)
     elif _is_command(value):
-        messages = get(get(value, "update"), "messages")
-        yield from _in_own_items(messages, (*path, "update", "messages"))
+        yield from _in_update(get(value, "update"), (*path, "update"))
     elif _is_turn_of_results(value):
         yield from _in_own_items(get(value, "content"), (*path, "content"))
-    elif _kind(value) in _ITEMS or _kind(value) == _SHELL_OUTPUT:
+        yield from _in_own_items(get(value, "parts"), (*path, "parts"))
+    elif field := _telling_field(value):
+        yield from _in_keyed(value, field, path)
+    elif kind == _SHELL_OUTPUT:
+        yield from _in_block(value, path)
+    elif _has_identity(value):
+        yield from _in_result(value, _HOLDERS.get(kind, "content"), path)
+    elif kind in _ITEMS:
         yield from _in_block(value, path)
     else:
         yield beside.of_result(value)
         yield from _in_any(get(value, "content"), (*path, "content"))
-        for name in _STRUCTURED_FIELDS:
-            if (structured := get(value, name)) is not None:
-                yield Place((*path, name), structured)
+        yield from _in_structured(value, path)
+
+
+def _in_result(value: Any, field: str, path: Path) -> Iterator[Place]:
+    """The parts of what is surely a tool's result: other things than blocks are data."""
+    yield from _in_content(get(value, field), (*path, field))
+    yield from _in_structured(value, path)
+    for name in beside.other_fields(value):
+        if isinstance(value[name], (str, dict, list)) and name != field:
+            yield Place((*path, name), value[name])
+
+
+def _in_structured(value: Any, path: Path) -> Iterator[Place]:
+    for name in _STRUCTURED_FIELDS:
+        if (structured := get(value, name)) is not None:
+            yield Place((*path, name), structured)
+
+
+def _in_content(content: Any, path: Path) -> Iterator[Place]:
+    if isinstance(content, str):
+        yield Place(path, content)
+    elif isinstance(content, (list, tuple)):
+        for at, item in enumerate(content):
+            yield from _in_item(item, (*path, at))
+    elif content is not None and not isinstance(content, (bool, int, float)):
+        yield Place(path, content)
+
+
+def _in_item(item: Any, path: Path) -> Iterator[Place]:
+    if isinstance(item, str):
+        yield Place(path, item)
+    elif _is_signed(item):
+        return
+    elif _is_carrier(item) or _is_block(item):
+        found = list(_in_any(item, path))
+        if sum(each for each in found if isinstance(each, int)) <= beside.MOST:
+            yield from (each for each in found if isinstance(each, Place))
+        else:
+            yield Place(path, item)
+    elif item is not None and not isinstance(item, (bool, int, float)):
+        yield Place(path, item)
+
+
+def _in_update(update: Any, path: Path) -> Iterator[_Found]:
+    """Of LangGraph's commands: the tools' messages in what they write to the state, and nothing else."""
+    if isinstance(update, (list, tuple)):
+        for at, pair in enumerate(update):
+            if isinstance(pair, tuple) and len(pair) == _PAIR and pair[0] == _MESSAGES:
+                yield from _in_own_items(pair[1], (*path, at, 1))
+    else:
+        yield from _in_own_items(get(update, _MESSAGES), (*path, _MESSAGES))
 
 
 def _in_own_items(items: Any, path: Path) -> Iterator[_Found]:
-    """The texts of tools in a list that others' share."""
-    for at, item in enumerate(_listed(items)):
+    """The texts of tools in a list that others' share, or in the only one."""
+    if not isinstance(items, (list, tuple)):
+        if _is_carrier(items):
+            yield from _in_carrier(items, path)
+        return
+    for at, item in enumerate(items):
         if _is_carrier(item):
             yield from _in_carrier(item, (*path, at))
 
@@ -292,31 +373,59 @@ def _is_carrier(value: Any) -> bool:
     """Whether `value` is a tool's message or item, or carries content blocks."""
     if value is None or isinstance(value, (str, bytes, int, float, list, tuple, set, frozenset)):
         return False
-    if _is_turn_of_results(value):
+    if _is_turn_of_results(value) or _is_tool_return(value) or _is_command(value) or _telling_field(value):
         return True
     kind = _kind(value)
+    if kind == _SHELL_OUTPUT or _has_identity(value):
+        return True
     if kind in _ITEMS:
         return isinstance(get(value, _HOLDERS[kind]), str) or _are_blocks(get(value, _HOLDERS[kind]))
-    if kind == _SHELL_OUTPUT or _is_tool_return(value) or _is_command(value):
-        return True
     return not is_other_message(value) and _has_content(value)
+
+
+def _has_identity(value: Any) -> bool:
+    """Whether `value` says whose result it is, or as MCP's whether the call failed: rows of data do not."""
+    kind = _kind(value)
+    content = get(value, _HOLDERS.get(kind, "content"))
+    if content is None or isinstance(content, (bool, int, float)):
+        return False
+    may_be = kind in _ITEMS or not kind or bool(_words(value) & _TOOL_MESSAGES)
+    if may_be and any(word(value, name) for name in _ID_FIELDS):
+        return True
+    is_result = not kind and isinstance(content, (list, tuple))
+    return is_result and any(_has_field(value, name) for name in (*_ERROR_FIELDS, *_STRUCTURED_FIELDS))
+
+
+def _has_field(value: Any, name: str) -> bool:
+    return name in value if isinstance(value, Mapping) else get(value, name) is not None
 
 
 def _has_content(value: Any) -> bool:
     content = get(value, "content")
     if isinstance(content, str):
         return bool(_words(value) & _TOOL_MESSAGES)
-    if not isinstance(content, (list, tuple)) or _kind(value) in _OTHER_BLOCKS:
-        return False
-    return _are_blocks(content) or (
-        not content and any(get(value, name) is not None for name in _STRUCTURED_FIELDS)
-    )
+    return _kind(value) not in _OTHER_BLOCKS and _are_blocks(content)
 
 
 def _is_turn_of_results(value: Any) -> bool:
-    """Whether `value` is the message of a user's turn in which tools' results are sent."""
-    content = get(value, "content") if word(value, "role") == "user" else None
-    return any(_kind(item) == _TOOL_RESULT for item in _listed(content))
+    """Whether `value` is the message of a turn in which tools' results are sent."""
+    if word(value, "role") not in _RESULT_ROLES:
+        return False
+    listed = [*_listed(get(value, "content")), *_listed(get(value, "parts"))]
+    return any(_kind(item) == _TOOL_RESULT or _telling_field(item) for item in listed)
+
+
+def _telling_field(value: Any) -> str:
+    """The only field of Bedrock's and Gemini's results of a tool; empty for anything else."""
+    field = "" if _kind(value) else keyed.field_of(value)
+    return field if field == keyed.TOOL_RESULT or field in keyed.RESPONSES else ""
+
+
+def _is_signed(block: Any) -> bool:
+    """Whether a provider refuses `block` with any change in it, as what a model thought."""
+    return _kind(block) in _SIGNED or (
+        isinstance(block, Mapping) and any(str(name).startswith("encrypted") for name in block)
+    )
 
 
 def _is_tool_return(value: Any) -> bool:
@@ -324,14 +433,14 @@ def _is_tool_return(value: Any) -> bool:
 
 
 def _is_command(value: Any) -> bool:
-    """Whether `value` is LangGraph's `Command` with a tool's messages."""
-    if type(value).__name__ != "Command":
-        return False
-    return any(_is_carrier(item) for item in _listed(get(get(value, "update"), "messages")))
+    """Whether `value` is LangGraph's `Command`: its class's name, and what it writes to the state."""
+    return type(value).__name__ == "Command" and hasattr(value, "update") and hasattr(value, "goto")
 
 
 def _is_block(item: Any) -> bool:
     kind = _kind(item)
+    if not kind:
+        return bool(keyed.field_of(item))
     if kind in TEXT_BLOCKS:
         return isinstance(get(item, "text"), str)
     if kind in _HOLDERS and isinstance(get(item, _HOLDERS[kind]), (str, list, tuple)):

@@ -1,26 +1,51 @@
-"""Fields of dicts, records and objects of classes that nobody here knows.
+"""Fields and items of dicts, lists, records and objects of classes that nobody here knows.
 
-Their properties may raise, lie or be read-only: reading never raises, and a change is looked at afterwards.
+Their properties may raise, lie or be read-only: reading never raises, and a copy is looked at afterwards. A
+copy always has the class of its original.
 """
 
 from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections import UserDict, UserList, UserString, deque
+from collections.abc import ItemsView, KeysView, Mapping, Sequence, ValuesView
+from collections.abc import Set as AbstractSet
+from enum import Enum
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+Path: TypeAlias = tuple[Any, ...]
+"""Keys, field names and positions that lead from a value to one of its parts."""
+
+_TEXTS: Final = (str, bytes, bytearray, memoryview, range, UserString)
+_SEQUENCES: Final = (list, tuple, deque, Sequence, AbstractSet, KeysView, ValuesView, ItemsView)
+_BUILT_IN: Final[frozenset[type]] = frozenset({list, tuple, set, frozenset})
+_VIEWS: Final[Mapping[type, Callable[[list[Any]], Any]]] = {
+    type({}.keys()): lambda items: dict.fromkeys(items).keys(),
+    type({}.values()): lambda items: dict(enumerate(items)).values(),
+    type({}.items()): lambda items: dict(items).items(),
+}
+
 
 class Unchangeable(Exception):
-    """No copy of the value with the other fields could be made."""
+    """No copy of the value with the other parts could be made."""
 
 
-def get(value: Any, name: str) -> Any:
+def is_a(value: Any, kinds: Any) -> bool:
+    """As `isinstance`, by the true type where a foreign class or metaclass raises."""
+    try:
+        return isinstance(value, kinds)
+    except Exception:  # noqa: BLE001  (a foreign `__class__` or metaclass: whatever it raises)
+        return any(kind in type.mro(type(value)) for kind in (kinds if type(kinds) is tuple else (kinds,)))
+
+
+def get(value: Any, name: Any) -> Any:
     """The field; None where there is none and where reading it raises."""
     if type(value) is dict:
         return value.get(name)
@@ -36,21 +61,86 @@ def word(value: Any, name: str) -> str:
     return found if issubclass(type(found), str) else ""
 
 
-def changed(value: Any, fields: dict[str, Any]) -> Any:
+def is_sequence(value: Any) -> bool:
+    """Whether `value` holds items by position, or in no order; texts and bytes do not."""
+    return is_a(value, _SEQUENCES) and not is_a(value, _TEXTS)
+
+
+def names_of(value: Any) -> list[str] | None:
+    """The names of a record's fields; None for what is no record."""
+    kind = type(value)
+    if issubclass(kind, msgspec.Struct):
+        return list(kind.__struct_fields__)
+    if dataclasses.is_dataclass(kind):
+        return [field.name for field in dataclasses.fields(kind)]
+    if hasattr(kind, "__attrs_attrs__"):
+        return [field.name for field in kind.__attrs_attrs__]
+    fields = getattr(kind, "model_fields", None)
+    if isinstance(fields, Mapping):
+        return [*fields, *(getattr(value, "__pydantic_extra__", None) or ())]
+    return None
+
+
+def parts_of(value: Any, most: int) -> list[tuple[Any, Any]] | None:
+    """The parts of a container or record, each behind its step; None for single values, and above `most`.
+
+    Raises whatever the value's own methods do.
+    """
+    if is_a(value, Mapping):
+        return None if len(value) > most else [(key, value[key]) for key in islice(value, most)]
+    if is_sequence(value):
+        return None if len(value) > most else list(enumerate(islice(value, most)))
+    names = names_of(value)
+    if names is None or is_a(value, type):
+        return None
+    return [(name, getattr(value, name)) for name in names if hasattr(value, name)]
+
+
+# --- copies -------------------------------------------------------------------------------------
+
+
+def changed(value: Any, fields: Mapping[Any, Any]) -> Any:
     """A copy with other `fields`; a dict loses those that become None. Raises `Unchangeable`."""
     try:
-        copied = _copied(value, fields)
+        copied = _copied(value, dict(fields))
     except Exception as error:
         raise Unchangeable(type(value).__name__) from error
-    if all(_is(get(copied, name), wanted) for name, wanted in fields.items()):
+    if type(copied) is type(value) and all(_is(get(copied, name), new) for name, new in fields.items()):
         return copied
     raise Unchangeable(type(value).__name__)
 
 
-def _copied(value: Any, fields: dict[str, Any]) -> Any:
+def with_items(value: Any, items: list[Any]) -> Any:
+    """A list, tuple, set or the like of the same class with other `items`. Raises `Unchangeable`."""
+    kind = type(value)
+    if kind in _BUILT_IN:
+        return kind(items)
+    try:
+        copied = _VIEWS[kind](items) if kind in _VIEWS else _refilled(value, items)
+        if type(copied) is kind and len(copied) == len(items) and _are(copied, items):
+            return copied
+    except Exception as error:
+        raise Unchangeable(kind.__name__) from error
+    raise Unchangeable(kind.__name__)
+
+
+def with_text(value: Any, text: str) -> Any:
+    """`text` in the class of `value`, which is a text or bytes. Raises `Unchangeable`."""
+    kind = type(value)
+    if kind is str:
+        return text
+    if issubclass(kind, str) and not issubclass(kind, Enum):
+        made = str.__new__(kind, text)
+        getattr(made, "__dict__", {}).update(getattr(value, "__dict__", {}))
+        return made
+    if kind in {bytes, bytearray, memoryview}:
+        return kind(text.encode("utf-8", "replace"))
+    raise Unchangeable(kind.__name__)
+
+
+def _copied(value: Any, fields: dict[Any, Any]) -> Any:
     if isinstance(value, Mapping):
-        kept = ((name, new) for name, new in {**value, **fields}.items())
-        return {name: new for name, new in kept if name not in fields or new is not None}
+        return _mapping(value, fields)
     if hasattr(type(value), "model_copy"):
         return value.model_copy(update=fields)
     if isinstance(value, msgspec.Struct):
@@ -58,7 +148,85 @@ def _copied(value: Any, fields: dict[str, Any]) -> Any:
     return _first_that_works((_replaced, _assigned, _forced), value, fields)
 
 
-def _first_that_works(ways: tuple[Callable[[Any, dict[str, Any]], Any], ...], *args: Any) -> Any:
+def _mapping(value: Mapping[Any, Any], fields: dict[Any, Any]) -> Any:
+    gone = {name for name, new in fields.items() if new is None}
+    kept = {name: new for name, new in {**value, **fields}.items() if name not in gone}
+    return kept if type(value) is dict else with_entries(value, kept)
+
+
+def with_entries(value: Mapping[Any, Any], entries: dict[Any, Any]) -> Any:
+    """A mapping of the same class with these entries alone. Raises `Unchangeable`."""
+    if type(value) is dict:
+        return entries
+    try:
+        made = _first_that_works((_updated, _with_inner, _constructed), value, entries)
+        if type(made) is type(value) and len(made) == len(entries):
+            return made
+    except Exception as error:
+        raise Unchangeable(type(value).__name__) from error
+    raise Unchangeable(type(value).__name__)
+
+
+def _updated(value: Any, entries: dict[Any, Any]) -> Any:
+    """A copy of what surely has entries of its own, which are not those of the original."""
+    copied = _own_copy(value, (dict, UserDict))
+    copied.clear()
+    copied.update(entries)
+    return copied
+
+
+def _with_inner(value: Any, parts: Any) -> Any:
+    """A copy of what keeps its parts in a dict or list of one attribute."""
+    copied = copy.copy(value)
+    (name,) = [name for name, held in vars(value).items() if _is_inner(held, value)]
+    if copied is value:
+        raise Unchangeable(type(value).__name__)
+    object.__setattr__(copied, name, parts)
+    return copied
+
+
+def _is_inner(held: Any, value: Any) -> bool:
+    if type(held) is dict:
+        return len(held) == len(value) and all(name in held for name in value)
+    return type(held) is list and held == list(value)
+
+
+def _own_copy(value: Any, kinds: tuple[type, ...]) -> Any:
+    if not issubclass(type(value), kinds):
+        raise Unchangeable(type(value).__name__)
+    copied = copy.copy(value)
+    if copied is value:
+        raise Unchangeable(type(value).__name__)
+    return copied
+
+
+def _constructed(value: Any, parts: Any) -> Any:
+    return type(value)(parts)
+
+
+def _refilled(value: Any, items: list[Any]) -> Any:
+    kind = type(value)
+    if issubclass(kind, tuple):
+        made = tuple.__new__(kind, items)
+        fields = getattr(kind, "_fields", None)
+        if fields is not None and len(fields) != len(items):
+            raise Unchangeable(kind.__name__)
+        getattr(made, "__dict__", {}).update(getattr(value, "__dict__", {}))
+        return made
+    if issubclass(kind, frozenset):
+        return frozenset.__new__(kind, items)
+    return _first_that_works((_emptied_and_filled, _with_inner, _constructed), value, items)
+
+
+def _emptied_and_filled(value: Any, items: list[Any]) -> Any:
+    copied = _own_copy(value, (list, set, deque, UserList))
+    copied.clear()
+    fill = copied.update if is_a(value, AbstractSet) else copied.extend
+    fill(items)
+    return copied
+
+
+def _first_that_works(ways: tuple[Callable[[Any, Any], Any], ...], *args: Any) -> Any:
     *most, last = ways
     for way in most:
         try:
@@ -87,6 +255,12 @@ def _set(value: Any, fields: dict[str, Any], setter: Callable[[Any, str, Any], N
     for name, new in fields.items():
         setter(copied, name, new)
     return copied
+
+
+def _are(found: Any, wanted: list[Any]) -> bool:
+    if is_a(found, AbstractSet):
+        return all(item in found for item in wanted)
+    return all(map(_is, found, wanted))
 
 
 def _is(found: Any, wanted: Any) -> bool:

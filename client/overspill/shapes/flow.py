@@ -118,6 +118,9 @@ class Flowed:
         """The notice as a chunk like those that came."""
         return measure.encode(str(notice)) if self._is_bytes else str(notice)
 
+    def read(self, notice: Notice) -> str:
+        return str(notice)
+
 
 class Flow:
     """What becomes of each chunk of one stream. Writes to a file at times.

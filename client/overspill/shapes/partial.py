@@ -12,10 +12,12 @@ from overspill import measure
 from overspill.cut import ENDS, cut, less, scaled
 from overspill.measure import UNLIMITED, Extent, Limits
 from overspill.previews.excerpt import of_text
-from overspill.shapes.blocks import GONE, may_go, places, with_values
-from overspill.shapes.content import Binary, Blocks, Structured, examine
-from overspill.shapes.fields import Unchangeable
+from overspill.shapes.blocks import GONE, may_go, with_values
+from overspill.shapes.content import Binary, Printed, examine
+from overspill.shapes.envelope import Envelope
+from overspill.shapes.fields import with_text
 from overspill.shapes.rendering import TEXT, is_plain, outline
+from overspill.shapes.standin import stand_in
 from overspill.shapes.thrown import Thrown
 from overspill.shapes.writer import as_text, text_of
 
@@ -41,14 +43,16 @@ _LEAST: Final = 200
 def clamp_partial(update: Any, limits: Limits, shorten: Shorten | None = None) -> Any:
     """`update` with its text within `limits`, but for short remarks; the same object where it is.
 
-    `shorten` cuts a text in its own words: it gets the text and the limits that are left for it.
-
-    Never raises.
+    `shorten` cuts a text in its own words: it gets the text and the limits that are left for it. An update
+    of whose class no other can be made stays as it is. Never raises.
     """
     content = examine(update)
     if content is None or not content.exceeds(limits):
         return update
-    return _clamped(update, content, _Budget(limits, shorten))
+    try:
+        return _clamped(update, content, _Budget(limits, shorten))
+    except Exception:  # noqa: BLE001  (foreign methods within, or no other of its class can be made)
+        return update
 
 
 def clamp_text(text: str, limits: Limits, left: Limits | None = None) -> str:
@@ -124,42 +128,38 @@ class _Budget:
 
 
 def _clamped(update: Any, content: Content, budget: _Budget) -> Any:
-    if isinstance(content, Blocks):
-        return _clamped_blocks(update, budget)
+    if isinstance(content, Envelope):
+        new = {place.path: _instead(at, place, budget) for at, place in enumerate(content.places)}
+        return with_values(update, new)
     if isinstance(content, Thrown):
         return content.with_message(budget.take(content.message), budget.remark)
-    if isinstance(content, Structured):
-        return _clamped_data(update, budget)
     if isinstance(content, Binary) and content.content_type != TEXT:
-        return f"({measure.counted(len(content.body), 'byte')} of {content.content_type}, not text)"
-    return budget.take(text_of(content.body))
-
-
-def _clamped_blocks(update: Any, budget: _Budget) -> Any:
-    found = places(update) or []
-    new = {place.path: _instead(at, place, budget) for at, place in enumerate(found)}
-    try:
-        return with_values(update, new)
-    except Unchangeable:
-        return next(iter(text for text in new.values() if isinstance(text, str)), "")
+        what = f"({measure.counted(len(content.body), 'byte')} of {content.content_type}, not text)"
+        return with_text(update, what)
+    if isinstance(content, Printed):
+        return content.with_shorter(budget.take)
+    return with_text(update, budget.take(text_of(content.body)))
 
 
 def _instead(at: int, place: Place, budget: _Budget) -> Any:
     if not isinstance(place.value, str):
         return _clamped_data(place.value, budget)
     kept = budget.take(str.__str__(place.value))
-    return GONE if at > _MOST_REMARKS and kept == budget.remark(place.value) and may_go(place.path) else kept
+    if at > _MOST_REMARKS and kept == budget.remark(place.value) and may_go(place.path):
+        return GONE
+    return with_text(place.value, kept)
 
 
 def _clamped_data(value: Any, budget: _Budget) -> Any:
-    """Small data with long texts in it keeps its shape; any other is a dict with its JSON, cut."""
+    """Small data with long texts in it keeps its shape; any other keeps its first parts and a remark."""
     if is_plain(value) and outline(value, _FEW_VALUES) is not None:
         frame = as_text(_with_texts(value, lambda text: text if len(text) <= _SHORT else ""))
         for part in _PARTS:
             kept = _with_texts(value, budget.share(part, frame).take)
             if not budget.is_exceeded_by(kept):
                 return kept
-    return {"partial": budget.within(as_text(value))}
+    text = as_text(value)
+    return stand_in(value, budget.within(text), budget.remark(text))
 
 
 def _with_texts(value: Any, change: Callable[[str], str]) -> Any:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from overspill import measure
 from overspill.notice import MAX_NOTICE, is_notice, placeholder
+from overspill.shapes.fields import Unchangeable
 from overspill.shapes.rendering import TEXT, described
 from overspill.shapes.twin import twin
 
@@ -65,10 +66,18 @@ class Thrown:
         return len(self.told) <= MAX_NOTICE and is_notice(_given(self._error, self.message))
 
     def replaced(self, notice: Notice) -> Exception:
-        """An exception of the same type; the very same where its class lets none be made."""
+        """An exception of the same type. Raises `Unchangeable` where its class lets none be made."""
         if notice.is_alone:
-            return self.with_message(str(notice), lambda _: "", most_notes=0)
-        return self.with_message(str(notice), lambda text: placeholder(notice, measure.size(text)))
+            made = self.with_message(str(notice), lambda _: "", most_notes=0)
+        else:
+            made = self.with_message(str(notice), lambda text: placeholder(notice, measure.size(text)))
+        if made is self._error:
+            raise Unchangeable(type(made).__name__)
+        return made
+
+    def read(self, notice: Notice) -> str:
+        """The text that a model gets with `notice` for the message."""
+        return Thrown(self.replaced(notice)).told
 
     def with_message(
         self, text: str, shorter: Callable[[str], str], *, most_notes: int = _SHORT_NOTES

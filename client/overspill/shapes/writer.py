@@ -38,6 +38,10 @@ _LONG: Final = 1024 * 1024
 """Characters above which a text is written in parts."""
 _SLICE: Final = 256
 """Items of a container that are written at once where they are plain and small: well under a millisecond."""
+_LARGE: Final = 1_000
+"""Values of a container from which on it is noticed that it comes again."""
+_MOST_TIMES: Final = 8
+"""So often such a container is written again in full; then it is said that it is the same."""
 _DEEPEST_RECORDS: Final = 100
 """A record that makes another one of itself whenever it is asked has no end."""
 
@@ -76,6 +80,7 @@ class Writer:
         self._open: list[_Open] = []
         self._inside: set[int] = set()
         self._records = 0
+        self._large: dict[int, _Large] = {}
         self.is_whole = True
 
     def value(self, value: Any) -> None:
@@ -138,6 +143,8 @@ class Writer:
     def _close(self) -> None:
         closed = self._open.pop()
         self._inside.discard(closed.identity)
+        if closed.left - self._left > _LARGE:
+            self._large.setdefault(closed.identity, _Large(closed.holder))
         self._records -= closed.is_record
         self._write((self._newline() if closed.items else "") + ("}" if closed.is_dict else "]"))
 
@@ -150,12 +157,29 @@ class Writer:
         try:
             if id(value) in self._inside:
                 return compact(f"<{type(value).__name__} that holds itself>")
+            if (large := self._large.get(id(value))) is not None and large.is_worn():
+                return compact(f"<the same {type(value).__name__} as above>")
             if self._records > _DEEPEST_RECORDS:
                 return compact(shown(value))
             items = items_of(value)
-            return compact(scalar(value)) if items is None else _Open(value, items)
+            return compact(scalar(value)) if items is None else _Open(value, items, self._left)
         except Exception as error:  # noqa: BLE001  (foreign methods: whatever they raise)
             return compact(described(value, error))
+
+
+class _Large:
+    """A large container that was written, and how often it came again; held, so that its id stays its own."""
+
+    __slots__ = ("holder", "times")
+
+    def __init__(self, holder: Any) -> None:
+        self.holder = holder
+        self.times = 0
+
+    def is_worn(self) -> bool:
+        """Whether it was written often enough: shared parts may stand for more than any disk has."""
+        self.times += 1
+        return self.times > _MOST_TIMES
 
 
 class _Open:
@@ -164,10 +188,11 @@ class _Open:
     Up to `one_by_one` the items cannot be written several at once.
     """
 
-    __slots__ = ("at", "holder", "identity", "is_dict", "is_record", "items", "one_by_one")
+    __slots__ = ("at", "holder", "identity", "is_dict", "is_record", "items", "left", "one_by_one")
 
-    def __init__(self, value: Any, items: Any) -> None:
+    def __init__(self, value: Any, items: Any, left: int) -> None:
         self.holder = value
+        self.left = left
         self.identity = id(value)
         self.is_record = items is not value
         self.is_dict = isinstance(items, dict)

@@ -1,0 +1,302 @@
+"""A result as an envelope: its class, ids, status and short fields stay, and only what is long in it is cut.
+
+What is long is a text, or data that is large as a whole. Texts of blocks are cut in order: those that fit
+stay where they are. Of data the largest parts are cut. A copy of the result has the notice in the place of
+the first part that is cut; no object is ever changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from overspill import cut, measure
+from overspill.measure import UNLIMITED
+from overspill.notice import MAX_NOTICE, is_notice, placeholder
+from overspill.shapes import data
+from overspill.shapes.blocks import GONE, Place, may_go, with_values
+from overspill.shapes.fields import Unchangeable, with_text
+from overspill.shapes.rendering import JSON, TEXT, is_plain, outline
+from overspill.shapes.standin import stand_in
+from overspill.shapes.writer import as_text, rendered
+
+if TYPE_CHECKING:
+    from overspill.body import Body
+    from overspill.measure import Limits
+    from overspill.notice import Notice
+    from overspill.shapes.rendering import Outline
+
+_MOST_PLACEHOLDERS: Final = 16
+_FEW_VALUES: Final = 2_000
+_LIGHT: Final = 64 * 1024
+_NOTICE_FIELDS: Final = frozenset({"notice", "status", "capture", "total_bytes", "total_lines", "preview"})
+_MORE_FIELDS: Final = frozenset({"read_more", "isError"})
+_SHORT_MIRROR: Final = 500
+"""Bytes of structured content that stays beside a text that says the same and is cut."""
+_BYTES_A_TOKEN: Final = 4
+_QUOTES: Final = 8
+"""Bytes around a text in data."""
+
+
+class Envelope:
+    """A result and the `places` in it that a model reads; `cut` are those that go, all unless given.
+
+    `left` is what of some limits the places that stay leave for the notice.
+    """
+
+    def __init__(
+        self, result: Any, found: list[Place], cut: list[Place] | None = None, left: Limits | None = None
+    ) -> None:
+        self.left = left
+        self._result = result
+        self.places = found
+        self._given = cut
+
+    @cached_property
+    def body(self) -> Body:
+        """All that is cut, as it is captured: one text as it is, several each on lines of its own."""
+        if len(self._cut) == 1:
+            value = self._cut[0].value
+            return str.__str__(value) if isinstance(value, str) else rendered(value)
+        texts = [str.__str__(value) for _, value in self._cut if isinstance(value, str)]
+        texts += [as_text(value) for _, value in self._cut if not isinstance(value, str)]
+        return joined([text for text in texts if text])
+
+    @property
+    def content_type(self) -> str:
+        is_data = len(self._cut) == 1 and not isinstance(self._cut[0].value, str)
+        return JSON if is_data else TEXT
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes of all that a model sees of it: of data, on one line."""
+        own = (value for _, value in self._own)
+        return sum(measure.size(each) if isinstance(each, str) else data.size_of(each) for each in own)
+
+    @property
+    def seen(self) -> str:
+        """All that a model sees of it, in one text."""
+        texts = [text for _, value in self._own for text in _seen(value, UNLIMITED) or ()]
+        return joined([text for text in texts if text])
+
+    def is_light(self) -> bool:
+        """Whether it takes well under a millisecond to look at it."""
+        values = [value for _, value in self.places]
+        texts = sum(len(value) for value in values if isinstance(value, str))
+        return texts <= _LIGHT and all(isinstance(value, str) or _is_small(value) for value in values)
+
+    def exceeds(self, limits: Limits) -> bool:
+        """Whether what a model sees of it is strictly more than the limits allow."""
+        if len(self.places) == 1 and _surely_fits(self.places[0].value, limits):
+            return False
+        texts: list[str] = []
+        for place in self._own:
+            seen = _seen(place.value, limits.max_bytes)
+            if seen is None:
+                return True
+            texts += seen
+        return measure.exceeds(joined([text for text in texts if text]), limits)
+
+    def is_guarded(self) -> bool:
+        """Whether a notice stands in it already: only a short one is believed, for any tool can print one."""
+        values = [value for _, value in self.places]
+        found = any(is_notice(text) for value in values for text in data.texts_in(value))
+        return (found or any(map(is_notice_dict, values))) and measure.size(self.seen) <= MAX_NOTICE
+
+    def within(self, limits: Limits, reserve: int, *, fills: bool = False) -> Envelope:
+        """The same, cut no more than it has to be to keep to the limits with a notice of `reserve` bytes.
+
+        With `fills` all the room behind the first part that is cut is for that part.
+        """
+        room, chosen = _with_reserve(limits, reserve), list[Place]()
+        left = limits
+        for place in self._own:
+            found = _chosen(place, room)
+            if found is None:
+                text = joined([*(_seen(place.value, UNLIMITED) or ()), ""])
+                room, left = cut.less(room, text), cut.less(left, text)
+                continue
+            places, rest = found
+            chosen += places
+            left = _without(left, rest)
+            room = room._replace(max_bytes=0) if fills else _without(room, rest)
+        made = Envelope(self._result, self.places, chosen, left)
+        return made if chosen and made.is_enough(limits) else self
+
+    def is_enough(self, limits: Limits) -> bool:
+        """Whether what stays of data keeps to the limits: parts may refer to the whole."""
+        if self.places[0].path:
+            return True
+        try:
+            made = with_values(self._result, {place.path: "" for place in self._cut})
+        except Unchangeable:
+            return True
+        return not data.look(made, limits.max_bytes).is_over
+
+    def replaced(self, notice: Notice) -> Any:
+        """A copy with `notice` for what is cut. Raises `Unchangeable`."""
+        new = {place.path: _instead(at, place, notice) for at, place in enumerate(self._cut)}
+        if any(isinstance(place.value, str) for place in self._cut):
+            new |= {place.path: _short_mirror(place.value, notice) for place in self._mirrors}
+        return with_values(self._result, new)
+
+    def read(self, notice: Notice) -> str:
+        """The text that a model gets with `notice` for what is cut, without that of the parts that stay."""
+        new = [_instead(at, place, notice) for at, place in enumerate(self._cut)]
+        texts = [text for value in new if value is not GONE for text in _seen(value, UNLIMITED) or ()]
+        return joined([text for text in texts if text])
+
+    @property
+    def _cut(self) -> list[Place]:
+        return self._own if self._given is None else self._given
+
+    @cached_property
+    def _mirrors(self) -> list[Place]:
+        """Structured content that says what the texts do, for programs."""
+        if len(self.places) == 1:
+            return []
+        texts = [str.__str__(value) for _, value in self.places if isinstance(value, str)]
+        return [place for place in self.places if not isinstance(place.value, str) and _repeats(texts, place)]
+
+    @cached_property
+    def _own(self) -> list[Place]:
+        mirrored = {place.path for place in self._mirrors}
+        return [place for place in self.places if place.path not in mirrored]
+
+
+# --- looking ------------------------------------------------------------------------------------
+
+
+def _seen(value: Any, most: int) -> list[str] | None:
+    """What is measured of a place: its text, or the texts and the frame of data; None above `most` bytes."""
+    if isinstance(value, str):
+        return [str.__str__(value)]
+    found = data.look(value, most)
+    return None if found.is_over else found.seen
+
+
+def _surely_fits(value: Any, limits: Limits) -> bool:
+    """Whether plain data is within the limits at a first look."""
+    found = _small(value)
+    if found is None or found.chars > limits.max_lines:
+        return False
+    return found.most_bytes() <= measure.surely_fits(limits._replace(max_lines=UNLIMITED))
+
+
+def _is_small(value: Any) -> bool:
+    found = _small(value)
+    return found is not None and found.chars <= _LIGHT
+
+
+def _small(value: Any) -> Outline | None:
+    return outline(value, _FEW_VALUES) if is_plain(value) else None
+
+
+def is_notice_dict(value: Any) -> bool:
+    """Whether `value` has the fields of a notice as a dict, and no others."""
+    if type(value) is not dict or not value.keys() >= _NOTICE_FIELDS >= value.keys() - _MORE_FIELDS:
+        return False
+    capture = value["capture"]
+    return capture is None or (isinstance(capture, str) and capture.startswith("cap_"))
+
+
+def joined(texts: list[str]) -> str:
+    """Texts one after the other, each beginning a line of its own."""
+    if len(texts) <= 1:
+        return texts[0] if texts else ""
+    *most, last = texts
+    return "".join([*(text if text.endswith("\n") else f"{text}\n" for text in most), last])
+
+
+def _repeats(texts: list[str], place: Place) -> bool:
+    """Whether `texts` say what `place` does, as MCP servers send it for clients that read text only.
+
+    What a function returned that is no object is the only field, `result`; a list has a text for each item.
+    """
+    value = place.value
+    wrapped = value["result"] if type(value) is dict and value.keys() == {"result"} else value
+    if len(texts) == 1 and (_says(texts[0], wrapped) or _says(texts[0], value)):
+        return True
+    is_list = type(wrapped) is list and len(wrapped) == len(texts)
+    return is_list and all(map(_says, texts, wrapped))
+
+
+def _says(text: str, value: Any) -> bool:
+    """Whether `text` is `value`, or its JSON."""
+    if isinstance(value, str) and value == text:
+        return True
+    try:
+        return bool(msgspec.json.decode(text) == value)
+    except Exception:  # noqa: BLE001  (no JSON, or a foreign comparison: whatever it raises)
+        return False
+
+
+# --- cutting ------------------------------------------------------------------------------------
+
+
+def _chosen(place: Place, room: Limits) -> tuple[list[Place], int] | None:
+    """The parts of a place that are too much for `room`, and bytes of the others; None if it fits."""
+    seen = _seen(place.value, room.max_bytes)
+    if seen is not None and not measure.exceeds(joined(seen), room):
+        return None
+    if isinstance(place.value, str):
+        return [place], 0
+    found = data.heavy(place.value, room.max_bytes if room.max_chars is None else room.max_chars)
+    rest = found.rest + _QUOTES * len(found.parts)
+    return [Place((*place.path, *path), part) for path, part in found.parts], rest
+
+
+def _with_reserve(limits: Limits, reserve: int) -> Limits:
+    """The limits less the room for a notice: half of them at most."""
+
+    def less(limit: int, held: int) -> int:
+        return limit if limit == UNLIMITED else max(limit - held, limit // 2)
+
+    return limits._replace(
+        max_bytes=less(limits.max_bytes, reserve),
+        max_lines=less(limits.max_lines, reserve // 20),
+        max_chars=None if limits.max_chars is None else less(limits.max_chars, reserve),
+        max_tokens=None if limits.max_tokens is None else less(limits.max_tokens, reserve // _BYTES_A_TOKEN),
+    )
+
+
+def _without(limits: Limits, size: int) -> Limits:
+    """What of the limits is left beside so many bytes of data."""
+    return cut.less(limits, "x" * size, lines=1)
+
+
+def _instead(at: int, place: Place, notice: Notice) -> Any:
+    """What stands in for the cut part number `at`."""
+    if not isinstance(place.value, str):
+        return _data_instead(at, place.value, notice)
+    if at == 0:
+        return with_text(place.value, str(notice))
+    if (at > _MOST_PLACEHOLDERS or notice.is_alone) and may_go(place.path):
+        return GONE
+    if notice.is_alone:
+        return with_text(place.value, "")
+    short = placeholder(notice, measure.size(place.value))
+    return with_text(place.value, short) if len(short) < len(place.value) else place.value
+
+
+def _data_instead(at: int, value: Any, notice: Notice) -> Any:
+    if at == 0:
+        return stand_in(value, str(notice), str(replace(notice, preview="", text=None)))
+    size = data.size_of(value)
+    text = placeholder(notice, size)
+    return value if size <= len(text) else stand_in(value, text, text)
+
+
+def _short_mirror(value: Any, notice: Notice) -> Any:
+    """Structured content, short and still valid; None where it cannot be made so."""
+    size = data.size_of(value)
+    if size <= _SHORT_MIRROR:
+        return value
+    text = placeholder(notice, size)
+    try:
+        return stand_in(value, text, text)
+    except Unchangeable:
+        return None
