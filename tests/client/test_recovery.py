@@ -198,13 +198,56 @@ async def test_a_compaction_that_is_too_large_for_the_model_itself_leads_on_to_s
     assert (recovered.compactions, len(recovered.spilled)) == (0, 1)
 
 
-async def test_the_largest_results_spill_first_and_only_as_many_as_the_numbers_ask_for() -> None:
+async def test_only_as_many_results_spill_as_the_numbers_ask_for_and_those_at_the_end() -> None:
     model, messages = Model(80_000), history(5_000, 40_000, 20_000, 35_000)
     recovered = await both(model, messages)
 
-    assert notices(recovered.messages) == ["call_1"]
+    assert notices(recovered.messages) == ["call_3"]
     assert len(model.asked) == 2
-    assert [after for after in recovered.messages if after not in messages] == [recovered.messages[2]]
+    assert all(one is other for one, other in zip(recovered.messages[:4], messages[:4], strict=True))
+
+
+async def test_the_largest_results_of_that_end_spill_first() -> None:
+    recovered = await both(Model(65_000), history(90_000 - 70_000, 40_000, 8_000, 30_000, 3_000, 4_000))
+
+    assert notices(recovered.messages) == ["call_1", "call_3"]
+
+
+def turn(*sizes: int, at: int = 10) -> list[Any]:
+    """What the model asked for after a history, and the results."""
+    return [
+        {"role": "assistant", "content": "I look at these"},
+        *(tool(f"call_{at + number}", size) for number, size in enumerate(sizes)),
+    ]
+
+
+async def test_without_numbers_what_came_since_the_model_spoke_last_spills_first() -> None:
+    model, messages = Model(77_000, says=NO_NUMBERS), [*history(30_000, 40_000), *turn(3_000, 20_000)]
+    recovered = await both(model, messages)
+
+    assert notices(recovered.messages) == ["call_11"]
+    assert all(one is other for one, other in zip(recovered.messages[:5], messages[:5], strict=True))
+
+
+async def test_where_the_end_is_not_enough_older_results_spill_too() -> None:
+    model = Model(30_000, says=NO_NUMBERS)
+    recovered = await both(model, [*history(60_000, 9_000), *turn(20_000)])
+
+    assert notices(recovered.messages) == ["call_0", "call_10"]
+
+
+@pytest.mark.parametrize("says", [NO_NUMBERS, "prompt is too long: {actual} tokens > {limit} maximum"])
+@pytest.mark.parametrize(
+    ("count", "size", "limit"), [(40, 3_000, 24_000), (60, 1_900, 40_000), (8, 90_000, 6_000)]
+)
+async def test_results_come_down_below_two_kilobytes_where_they_must(
+    says: str, count: int, size: int, limit: int
+) -> None:
+    recovered = await both(Model(limit, says=says), history(*[size] * count))
+
+    assert recovered.value == f"answer to {count + 1} messages"
+    assert len(recovered.spilled) == len(notices(recovered.messages)) == count
+    assert max(len(result.value) for result in tool_results(recovered.messages)) < 1_000
 
 
 async def test_what_the_provider_counts_besides_the_messages_does_not_make_too_few_spill() -> None:
@@ -223,10 +266,10 @@ async def test_numbers_that_say_too_little_are_doubled_round_after_round() -> No
     assert [len(notices(asked)) for asked in model.asked] == [0, 2, 6, 12]
 
 
-async def test_of_equal_results_the_earlier_spills_first() -> None:
+async def test_of_equal_results_the_last_one_spills() -> None:
     recovered = await both(Model(70_000), history(30_000, 30_000, 30_000))
 
-    assert notices(recovered.messages) == ["call_0"]
+    assert notices(recovered.messages) == ["call_2"]
 
 
 async def test_without_numbers_results_spill_above_thresholds_that_come_down() -> None:
@@ -258,9 +301,9 @@ async def test_what_is_too_large_as_a_payload_spills_as_well() -> None:
 
 
 async def test_short_results_stay_and_the_error_comes_back_with_what_was_tried() -> None:
-    model, messages = Model(10), history(60_000, KEPT - 100)
+    model, messages = Model(10), history(60_000, 400)
 
-    with pytest.raises(RuntimeError, match=r"prompt is too long: 1\d{3} tokens > 2 maximum") as caught:
+    with pytest.raises(RuntimeError, match=r"prompt is too long: 1\d{2} tokens > 2 maximum") as caught:
         await recover(model.later, messages, guard=Guard(), compact=lambda messages: messages[1:], attempts=1)
 
     assert caught.value.__notes__ == [
@@ -274,7 +317,7 @@ async def test_with_nothing_to_shorten_the_call_is_made_once() -> None:
     model = Model(10)
 
     with pytest.raises(RuntimeError) as caught:
-        await recover(model.later, history(1_000), guard=Guard())
+        await recover(model.later, history(400), guard=Guard())
     assert len(model.asked) == 1
     assert caught.value.__notes__ == [
         "Overspill: still too large after 0 compactions and with 0 tool results spilled."

@@ -1,7 +1,8 @@
 """A call to a model that is made again with less when it was too large: compact, then spill, then retry.
 
 Written once for both kinds of code, like the guard. No call is ever made twice with the same messages, no
-result is spilled twice, and every loop is bounded; what cannot be helped ends as the provider's own error.
+result is spilled twice but in the last round, and every loop is bounded. What cannot be helped ends as the
+provider's own error.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from overspill import measure
 from overspill.histories.history import Guarding, too_long, with_spilled
 from overspill.histories.overflow import Kind, overflow
 from overspill.shapes.content import size_of
+from overspill.shapes.fields import word
+from overspill.styles import MARKED, TERSE
 from overspill.ways import finished
 
 if TYPE_CHECKING:
@@ -40,6 +43,13 @@ _MOST_ROUNDS: Final = len(_THRESHOLDS)
 _CHARS_PER_TOKEN: Final = 4
 _HEADROOM: Final = 0.9
 """The part of the limit to come down to: the model needs room to answer, and counts are not exact."""
+_SHORT: Final = 500
+"""Characters of a result that stay where shortening all of them to `KEPT` did not help."""
+_SHORT_PREVIEW: Final = 100
+_MODELS: Final = frozenset(
+    {"assistant", "model", "ai", "AIMessageChunk", "function_call", "custom_tool_call", "reasoning"}
+)
+"""Roles and types of what the model said."""
 _MAX_DEPTH: Final = 12
 _MOST_NAMED: Final = 10
 
@@ -71,13 +81,16 @@ async def recover(
 
     First `compact`, plain or async, up to `attempts` times and while that makes the history smaller, with a
     call after each; a compaction that is too large for the model itself ends that. Then the largest results
-    of tools go through the guard, as many as the provider's numbers ask for, with a call after each round.
+    of tools go through the guard, as many as the provider's numbers ask for, with a call after each round:
+    at first those at the end, which leaves what the provider has cached as it is. Where all are shortened to
+    2,000 characters and it is still too large, they are shortened to a line or two.
     `window` is the model's, in tokens, for providers that do not say it. Raises the provider's last error
     with a note of what was tried; every other exception of `call` and `compact` at once.
     """
     guarding = Guarding(guard, _tight(guard.policy), session)
     compacting = None if compact is None else _awaiting(compact)
-    recovery = _Recovery(_awaiting(call), compacting, guarding.process, guarding, window)
+    last = guarding._replace(policy=_tightest(guard.policy))
+    recovery = _Recovery(_awaiting(call), compacting, guarding.process, last.process, guarding, last, window)
     return await recovery.run(messages, attempts)
 
 
@@ -94,7 +107,10 @@ def recover_sync(
     """As `recover`, for code without an event loop."""
     guarding = Guarding(guard, _tight(guard.policy), session)
     compacting = None if compact is None else _at_once(compact)
-    recovery = _Recovery(_at_once(call), compacting, guarding.process_sync, guarding, window)
+    last = guarding._replace(policy=_tightest(guard.policy))
+    recovery = _Recovery(
+        _at_once(call), compacting, guarding.process_sync, last.process_sync, guarding, last, window
+    )
     return finished(recovery.run(messages, attempts))
 
 
@@ -104,6 +120,16 @@ def _tight(policy: Policy) -> Policy:
         policy.limited(KEPT, KEPT),
         preview_bytes=min(policy.preview_bytes, KEPT),
         lost_preview_bytes=min(policy.lost_preview, KEPT),
+    )
+
+
+def _tightest(policy: Policy) -> Policy:
+    """The policy as it is where hardly anything has room."""
+    return replace(
+        policy.limited(_SHORT, _SHORT),
+        style=TERSE if policy.form is MARKED else policy.style,
+        preview_bytes=min(policy.preview_bytes, _SHORT_PREVIEW),
+        lost_preview_bytes=min(policy.lost_preview, _SHORT_PREVIEW),
     )
 
 
@@ -137,13 +163,18 @@ class _Recovery:
     call: Callable[[list[Any]], Awaitable[Any]]
     compact: Callable[[list[Any]], Awaitable[Any]] | None
     process: Callable[[ToolResult], Awaitable[Guarded]]
+    process_last: Callable[[ToolResult], Awaitable[Guarded]]
     guarding: Guarding
+    guarding_last: Guarding
     window: int | None
     compactions: int = 0
     rounds: int = 0
     spilled: list[Guarded] = field(default_factory=list)
     given: list[Any] = field(default_factory=list)
-    """Values that the guard has had: never again, whatever it made of them."""
+    """Values that the guard has had: not again before the last round, whatever it made of them."""
+    unspilled: list[Any] | None = None
+    """The history before any result was spilled; None while `compact` still helps."""
+    is_last: bool = False
 
     async def run(self, messages: list[Any], attempts: int) -> Recovered[Any]:
         answer = await self._called(messages)
@@ -152,8 +183,11 @@ class _Recovery:
             if compacted is None:
                 break
             messages, answer = compacted, await self._called(compacted)
+        self.unspilled = messages
         while answer.error is not None:
             spilled = await self._spilled(messages, answer.refused)
+            if spilled is messages:
+                spilled = await self._shortened(messages)
             if spilled is messages:
                 raise self._noted(answer.error)
             messages, answer = spilled, await self._called(spilled)
@@ -203,23 +237,42 @@ class _Recovery:
                 spilled = shorter
         return spilled
 
+    async def _shortened(self, messages: list[Any]) -> list[Any]:
+        """The history with all results as short as can be, once; the same one where that does not help."""
+        if self.is_last:
+            return messages
+        self.is_last = True
+        results = [result for result, _ in too_long(self.unspilled or messages, self.guarding_last.policy)]
+        spilled = [(result, await self.process_last(result)) for result in results]
+        shorter = with_spilled(self.unspilled or messages, spilled)
+        if _weight(shorter) >= _weight(messages):
+            return messages
+        self.spilled = [guarded for _, guarded in spilled if guarded.notice is not None]
+        self.given += [result.value for result in results]
+        return shorter
+
     def _picked(self, messages: list[Any], refused: Overflow | None) -> list[ToolResult]:
-        """The largest results, as many as take the history below the limit; all where nobody knows better."""
+        """The largest results, as many as take the history below the limit; all where nobody knows better.
+
+        Those at the end of the history come first, for what stands before them is cached.
+        """
         sizes = [
             (size_of(content), result)
             for result, content in too_long(messages, self.guarding.policy)
             if not any(result.value is value for value in self.given)
         ]
-        sizes.sort(key=itemgetter(0), reverse=True)  # stable: of equal ones the earlier first
         self.rounds += 1
         if self.rounds > _MOST_ROUNDS:
             return [result for _, result in sizes]
         shed = _to_shed(refused, _weight(messages))
-        return self._above_threshold(sizes, refused) if shed is None else self._shedding(sizes, shed)
+        if shed is not None:
+            shed *= 2 ** (self.rounds - 1)
+            return self._shedding(_largest_first(_ending(sizes, shed)), shed)
+        new = [each for each in sizes if each[1].path[0] > _last_answer(messages)]
+        return self._above_threshold(_largest_first(new or sizes), refused)
 
     def _shedding(self, sizes: list[tuple[int, ToolResult]], shed: float) -> list[ToolResult]:
-        """Results whose sizes without what stays of them come to `shed`, and to twice that the next time."""
-        shed *= 2 ** (self.rounds - 1)
+        """Results whose sizes without what stays of them come to `shed`."""
         picked: list[ToolResult] = []
         for size, result in sizes:
             if shed <= 0:
@@ -251,6 +304,28 @@ class _Recovery:
             f"{measure.counted(len(self.spilled), 'tool result')} spilled{f' ({named})' if named else ''}."
         )
         return error
+
+
+def _ending(sizes: list[tuple[int, ToolResult]], shed: float) -> list[tuple[int, ToolResult]]:
+    """The shortest end of the history in which results can give up `shed` characters, or all of it."""
+    for at in range(len(sizes) - 1, -1, -1):
+        shed -= max(0, sizes[at][0] - KEPT)
+        if shed <= 0:
+            return sizes[at:]
+    return sizes
+
+
+def _largest_first(sizes: list[tuple[int, ToolResult]]) -> list[tuple[int, ToolResult]]:
+    """Of equal ones the earlier first."""
+    return sorted(sizes, key=itemgetter(0), reverse=True)
+
+
+def _last_answer(messages: list[Any]) -> int:
+    """Where the model spoke last: up to there the provider took the history, and may have it cached."""
+    for at in range(len(messages) - 1, -1, -1):
+        if {word(messages[at], "type"), word(messages[at], "role")} & _MODELS:
+            return at
+    return -1
 
 
 def _to_shed(refused: Overflow | None, weight: int) -> float | None:
