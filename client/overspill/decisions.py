@@ -34,7 +34,7 @@ class Decisions:
         forks.renew_in_child(self)
 
     def start_afresh(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def first(self, id: str, now: Decision) -> Decision:  # noqa: A002  (the field's own name)
         """Return the first decision on a capture, and remember `now` where there is none.

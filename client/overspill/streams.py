@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from asyncio import CancelledError
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill import calls, measure
@@ -98,7 +97,7 @@ class Stream:
         """As `ended`, for an event loop: the tool may take its time. Cancelled, it is read no further."""
         try:
             return await looping.run_alone(self.ended)
-        except CancelledError:
+        except BaseException:  # the caller was cancelled, by whichever event loop
             self._is_dropped = self._flow.is_over = True
             raise
 

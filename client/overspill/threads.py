@@ -12,6 +12,8 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
+from overspill.trio_threads import in_trio, run_in_trio_thread
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -26,6 +28,8 @@ class Threads:
 
     async def run(self, work: Callable[..., T], *args: object) -> T:
         """`work(*args)` in a thread. A cancelled caller leaves at once; the work itself runs to its end."""
+        if in_trio():
+            return await run_in_trio_thread(work, *args)
         return await asyncio.get_running_loop().run_in_executor(self._executor(), work, *args)
 
     async def run_alone(self, work: Callable[..., T], *args: object) -> T:
@@ -33,6 +37,8 @@ class Threads:
 
         The process can end without it.
         """
+        if in_trio():
+            return await run_in_trio_thread(work, *args)
         result: Future[T] = Future()
 
         def run() -> None:

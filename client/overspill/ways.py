@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from overspill.shapes.content import is_light
 from overspill.threads import Threads
+from overspill.trio_threads import in_trio, run_in_trio_thread
 from overspill.waiting import finished
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Way(Protocol):
 
 
 class Looping:
-    """For code on an event loop: what takes long is done in threads."""
+    """For code on an event loop, of asyncio or of trio: what takes long is done in threads."""
 
     def __init__(self) -> None:
         self._threads = Threads()
@@ -63,9 +64,13 @@ class Looping:
         return await self._threads.run_alone(copy_context().run, work)
 
     async def decide(self, call: RunningCall, offer: Offer) -> int | None:
+        if in_trio():
+            return await run_in_trio_thread(call.decide_sync, offer)
         return await call.decide(offer)
 
     async def put(self, storage: Storage, spill: Spill) -> Kept:
+        if in_trio():
+            return await run_in_trio_thread(storage.put_sync, spill)
         return await storage.put(spill)
 
 

@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from overspill import Client, SyncClient, errors
+from overspill import Client, Guard, SyncClient, errors
 from overspill.circuit import Circuit
 from overspill.policy import Band, Policy
 from overspill.spill import Kept, Spill
 from overspill.spools import flush
+from overspill.spools.claim import Claim
 from overspill.spools.flush import Flushed
+from overspill.spools.folder import Folder, Spooled
+from overspill.spools.order import Order
 from overspill.spools.spool import Shelf, Spool
 from overspill.spools.workspace import Workspace
 from overspill.storage import Storage
@@ -141,6 +144,40 @@ async def test_many_outputs_at_once_of_a_service_that_is_away_are_all_spooled(
     assert {each.outcome for each in kept} == {Outcome.SPOOLED}
     assert storage.shelf is not None
     assert {entry.id for entry in storage.shelf.entries()} == {spill.id for spill in spills}
+
+
+async def test_a_burst_of_two_thousand_outputs_loses_none(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "burst")
+    async with Client(NOWHERE, retries=0) as client:
+        guard = Guard(client, spool=spool)
+        texts = [f"{number}\n" + LOG[:55_000] for number in range(2_000)]
+        guarded = await asyncio.gather(*[guard.process(text, tool="t") for text in texts])
+        await guard.aclose()
+
+    assert {each.outcome for each in guarded} == {Outcome.SPOOLED}
+    assert {entry.id for entry in spool.shelves()[0].entries()} == {each.capture for each in guarded}
+
+
+def test_spills_that_are_kept_together_share_their_waits_for_the_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    sync = Folder.sync
+
+    def counted(folder: Folder) -> None:
+        synced.append(folder.path)
+        sync(folder)
+
+    monkeypatch.setattr(Folder, "sync", counted)
+    shelf = Spool(tmp_path / "together").shelf(NOWHERE, "")
+    orders = [
+        Order(spilled(LOG, f"call_{number}"), "down", "", Claim(), lambda _: None) for number in range(20)
+    ]
+    kept = shelf.keep_all(orders, on_progress=lambda: None)
+
+    assert {entry.id for entry in shelf.entries()} == {order.spill.id for order in orders}
+    assert all(isinstance(each, Spooled) for each in kept)
+    assert len(synced) == 1
 
 
 @pytest.mark.usefixtures("no_spool")

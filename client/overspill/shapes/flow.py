@@ -322,14 +322,16 @@ class _Incoming:
         return self
 
     async def __anext__(self) -> Any:
-        limit = asyncio.timeout_at(self._until)
+        limit = None if self._until is None else asyncio.timeout_at(self._until)
         try:
+            if limit is None:
+                return await anext(self._source)
             async with limit:
                 return await anext(self._source)
         except StopAsyncIteration:
             raise
         except Exception as error:  # noqa: BLE001  (it is raised again behind what came before)
-            self._note(error, is_late=limit.expired())
+            self._note(error, is_late=limit is not None and limit.expired())
         raise StopAsyncIteration
 
     def _note(self, error: Exception, *, is_late: bool) -> None:
