@@ -13,6 +13,7 @@ from typing import Final
 from overspill import cut, measure, notice
 from overspill.case import Case, Style
 from overspill.cut import HEAD
+from overspill.endings import ended
 from overspill.filling import CAPPED, CLAMPED, COUNTED, PARTIAL
 from overspill.measure import UNLIMITED, Extent
 from overspill.notice import Facts, Kept, Notice, defused
@@ -63,7 +64,10 @@ class Marked:
     def _preview(self, case: Case) -> str:
         size, lines = case.shown.max_bytes, case.shown.max_lines
         if case.strategy.head is None:
-            return preview.of_body(case.body, case.content_type, size, lines, case.extent).text
+            has_failed = ended(case.facts.status).startswith("failed")
+            return preview.of_body(
+                case.body, case.content_type, size, lines, case.extent, has_failed=has_failed
+            ).text
         found = case.excerpt(case.shown)
         if found is None:
             return case.description()

@@ -11,7 +11,7 @@ from overspill.policy import PREVIEW_BYTES
 from overspill.previews.preview import preview
 
 from tests.bench import table
-from tests.bench.failures import builds, logs, others, packages, runners, tools
+from tests.bench.failures import builds, logs, others, packages, runners, tools, wrapped
 from tests.bench.table import Goal, Row
 
 if TYPE_CHECKING:
@@ -21,7 +21,15 @@ if TYPE_CHECKING:
     from tests.bench.scale import Scale
     from tests.bench.servers import Servers
 
-CASES: Final = (*builds.CASES, *runners.CASES, *packages.CASES, *tools.CASES, *logs.CASES, *others.CASES)
+CASES: Final = (
+    *builds.CASES,
+    *runners.CASES,
+    *packages.CASES,
+    *tools.CASES,
+    *logs.CASES,
+    *others.CASES,
+    *wrapped.CASES,
+)
 QUICK: Final = (
     "gcc",
     "bash",

@@ -24,10 +24,10 @@ _LESS: Final = 16
 """Lines looked at for one word in one slice: so many of the first, and a third as many of the last."""
 _MANY: Final = 12
 _PER_PHRASE: Final = 3
-_FEW: Final = 3
+_FEW: Final = 2
 """The same where the slice is one of many."""
-_MOST: Final = 40
-_MOST_LOUD: Final = 48
+_MOST: Final = 32
+_MOST_LOUD: Final = 40
 """Lines that are judged."""
 _MOST_OF_A_KIND: Final = 12
 _BEGINNING: Final = 32
@@ -79,9 +79,9 @@ class Found(NamedTuple):
     is_all: bool
 
 
-def find(excerpt: Excerpt, stop: int, start: int) -> Found:
-    """Candidates in `excerpt.text[stop:start]`."""
-    parts = list(spans.spans(excerpt, stop, start))
+def find(excerpt: Excerpt, stop: int, start: int, *, is_thorough: bool = False) -> Found:
+    """Candidates in `excerpt.text[stop:start]`; looked for with more words if `is_thorough`."""
+    parts = list(spans.spans(excerpt, stop, start, is_thorough=is_thorough))
     is_all = excerpt.is_whole and sum(part.end - part.begin for part in parts) == start - stop
     seen: dict[object, Candidate] = {}
     again: dict[object, list[int]] = {}
@@ -152,7 +152,7 @@ def _hits(part: Slice, wanted: Iterable[bytes], floods: Counter[bytes], most: in
         if _collect(part.data, word, most, found):
             floods[word] += 1
             _collect_last(part.data, word, most // 3, found)
-            _collect_telling(part, word, found, is_near=most == _PER_SLICE)
+            _collect_telling(part, word, found, is_near=most > _FEW)
     return found
 
 

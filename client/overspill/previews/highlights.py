@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill import measure
 from overspill.plain import clean, cut_after, cut_before
-from overspill.previews import candidates, novelty, rules, surroundings, vocabulary
+from overspill.previews import candidates, novelty, rules, spans, surroundings, vocabulary
 from overspill.previews.folding import form
 from overspill.previews.prefixes import message
 from overspill.previews.rules import Role
@@ -78,7 +78,10 @@ def highlights(excerpt: Excerpt, stop: int, start: int, *, max_bytes: int, max_l
     """
     found = candidates.find(excerpt, stop, start)
     groups = _groups(found.candidates)
-    if not any(group.verdict.weight >= rules.MARKED for group in groups):
+    if not _have_reason(groups) and not spans.is_short(stop, start):
+        found = candidates.find(excerpt, stop, start, is_thorough=True)
+        groups = _groups(found.candidates)
+    if not _have_reason(groups):
         unlike = novelty.find(excerpt, stop, start)
         groups = _groups(sorted([*found.candidates, *unlike], key=attrgetter("begin")))
     ranked = _ranked(groups)[:_OFFERED]
@@ -90,6 +93,10 @@ def highlights(excerpt: Excerpt, stop: int, start: int, *, max_bytes: int, max_l
             max_bytes -= item.cost
             shown[item.begin] = item
     return [shown[begin] for begin in sorted(shown)]
+
+
+def _have_reason(groups: list[_Group]) -> bool:
+    return any(group.verdict.weight >= rules.MARKED for group in groups)
 
 
 def _groups(found: Iterable[Candidate]) -> list[_Group]:

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 _NEAR: Final = 32 * 1024
 _SHORT: Final = 384 * 1024
 """Characters at either end of a long text that are searched for every word; a short one is throughout."""
-_USUAL: Final = 160 * 1024
-"""Characters at either end that are searched for all but the weak words."""
+_USUAL: Final = 96 * 1024
+_THOROUGH: Final = 1024 * 1024
+"""Characters at either end that are searched for all but the weak words; how many if nothing was found."""
 MIDDLE: Final = 2
 """How deep a part is that is far from both ends."""
 _REACH: Final = 4 * 1024 * 1024
@@ -44,10 +45,10 @@ class Slice(NamedTuple):
     is_ascii: bool
 
 
-def spans(excerpt: Excerpt, stop: int, start: int) -> Iterator[Span]:
-    """The parts of `excerpt.text[stop:start]` to search, in their order."""
+def spans(excerpt: Excerpt, stop: int, start: int, *, is_thorough: bool = False) -> Iterator[Span]:
+    """The parts of `excerpt.text[stop:start]` to search, in their order; for more words if `is_thorough`."""
     text, at, last = excerpt.text, stop, stop
-    for begin, end, depth in _plan(excerpt, stop, start):
+    for begin, end, depth in _plan(excerpt, stop, start, _THOROUGH if is_thorough else _USUAL):
         at = at if begin == last else begin
         last = end
         while at < end:
@@ -60,18 +61,23 @@ def spans(excerpt: Excerpt, stop: int, start: int) -> Iterator[Span]:
             at = line_end
 
 
+def is_short(stop: int, start: int) -> bool:
+    """Whether so much is searched for every word."""
+    return start - stop <= _SHORT
+
+
 def of(text: str, span: Span) -> Slice:
     part = text[span.begin : span.end]
     data = part.encode("utf-8", "surrogatepass")
     return Slice(span.begin, data if span.depth == MIDDLE else data.lower(), data, part.isascii())
 
 
-def _plan(excerpt: Excerpt, stop: int, start: int) -> Iterator[tuple[int, int, int]]:
+def _plan(excerpt: Excerpt, stop: int, start: int, usual: int) -> Iterator[tuple[int, int, int]]:
     """The edges of what is near the ends, further in, and in the middle, without what nobody has read."""
     first_stop, last_start = max(stop, min(start, excerpt.first_stop)), max(stop, excerpt.last_start)
     middle = (stop + start) // 2
-    near = _NEAR if start - stop > _SHORT else _SHORT
-    usual = max(near, _USUAL)
+    near = _SHORT if is_short(stop, start) else _NEAR
+    usual = max(near, usual)
     edges = [stop, *(min(middle, stop + reach) for reach in (near, usual, _REACH))]
     edges += [max(middle, start - reach) for reach in (_REACH, usual, near)] + [start]
     for depth, (begin, end) in zip((0, 1, MIDDLE, _BEYOND, MIDDLE, 1, 0), pairwise(edges), strict=True):

@@ -65,7 +65,7 @@ def verdict(line: str) -> Verdict | None:
     said = message(line)
     found = _of_message(said, line)
     bare = without_level(said)
-    if bare != said and (found is None or found.weight < DECISIVE):
+    if bare != said and (found is None or found.weight < MARKED):
         found = max(found, _of_message(bare, line), key=lambda one: one.weight if one else 0)
     if found is None and said != line:
         found = _of_message(line.strip(), line)

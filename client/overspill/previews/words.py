@@ -9,7 +9,7 @@ STRONG: Final = (b"error", b"fail", b"exception")
 """Looked for wherever there is more to read than the middle of a long text."""
 DISTANT: Final = (b"ERROR", b"FAIL", b"rror: ")
 """Looked for in the middle of a long text, as they are written."""
-USUAL: Final = (b"fatal", b"panic", b"exit", b"\x1b[31", b'" 50')
+USUAL: Final = (b"fatal", b"panic", b"exit", b"\x1b[31", b'" 50', b"assert", b"blocked for")
 """Looked for in more than the weak ones: what is in few lines."""
 LOUD: Final[dict[bytes, bytes]] = {b"error": b"ERROR", b"fail": b"FAIL", b"exception": b"Exception:"}
 """How a word is written where it matters: looked for where too many lines have it."""
@@ -37,13 +37,13 @@ SPECIFIC: Final[dict[bytes, tuple[bytes, ...]]] = {
 """The same, in lower case."""
 WEAK: Final = (
     b"undefined", b"no such", b"not ", b"n't ", b"refused", b"reject", b"conflict", b"unable", b"invalid",
-    b"illegal", b"unexpect", b"expect", b"assert", b"mismatch", b"missing", b"unknown", b"unsupported",
+    b"illegal", b"unexpect", b"expect", b"mismatch", b"missing", b"unknown", b"unsupported",
     b"violat", b"timed out", b"timeout", b"segmentation", b"segfault", b"signal", b"memory", b"no space",
     b"overflow", b"denied", b"killed", b"corrupt", b"deadlock", b"severe",
     b"caused by", b"critical", b'status":"5', b"emerg", b"err!", b"***", b"exit",
     b"returned", b"warn", b"no matching", b"unresolved", b"differ", b"nonzero", b"non-zero", b"crash",
     b"bad ",
-    b"wrong",     b"blocked for", b"lockup", b"oops", b"bug:", b"unrecognized", b"flag provided",
+    b"wrong",     b"lockup", b"oops", b"bug:", b"unrecognized", b"flag provided",
     b"backoff", b"back-off",
     b"oomkilled", b'"level":50', b'"level":60', b'"ok":false', b'"success":false', b") test ",
     b'"level": 50', b'"level": 60', b'"ok": false', b'"success": false',
