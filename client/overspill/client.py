@@ -7,9 +7,10 @@ request, so that an agent whose outputs all stay small never pays for them.
 from __future__ import annotations
 
 import asyncio
+import functools
 import importlib
 import os
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import msgspec
 
@@ -81,6 +82,19 @@ class Client:
         self._opened: Transport | None = None
         self._entered_in: AbstractEventLoop | None = None
         self._is_closed = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what makes a client like this one, with its key, and connections of its own."""
+        address = self.address
+        made = functools.partial(
+            type(self),
+            session=self.session,
+            timeout=address.timeout,
+            connect_timeout=address.connect_timeout,
+            retries=address.retries,
+            compress=self._compress,
+        )
+        return made, (address.url, address.key)
 
     def __repr__(self) -> str:
         return f"Client({self.address!r}, session={self.session!r})"

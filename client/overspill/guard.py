@@ -6,6 +6,7 @@ model is told so.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
@@ -77,10 +78,23 @@ class Guard:
             client = self._own_client = SyncClient(client)
         self._storage = Storage(client, spool=spool)
         self.session = self._storage.session if session is None else session
+        self._given: dict[str, Any] = {"client": client, "policy": policy, "session": session, "spool": spool}
         self._looping = Looping()
         self._blocking = Blocking()
         self._passage = Passage(self.policy, self._storage, self.session)
+        self._passage.owner = self
         self._wrapper = Wrapper(self._passage, self._looping, self._blocking, self)
+
+    def __copy__(self) -> Self:
+        """Return the guard itself: copies of an agent share their guard, its counts and its clients."""
+        return self
+
+    def __deepcopy__(self, _: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what makes a guard like this one in another process, with clients of its own."""
+        return functools.partial(type(self), **self._given), ()
 
     def __enter__(self) -> Self:
         return self

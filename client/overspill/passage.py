@@ -7,6 +7,7 @@ model is told so.
 from __future__ import annotations
 
 from functools import partial
+from operator import attrgetter, methodcaller
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -73,14 +74,21 @@ class _Verdict(NamedTuple):
 class Lane:
     """One tool's short cut: texts, and messages of one, that are short or seen at once to stay inline."""
 
-    __slots__ = ("_fits", "_max_bytes", "_max_chars", "_max_lines", "_sizes")
+    __slots__ = ("_fits", "_max_bytes", "_max_chars", "_max_lines", "_sizes", "_whose")
 
-    def __init__(self, limits: Limits, sizes: InlineSizes) -> None:
+    def __init__(self, limits: Limits, sizes: InlineSizes, whose: tuple[Passage, str] | None = None) -> None:
+        self._whose = whose
         self._fits = measure.surely_fits(limits)
         self._max_bytes = min(_SHORT, measure.max_bytes(limits))
         self._max_chars = measure.UNLIMITED if limits.max_chars is None else limits.max_chars
         self._max_lines = limits.max_lines
         self._sizes = sizes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return where another process finds the lane: in the guard that was sent with it."""
+        assert self._whose is not None
+        passage, tool = self._whose
+        return methodcaller("lane", tool), (passage,)
 
     def took(self, result: Any) -> int | None:
         """The bytes of a result that stays inline, which is counted; None for one that must be looked at."""
@@ -115,11 +123,16 @@ class Passage:
         self._repeats = Repeats()
         self._decisions = Decisions()
         self._lanes: dict[str, Lane] = {}
+        self.owner: object = None
+        """The guard, which goes along where a tool that it wraps is sent to another process."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return attrgetter("_passage"), (self.owner,)
 
     def lane(self, tool: str) -> Lane:
         if tool in self._lanes:
             return self._lanes[tool]
-        lane = Lane(self.policy.limits(tool), self.tally.inline(tool))
+        lane = Lane(self.policy.limits(tool), self.tally.inline(tool), (self, tool))
         if len(self._lanes) < _MOST_TOOLS:
             self._lanes[tool] = lane
         return lane

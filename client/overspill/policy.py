@@ -6,7 +6,7 @@ Knows no content. The profiles are other designs' exact settings: `persisted`, `
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -158,6 +158,11 @@ class Policy:
         object.__setattr__(self, "_usual", usual)
         object.__setattr__(self, "_limits", table)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what makes the policy again, in another process too."""
+        given = {field.name: getattr(self, field.name) for field in fields(self) if field.init}
+        return _policy, (type(self), {**given, "tools": dict(self.tools)})
+
     @property
     def cut(self) -> Strategy:
         """Return `strategy`, which may have been given by name."""
@@ -300,6 +305,10 @@ class Policy:
         if not isinstance(limit, Limits):
             return usual._replace(max_bytes=limit)
         return limit._replace(counter=usual.counter) if limit.counter is None else limit
+
+
+def _policy(kind: type[Policy], given: dict[str, Any]) -> Policy:
+    return kind(**given)
 
 
 def _named(what: str, given: Any, choices: Mapping[str, Any]) -> Any:

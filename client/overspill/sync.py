@@ -131,6 +131,11 @@ class SyncClient:
         self._finalizer: weakref.finalize[Any, Any] | None = None
         _clients.add(self)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what makes a client like this one, with its key, and connections of its own."""
+        made, (url, key) = self._client.__reduce__()
+        return functools.partial(type(self), **made.keywords), (url, key)
+
     def __repr__(self) -> str:
         return f"Sync{self._client!r}"
 

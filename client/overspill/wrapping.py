@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from overspill import turn
 from overspill.passage import Output
+from overspill.returns import returned
 from overspill.shapes.flow import is_async_flow, is_flow
 from overspill.streams import Stream
 from overspill.ways import finished
@@ -31,6 +33,9 @@ class Wrapper:
         self._blocking = blocking
         self._owner = owner
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return attrgetter("_wrapper"), (self._owner,)
+
     def wrap(self, tool: Callable[P, Any], name: str) -> Callable[P, Any]:
         """`tool` as it was, but for what it returns, yields or raises where that is too long."""
         if inspect.iscoroutinefunction(tool):
@@ -52,7 +57,7 @@ class Wrapper:
             else:
                 if call is None and took(result) is not None:
                     return result
-                return await self._value(result, name, call)
+                return returned(tool, result, await self._value(result, name, call))
             raise await self._value(failure, name, call)
 
         @functools.wraps(tool)
@@ -78,7 +83,7 @@ class Wrapper:
                     return result
                 if inspect.isawaitable(result):  # the tool is asynchronous behind a plain function
                     return self._coroutine_function(lambda: result, name)()
-                return self._value_sync(result, name, call)
+                return returned(tool, result, self._value_sync(result, name, call))
             raise self._value_sync(failure, name, call)
 
         @functools.wraps(tool)

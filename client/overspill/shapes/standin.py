@@ -104,7 +104,7 @@ class _Shortener:
                 break
             entries[key] = value[key]
         following = next(islice((value[key] for key in value), len(entries), None), None)
-        if following is None or is_a(following, (bool, int, float)):
+        if not _has_text(following):
             return with_entries(value, {**entries, self._name: following})
         return with_entries(value, {**entries, ENTRY: self._like(following, depth + 1)})
 
@@ -157,6 +157,15 @@ class _Shortener:
         if not texts:
             return self._with_entry(item, long)
         return _changed(item, {**long, _longest(texts): self._text})
+
+
+def _has_text(value: Any) -> bool:
+    """Whether there is a text in `value`, at whose place there may be another."""
+    if is_a(value, Mapping):
+        return any(_has_text(value[key]) for key in islice(value, _FEW))
+    if is_sequence(value):
+        return any(_has_text(item) for item in islice(value, _FEW))
+    return is_a(value, str) or names_of(value) is not None
 
 
 def _changed(value: Any, new: dict[Any, Any]) -> Any:

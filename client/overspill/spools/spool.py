@@ -10,6 +10,7 @@ not mix. What is kept was promised: where all together would be larger than the 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import re
@@ -18,7 +19,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -76,6 +77,9 @@ class Spool:
         self.max_bytes = location.max_bytes() if max_bytes is None else max_bytes
         self.clock = clock
         self.room = Room(self.path, self.max_bytes, folders=self._folders, clock=clock)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return functools.partial(type(self), max_bytes=self.max_bytes, clock=self.clock), (self.path,)
 
     def __repr__(self) -> str:
         return f"Spool({str(self.path)!r})"

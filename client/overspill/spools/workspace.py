@@ -9,12 +9,13 @@ What is kept here is for the agent: its notice names the file. It is bounded as 
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import structs
 
@@ -57,7 +58,16 @@ class Workspace(Spool):
     ) -> None:
         super().__init__(Path(directory) / FOLDER, max_bytes=max_bytes, clock=clock)
         self._by_call_id = by_call_id
+        self._is_absolute = absolute
         self._shown = str(self.path) if absolute else FOLDER
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        more: dict[str, Any] = {
+            "by_call_id": self._by_call_id,
+            "absolute": self._is_absolute,
+            "clock": self.clock,
+        }
+        return functools.partial(type(self), max_bytes=self.max_bytes, **more), (self.path.parent,)
 
     def shelf(self, url: str, key: str) -> Shelf:  # noqa: ARG002  (the workspace is one agent's)
         """The captures kept for a service; here the same for all."""

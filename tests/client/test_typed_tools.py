@@ -1,0 +1,76 @@
+"""Typed tools of an MCP server, wrapped: every result is valid, and the model sees the handle."""
+
+from typing import Any
+
+import pytest
+from mcp.client import Client
+from mcp.server import MCPServer
+from overspill import Guard
+from pydantic import BaseModel
+
+
+class Row(BaseModel):
+    id: int
+    name: str
+
+
+class Report(BaseModel):
+    rows: list[Row]
+    log: str
+    total: int
+
+
+ROWS = [Row(id=number, name=f"n{number}") for number in range(9_000)]
+
+
+def texts() -> list[str]:
+    return ["x" * 50] * 5_000
+
+
+def counts() -> dict[str, int]:
+    return {f"k{number}": number for number in range(20_000)}
+
+
+def lists() -> dict[str, list[int]]:
+    return {f"k{number}": [number] * 9 for number in range(5_000)}
+
+
+def rows() -> list[Row]:
+    return ROWS
+
+
+def report() -> Report:
+    return Report(rows=ROWS, log="l\n" * 100, total=3)
+
+
+async def text() -> str:
+    return "x\n" * 90_000
+
+
+def numbers() -> list[int]:
+    return list(range(50_000))
+
+
+async def called(tool: Any) -> Any:
+    server = MCPServer("typed")
+    server.tool()(Guard(spool=False).wrap(tool))
+    async with Client(server) as client:
+        return await client.call_tool(tool.__name__, {})
+
+
+@pytest.mark.parametrize("tool", [texts, counts, lists, rows, report, text])
+async def test_the_result_of_a_typed_tool_is_valid_and_short_and_says_what_became_of_it(tool: Any) -> None:
+    result = await called(tool)
+    said = "".join(block.text for block in result.content)
+
+    assert not result.is_error
+    assert "[overspill" in said
+    assert result.structured_content is not None
+    assert len(said) < 20_000
+
+
+async def test_a_result_that_has_no_room_for_a_text_stays_whole_and_valid() -> None:
+    result = await called(numbers)
+
+    assert not result.is_error
+    assert result.structured_content == {"result": numbers()}
