@@ -588,3 +588,32 @@ def test_a_mistake_has_a_bounded_text() -> None:
         Question.of({"capture": "x" * 1_000_000, "mode": "head"})
 
     assert len(refusal(caught.value)["error"]) < 500
+
+
+# --- where there is nothing to read ---------------------------------------------------------------
+
+NOT_STORING = {
+    "usual": Policy(),
+    "terse": Policy(style="TERSE"),
+    "persisted": Policy.persisted(),
+    "clamped": Policy.clamped(),
+    "clamped to a share": Policy.clamped_to_share(),
+    "token limited": Policy.token_limited(),
+    "file-based": Policy.file_based(),
+    "capped": Policy.capped(),
+}
+
+
+@pytest.mark.parametrize("name", NOT_STORING)
+@pytest.mark.parametrize(
+    "output",
+    [LOG * 10, {"log": LOG * 10, "exit": 1}, [{"type": "text", "text": LOG * 10}], RuntimeError(LOG * 10)],
+    ids=["text", "data", "blocks", "exception"],
+)
+def test_no_notice_names_a_handle_where_the_guard_cannot_store(name: str, output: Any) -> None:
+    guarded = Guard(policy=NOT_STORING[name], spool=False).process_sync(output, tool="t", call_id="c")
+    told = str(guarded.value) if isinstance(guarded.value, BaseException) else json.dumps(guarded.value)
+
+    assert guarded.notice is not None
+    assert guarded.capture is None
+    assert not re.search(rf"cap_[a-z2-7]{{20}}|{NAME}|overspill grep", told)

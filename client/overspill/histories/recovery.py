@@ -268,7 +268,7 @@ class _Recovery:
         if shed is not None:
             shed *= 2 ** (self.rounds - 1)
             return self._shedding(_largest_first(_ending(sizes, shed)), shed)
-        new = [each for each in sizes if each[1].path[0] > _last_answer(messages)]
+        new = [each for each in sizes if int(each[1].path[0]) > _last_answer(messages)]
         return self._above_threshold(_largest_first(new or sizes), refused)
 
     def _shedding(self, sizes: list[tuple[int, ToolResult]], shed: float) -> list[ToolResult]:
