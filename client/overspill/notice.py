@@ -180,7 +180,9 @@ def _terse(facts: Facts, kept: Kept) -> Notice:
         return _notice(facts, kept.outcome, f"{_LOST} {what}: {short}. Ask for less.", "")
     read_more = how_to_read(facts, kept, facts.terse_reader or facts.reader)
     use = read_more if kept.path else f"use {read_more}"
-    head = f"{_BEGIN} {what}{_beginning(facts)} kept{_until(kept)}; do not rerun, {use}"
+    day = "" if kept.expires is None else f" until {kept.expires.astimezone(UTC):%Y-%m-%d}"
+    part = ", only its beginning" if facts.missing else ""
+    head = f"{_BEGIN} {what}{part}{day}; do not rerun, {use}"
     return _notice(facts, kept.outcome, head, read_more, kept.path)
 
 
@@ -189,10 +191,6 @@ def _terse(facts: Facts, kept: Kept) -> Notice:
 
 def _extent(facts: Facts) -> str:
     return f"Only its beginning is stored ({for_model(facts.missing)})" if facts.missing else "Stored whole"
-
-
-def _beginning(facts: Facts) -> str:
-    return ", only its beginning" if facts.missing else ","
 
 
 def _where(kept: Kept) -> str:

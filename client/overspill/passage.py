@@ -219,7 +219,7 @@ class Passage:
         kept, same_as = self._decisions.first(spill.id, Decision(kept, self._repeated(spill, kept)))
         made = spill.notice(kept, same_as=same_as)
         value = spill.content.replaced(made)
-        if spill.is_longer(value):
+        if spill.is_too_long(value):
             return _inline(_whole(output, spill.content), size_of(spill.content))
         return Guarded(
             value=value,

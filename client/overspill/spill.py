@@ -196,11 +196,12 @@ class Spill:
         limits = self.policy.limits(self.origin.tool)
         return gain.is_gain(self.content, self.content.replaced(made), limits, least)
 
-    def is_longer(self, value: Any) -> bool:
-        """Return whether `value` would be longer than the output in whose place it stands."""
-        if self.policy.least_gain is None or not self.is_small:
+    def is_too_long(self, value: Any) -> bool:
+        """Return whether `value` is not shorter enough than the output in whose place it stands."""
+        least = 0.0 if self.policy.form.fills else self.policy.least_gain
+        if self.policy.least_gain is None or least is None or not self.is_small:
             return False
-        return not gain.is_gain(self.content, value, self.policy.limits(self.origin.tool), 0.0)
+        return not gain.is_gain(self.content, value, self.policy.limits(self.origin.tool), least)
 
     @property
     def is_small(self) -> bool:
