@@ -1,6 +1,8 @@
 """That a preview shows why something failed, however a tool, a logger or a build server writes it."""
 
+from functools import partial
 from itertools import pairwise
+from timeit import repeat
 
 import pytest
 from overspill.previews import candidates, excerpt, spans
@@ -184,6 +186,49 @@ def test_of_a_text_of_any_length_so_much_is_searched_and_judged() -> None:
     assert sum(part.end - part.begin for part in searched) < 10_000_000 < len(text)
     assert all(one.end <= other.begin for one, other in pairwise(searched))
     assert len(candidates.find(excerpt.of_text(text), 0, len(text)).candidates) < 100
+
+
+HOSTILE = (
+    *(
+        "a.",
+        "A_",
+        "Aa::",
+        "aA",
+        "a/",
+        "(",
+        "1) ",
+        "0 ",
+        "\t",
+        "\\",
+        "E",
+        "error",
+        "Error",
+        "sanitizer",
+        "=-",
+        "no ",
+    ),
+    *(
+        "expected ",
+        "[x] ",
+        "at ",
+        "exit with ",
+        "failed ",
+        "status ",
+        "10:00:00 ",
+        "web-1 | ",
+        "https://a 4 ",
+    ),
+    *("a.a:1", "without a ", "assert ", "at a line ", "ERR_", '"level":'),
+)
+
+
+@pytest.mark.parametrize("part", HOSTILE)
+def test_no_line_takes_long_to_judge(part: str) -> None:
+    usual = "2026-11-12T10:18:22Z ERROR worker-12 failed to reach shop: connection refused (10.1.1.1:38)"
+    line = part * (320 // len(part))
+    cost, usual_cost = (min(repeat(partial(verdict, each), number=5, repeat=7)) for each in (line, usual))
+
+    assert cost < 60 * usual_cost
 
 
 def test_a_failed_call_prefers_the_end() -> None:

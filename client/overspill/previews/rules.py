@@ -154,7 +154,7 @@ RULES: Final = (
         r"bus error|illegal instruction|cannot allocate|no space left|stack overflow"
         r"|heap .{0,20}out of memory",
         r"\bsig(?:segv|abrt|kill|bus|ill|fpe)\b|\binvalid (?:read|write|free)\b|\bdata race\b",
-        r"\w+sanitizer: (?!deadly)|definitely lost: [1-9]|buffer overflow|leaked \d+|-leak\b",
+        r"\w{1,20}sanitizer: (?!deadly)|definitely lost: [1-9]|buffer overflow|leaked \d+|-leak\b",
     ),
     _rule(
         DECISIVE,
