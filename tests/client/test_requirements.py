@@ -286,13 +286,12 @@ def test_blocks_share_one_budget_and_what_is_no_text_stays() -> None:
             {
                 "type": "text",
                 "text": "[overspill NOT STORED] The output of mcp__build (failed) is too long to show: "
-                f"12,006 bytes, 6,001 lines, about 7,600 tokens. {NOWHERE}\n"
+                f"12,000 bytes, 6,000 lines, about 7,600 tokens. {NOWHERE}\n"
                 f"What the preview leaves out is lost. {AGAIN}\n"
                 "--- preview ---\n"
                 "a\n"
                 "… [5,998 lines, 11,996 bytes not shown] …\n"
                 "b\n"
-                "exit 1\n"
                 "[/overspill]",
             },
             image,
@@ -426,20 +425,19 @@ def test_a_response_is_wrapped_and_says_whether_it_is_whole(client: SyncClient) 
     assert stable(json.dumps(guard.process_sync(rows, tool="query").as_response(), ensure_ascii=False)) == (
         json.dumps(
             {
-                "notice": "[overspill] The output of query is too long to show: 148,908 bytes, "
-                "15,004 lines, about 52,000 tokens. Stored whole until then.\n"
+                "notice": "[overspill] The output of query is too long to show: 118,892 bytes, "
+                "15,002 lines, about 51,000 tokens. Stored whole until then.\n"
                 f"To read more: {READ}. {AGAIN_NOT}",
                 "status": "captured",
                 "capture": "cap_1",
-                "total_bytes": 148_908,
-                "total_lines": 15_004,
+                "total_bytes": 118_892,
+                "total_lines": 15_002,
                 "read_more": CALL,
-                "preview": '{\n  "rows": [\n    {\n      "id": 0\n    },\n    {\n      "id": 1\n    },\n'
-                "    {\n"
-                '      "id": 2\n    },\n    {\n'
-                "… [14,980 lines, 148,706 bytes not shown] …\n"
-                '    },\n    {\n      "id": 4997\n    },\n    {\n      "id": 4998\n    },\n    {\n'
-                '      "id": 4999\n    }\n  ]\n}',
+                "preview": "[\n"
+                + "".join(f'  {{\n    "id": {number}\n  }},\n' for number in range(4))
+                + '  {\n    "id": 4\n… [14,973 lines, 118,689 bytes not shown] …\n  },\n'
+                + ",\n".join(f'  {{\n    "id": {number}\n  }}' for number in range(4_996, 5_000))
+                + "\n]",
             },
             ensure_ascii=False,
         )
@@ -562,11 +560,11 @@ def test_a_preview_shows_what_stands_out_in_the_middle() -> None:
 
     assert text[text.index("--- preview ---") :] == (
         "--- preview ---\n"
-        f"{log[: log.index('[7/4000]')]}"
-        "… [3,988 lines, 153,386 bytes not shown but for lines that stand out:] …\n"
+        f"{log[: log.index('[4/4000]')]}"
+        "… [3,989 lines, 153,407 bytes not shown but for lines that stand out:] …\n"
         "line 2,345: src/module_2345.c:17:9: error: 'count' undeclared in src/module_2345.c\n"
         "…\n"
-        f"{log[log.index('[3995/4000]') :]}"
+        f"{log[log.index('[3993/4000]') :]}"
         "[/overspill]"
     )
 
