@@ -268,7 +268,8 @@ def _notice(facts: Facts, outcome: Outcome, head: str, read_more: str, path: str
 def _too_long(facts: Facts) -> str:
     size, lines = measure.counted(facts.size, "byte"), measure.counted(facts.lines, "line")
     tokens = facts.tokens or estimated(facts.size)
-    return f"The output of {_tool(facts)}{_call(facts)} {facts.why}: {size}, {lines}, {tokens}."
+    least = "at least " if facts.missing else ""
+    return f"The output of {_tool(facts)}{_call(facts)} {facts.why}: {least}{size}, {lines}, {tokens}."
 
 
 def _tool(facts: Facts) -> str:

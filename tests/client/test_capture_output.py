@@ -388,6 +388,7 @@ def test_an_endless_stream_that_nothing_could_store_is_not_read_for_gigabytes(
 
     assert guarded.outcome is Outcome.TRUNCATED
     assert guarded.bytes_before < 65 * 1024 * 1024
+    assert b"too long to show: at least " in guarded.value
 
 
 @pytest.mark.parametrize("policy", [Policy(), Policy.persisted(), Policy.clamped(), Policy(style="TERSE")])
