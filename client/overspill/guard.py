@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from overspill import calls, checks, notice, turn
 from overspill.client import Client
@@ -22,13 +22,13 @@ from overspill.shapes.partial import clamp_partial
 from overspill.storage import Storage, reason
 from overspill.streams import Stream
 from overspill.sync import SyncClient
+from overspill.tool_objects import is_tool_object, with_guarded
 from overspill.turn import Turn
 from overspill.ways import Blocking, Looping, finished
 from overspill.wire import DEFAULT_TTL
 from overspill.wrapping import Wrapper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     from prometheus_client import CollectorRegistry
@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from overspill.spools.spool import Spool
     from overspill.wire import Outcome
 
-P = ParamSpec("P")
-R = TypeVar("R")
+Tool = TypeVar("Tool")
 
 
 class Guard:
@@ -237,13 +236,22 @@ class Guard:
             return _failed_stream(chunks, error)
         return _captured(_joined(chunks), guarded)
 
-    def wrap(self, tool: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
+    def wrap(self, tool: Tool, *, name: str | None = None) -> Tool:
         """`tool` with its outputs guarded, async if it is. The call id is that of `calling`, or minted.
+
+        A framework's tool object, as LangChain's `StructuredTool`, becomes a copy of its class.
 
         What it raises is guarded too: an exception with too long a message keeps its type. What is sent or
         thrown into a stream does not reach the tool, whose chunks are held back.
         """
-        return self._wrapper.wrap(tool, name or str(getattr(tool, "__name__", type(tool).__name__)))
+        if is_tool_object(tool):
+            named = name or str(getattr(tool, "name", type(tool).__name__))
+            guarded: Tool = with_guarded(tool, lambda function: self._wrapper.wrap(function, named))
+            return guarded
+        function: Any = tool
+        called = name or str(getattr(tool, "__name__", type(tool).__name__))
+        wrapped: Any = self._wrapper.wrap(function, called)
+        return cast("Tool", wrapped)
 
     def partial(self, update: Any, *, tool: str = "") -> Any:
         """What a tool tells of itself while it runs: cut to the tool's limits in its shape, not stored.

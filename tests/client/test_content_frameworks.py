@@ -10,10 +10,12 @@ import pydantic
 import pytest
 from anthropic.types import ToolResultBlockParam
 from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.types import Command
 from openai.types.chat import ChatCompletionToolMessageParam
 from openai.types.responses.response_input_item_param import FunctionCallOutput, ShellCallOutput
 from overspill import notice
+from overspill.guard import Guard
 from overspill.notice import Facts, is_notice
 from overspill.shapes import content
 from overspill.shapes.content import Content
@@ -404,3 +406,50 @@ def test_a_block_that_is_alone_stays_one() -> None:
     assert content.examine({"type": "image", "source": {"type": "base64", "data": "A" * 9_000}}) is None
     assert replaced(text) == mcp.TextContent(type="text", text=TEXT)
     assert replaced({"type": "text", "text": LONG}) == {"type": "text", "text": TEXT}
+
+
+# --- tools that are objects -----------------------------------------------------------------------
+
+
+def long_text(times: int) -> str:
+    """Return a long text."""
+    return LONG * 300 * times
+
+
+def test_a_structured_tool_stays_one_and_its_results_are_guarded() -> None:
+    tool = StructuredTool.from_function(long_text)
+    wrapped = Guard(spool=False).wrap(tool)
+    call: Any = {"name": "long_text", "args": {"times": 1}, "id": "call_1", "type": "tool_call"}
+
+    assert type(wrapped) is StructuredTool
+    assert (wrapped.name, wrapped.args_schema) == (tool.name, tool.args_schema)
+    assert is_notice(wrapped.invoke({"times": 1}))
+    assert is_notice(wrapped.invoke(call).content)
+    assert not is_notice(tool.invoke({"times": 1}))
+
+
+async def test_a_tool_that_returns_an_artifact_keeps_it_whole() -> None:
+    def both() -> tuple[str, list[str]]:
+        """Return a text and what programs get."""
+        return LONG * 300, [LONG] * 300
+
+    async def both_async() -> tuple[str, list[str]]:
+        return both()
+
+    tool = StructuredTool.from_function(both, coroutine=both_async, response_format="content_and_artifact")
+    wrapped = Guard(spool=False).wrap(tool)
+    call: Any = {"name": "both", "args": {}, "id": "call_1", "type": "tool_call"}
+    for message in (wrapped.invoke(call), await wrapped.ainvoke(call)):
+        assert is_notice(message.content)
+        assert message.artifact == [LONG] * 300
+
+
+def test_a_tool_of_a_class_of_its_own_stays_one() -> None:
+    class Reader(BaseTool):
+        name: str = "reader"
+        description: str = "reads"
+
+        def _run(self) -> str:
+            return LONG * 300
+
+    assert is_notice(Guard(spool=False).wrap(Reader()).invoke({}))

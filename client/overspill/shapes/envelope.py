@@ -7,6 +7,7 @@ the first part that is cut; no object is ever changed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -18,7 +19,7 @@ from overspill.measure import UNLIMITED
 from overspill.notice import MAX_NOTICE, is_notice, placeholder
 from overspill.shapes import data
 from overspill.shapes.blocks import GONE, Place, may_go, with_values
-from overspill.shapes.fields import Unchangeable, with_text
+from overspill.shapes.fields import Unchangeable, is_sequence, with_entries, with_items, with_text
 from overspill.shapes.rendering import JSON, TEXT, is_plain, outline
 from overspill.shapes.standin import stand_in
 from overspill.shapes.writer import as_text, rendered
@@ -131,7 +132,7 @@ class Envelope:
         if self.places[0].path:
             return True
         try:
-            made = with_values(self._result, {place.path: "" for place in self._cut})
+            made = with_values(self._result, {place.path: _blank(place.value) for place in self._cut})
         except Unchangeable:
             return True
         return not data.look(made, limits.max_bytes).is_over
@@ -247,6 +248,13 @@ def _chosen(place: Place, room: Limits) -> tuple[list[Place], int] | None:
     found = data.heavy(place.value, room.max_bytes if room.max_chars is None else room.max_chars)
     rest = found.rest + _QUOTES * len(found.parts)
     return [Place((*place.path, *path), part) for path, part in found.parts], rest
+
+
+def _blank(value: Any) -> Any:
+    """Nothing, in the class of `value`."""
+    if isinstance(value, Mapping):
+        return with_entries(value, {})
+    return with_items(value, []) if is_sequence(value) else with_text(value, "")
 
 
 def _with_reserve(limits: Limits, reserve: int) -> Limits:

@@ -1,0 +1,80 @@
+"""Tools that are objects of a framework: copies of the same class, with the functions in them guarded.
+
+No framework is imported. A tool is told by the fields in which frameworks keep the functions that they call,
+or by the methods that its class overrides for them.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any, Final
+
+from overspill.shapes.fields import Unchangeable, changed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Guarding = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+_FIELDS: Final = ("func", "coroutine", "fn", "function", "on_invoke_tool", "_tool_func", "_func", "_fn")
+_METHODS: Final = ("_run", "_arun")
+_WITH_ARTIFACT: Final = "content_and_artifact"
+
+
+def is_tool_object(tool: Any) -> bool:
+    """Whether `tool` is no function, but has one in it that a framework calls."""
+    if inspect.isroutine(tool) or inspect.isclass(tool) or hasattr(tool, "__wrapped__"):
+        return False
+    return any(callable(getattr(tool, name, None)) for name in (*_FIELDS, *_METHODS))
+
+
+def with_guarded(tool: Any, guard: Guarding) -> Any:
+    """Return a copy of `tool` whose functions `guard` has wrapped.
+
+    Raises `TypeError` where no copy can be made.
+    """
+    wrap = _of_pairs(guard) if getattr(tool, "response_format", "") == _WITH_ARTIFACT else guard
+    found = {name: getattr(tool, name) for name in _FIELDS if inspect.isroutine(getattr(tool, name, None))}
+    try:
+        if found:
+            return changed(tool, {name: wrap(function) for name, function in found.items()})
+        return _with_methods(tool, wrap)
+    except Unchangeable as error:
+        raise TypeError(f"no copy of the {error} can be made: wrap the function that it calls") from error
+
+
+def _with_methods(tool: Any, wrap: Guarding) -> Any:
+    copied = copy.copy(tool)
+    for name in _METHODS:
+        if callable(method := getattr(tool, name, None)):
+            object.__setattr__(copied, name, wrap(method))
+    return copied
+
+
+def _of_pairs(guard: Guarding) -> Guarding:
+    """For tools that return what the model sees and what programs get: only the first is guarded."""
+
+    def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def paired_async(*args: Any, **kwargs: Any) -> Any:
+                content, artifact = await function(*args, **kwargs)
+
+                async def shown() -> Any:
+                    return content
+
+                return await guard(shown)(), artifact
+
+            return paired_async
+
+        @functools.wraps(function)
+        def paired(*args: Any, **kwargs: Any) -> Any:
+            content, artifact = function(*args, **kwargs)
+            return guard(lambda: content)(), artifact
+
+        return paired
+
+    return wrap
