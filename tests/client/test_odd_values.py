@@ -22,6 +22,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill import measure
+from overspill.guard import Guard
 from overspill.measure import Extent, Limits
 from overspill.shapes import content
 from overspill.shapes.envelope import Envelope
@@ -477,3 +478,33 @@ def test_a_gigabyte_of_text_is_measured_without_a_copy() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
 
     assert int(done.stdout) < 50_000
+
+
+def test_an_object_whose_class_and_metaclass_raise_passes_as_it_is() -> None:
+    class Raising(type):
+        def __getattr__(cls, name: str) -> Any:
+            raise RuntimeError(name)
+
+    class Shy(metaclass=Raising):
+        def __getattribute__(self, name: str) -> Any:
+            raise RuntimeError(name)
+
+        def __repr__(self) -> str:
+            raise RuntimeError("repr")
+
+    value = Shy()
+    guarded = Guard(spool=False).process_sync(value, tool="t")
+
+    assert guarded.value is value
+    assert Guard(spool=False).process_sync([value, "x" * 90_000], tool="t").outcome == "truncated"
+
+
+def test_shared_lists_that_stand_for_millions_are_written_in_bounded_parts() -> None:
+    value: Any = [1, 2]
+    for _ in range(23):
+        value = [value, value]
+    found = content.examine(value)
+
+    assert found is not None
+    assert len(found.body) < 50_000_000
+    assert "the same list as above" in str(found.body)

@@ -43,11 +43,18 @@ _LONGEST_MAGIC: Final = 16
 
 def is_flow(value: Any) -> bool:
     """Whether `value` may be a stream of chunks: an iterator and nothing else: no file, no cursor."""
-    return hasattr(type(value), "__next__") and _only_iterates(type(value))
+    return _is_iterator(type(value), "__next__")
 
 
 def is_async_flow(value: Any) -> bool:
-    return hasattr(type(value), "__anext__") and _only_iterates(type(value))
+    return _is_iterator(type(value), "__anext__")
+
+
+def _is_iterator(kind: type, method: str) -> bool:
+    try:
+        return hasattr(kind, method) and _only_iterates(kind)
+    except Exception:  # noqa: BLE001  (a foreign metaclass: whatever it raises)
+        return False
 
 
 def _only_iterates(kind: type) -> bool:
