@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import os
 import random
+import signal
 import sys
 import tempfile
 from contextlib import AsyncExitStack
@@ -35,6 +36,7 @@ async def main() -> int:
         "--keep", type=Path, help="a folder that is left behind, with the logs of all servers"
     )
     asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # all servers end then too
     print(f"seed {asked.seed}, {asked.seconds:g} s, {asked.stack}", flush=True)
     async with AsyncExitStack() as opened:
         folder = asked.keep or Path(
