@@ -23,6 +23,10 @@ from tests.chaos.stacks import Distributed, Embedded
 from tests.servers.swift import obstacle, swift
 
 
+def absolute(text: str) -> Path:
+    return Path(text).resolve()
+
+
 async def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -33,7 +37,7 @@ async def main() -> int:
     )
     parser.add_argument("--stack", choices=("embedded", "distributed"), default="distributed")
     parser.add_argument(
-        "--keep", type=Path, help="a folder that is left behind, with the logs of all servers"
+        "--keep", type=absolute, help="a folder that is left behind, with the logs of all servers"
     )
     asked = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # all servers end then too
