@@ -407,3 +407,16 @@ def test_a_guard_works_from_many_threads() -> None:
         thread.join()
 
     assert guard.stats["t", Outcome.TRUNCATED].count == 8
+
+
+def test_beside_data_that_is_large_as_a_whole_only_little_stays() -> None:
+    rows = [{"name": f"row {number}", "value": number} for number in range(20_000)]
+    settings = {f"setting_{number}": "on" for number in range(2_000)}
+    guard = Guard(spool=False)
+    large = guard.process_sync({"rows": rows, "settings": settings, "count": 20_000}, tool="t")
+    small = guard.process_sync({"rows": rows, "settings": {"a": "on"}, "count": 20_000}, tool="t")
+
+    assert large.bytes_after < 16_000
+    assert large.value.keys() == {"rows", "settings", "count"}
+    assert large.value["count"] == 20_000
+    assert small.value["settings"] == {"a": "on"}

@@ -10,7 +10,7 @@ from overspill.cli import output
 
 _HEAD: Final = 7
 _TAIL: Final = 4
-_PREVIEW: Final = 120
+_TEXT: Final = 400
 
 
 def say(text: str) -> None:
@@ -34,25 +34,31 @@ def in_full(value: Any) -> str:
 
 
 def abbreviated(value: Any) -> str:
-    """A notice with the middle of its preview left out; in a dict, all of that but its beginning."""
-    if isinstance(value, dict):
-        preview = value["preview"]
-        return in_full(
-            {**value, "preview": f"{preview[:_PREVIEW]}… (and {len(preview) - _PREVIEW:,} characters)"}
-        )
-    lines = str(value).split("\n")
+    """A notice with the middle of its preview left out; data with its long texts cut."""
+    if not isinstance(value, str):
+        return in_full(_with_short_texts(value))
+    lines = value.split("\n")
     left_out = len(lines) - _HEAD - _TAIL
     if left_out <= 1:
-        return str(value)
+        return value
     return "\n".join(
         [*lines[:_HEAD], f"   ({left_out} lines of the preview, left out here)", *lines[-_TAIL:]]
     )
 
 
+def _with_short_texts(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _with_short_texts(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_with_short_texts(part) for part in value]
+    if not isinstance(value, str) or len(value) <= _TEXT:
+        return value
+    return f"{value[:_TEXT]}… (and {len(value) - _TEXT:,} characters)"
+
+
 def handle_in(value: Any) -> str:
     """The capture id that a notice names. Raises `ValueError` where there is none."""
-    text = value["capture"] if isinstance(value, dict) else str(value)
-    match = wire.CAPTURE_ID.search(text)
+    match = wire.CAPTURE_ID.search(in_full(value))
     if match is None:
         raise ValueError("the notice names no capture")
     return match.group()

@@ -38,6 +38,8 @@ _MORE_FIELDS: Final = frozenset({"read_more", "isError"})
 _SHORT_MIRROR: Final = 500
 """Bytes of structured content that stays beside a text that says the same and is cut."""
 _BYTES_A_TOKEN: Final = 4
+_BESIDE: Final = 8 * 1024
+"""Bytes of data that stay beside a part that is large as a whole: what has more is large itself."""
 _QUOTES: Final = 8
 """Bytes around a text in data."""
 
@@ -245,7 +247,10 @@ def _chosen(place: Place, room: Limits) -> tuple[list[Place], int] | None:
         return None
     if isinstance(place.value, str):
         return [place], 0
-    found = data.heavy(place.value, room.max_bytes if room.max_chars is None else room.max_chars)
+    most = room.max_bytes if room.max_chars is None else room.max_chars
+    found = data.heavy(place.value, most)
+    if not all(isinstance(part, str) for _, part in found.parts):
+        found = data.heavy(place.value, min(most, _BESIDE))
     rest = found.rest + _QUOTES * len(found.parts)
     return [Place((*place.path, *path), part) for path, part in found.parts], rest
 
