@@ -100,6 +100,13 @@ def size(text: str) -> int:
     return len(_encoded(text)) if len(text) <= _STEP else sum(map(len, encoded_pieces(text)))
 
 
+def size_of(body: Body) -> int:
+    """Bytes of a body of any kind."""
+    if isinstance(body, str):
+        return size(body)
+    return body.size if isinstance(body, Filed) else len(body)
+
+
 def encoded_pieces(text: str) -> Iterator[bytes]:
     """`encode(text)` a piece at a time."""
     return map(_encoded, _pieces(text))

@@ -22,7 +22,7 @@ from overspill.shapes.fields import Unchangeable
 from overspill.shapes.flow import Flowed
 from overspill.shapes.gathering import Full, Gathering
 from overspill.shapes.rendering import JSON
-from overspill.styles import Case
+from overspill.styles import Case, Marked
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ _LOST: Final = Kept(outcome=Outcome.TRUNCATED, reason="no Overspill service is c
 """What may become of an output, where only the length of its notice matters."""
 NOTICE_BYTES: Final = 1_536
 """Bytes of a notice around its preview, at most, in the guard's own words."""
+_MOST_LINES: Final = 8
+"""Lines of a notice around its preview, at most."""
 _IN_DATA: Final = 512
 """Bytes that a notice in data has besides: names, quotes, the first items of a list."""
 _RESERVED: Final = 900
@@ -63,8 +65,14 @@ def is_worth_it(found: Content, policy: Policy, origin: Origin, *, is_kept: bool
 
     `is_kept` says that there is a place to store it. Builds the notice: a thread is the place.
     """
+    if policy.least_gain is None or policy.form.fills:
+        return True
+    if not isinstance(found, Envelope) and not _is_small(found, policy):
+        return True
+    if _is_surely_gain(found, policy, policy.limits(origin.tool), is_kept=is_kept):
+        return True
     spill = Spill.of(found, policy, origin, identify=False)
-    if policy.least_gain is None or policy.form.fills or not spill.is_small:
+    if not spill.is_small:
         return True
     try:
         return spill.gains_by(replace(spill, id=_ANY_ID).notice(_KEPT if is_kept else _LOST))
@@ -206,8 +214,7 @@ class Spill:
     @property
     def is_small(self) -> bool:
         """Whether a notice might be no shorter than the output."""
-        most = max(self.policy.preview_bytes, self.policy.lost_preview)
-        return len(content.told(self.content)) <= max(gain.SMALL, 4 * most)
+        return _is_small(self.content, self.policy)
 
     def captured(self, expires: datetime) -> Notice:
         """The notice once the service has it until `expires`."""
@@ -268,6 +275,24 @@ class Spill:
     def _tokens(self, body: Body, size: int) -> TokenCount | None:
         counter = self.policy.counter()
         return counter.count(body, size) if isinstance(body, str) else counter.count_data(body)
+
+
+def _is_surely_gain(found: Content, policy: Policy, limits: Limits, *, is_kept: bool) -> bool:
+    """Whether any notice in our own words is so much shorter than a text that none has to be built."""
+    text = content.sole_text(found)
+    if text is None or policy.least_gain is None or not isinstance(policy.form, Marked):
+        return False
+    if limits.max_tokens is not None or _MOST_LINES + policy.preview_lines > limits.max_lines:
+        return False
+    shown = max(policy.preview_bytes, *(band.preview_bytes or 0 for band in policy.bands))
+    shown = shown if is_kept else max(shown, policy.lost_preview)
+    most = NOTICE_BYTES + measure.size(policy.reader) + shown
+    return most <= len(text) * (1 - policy.least_gain)
+
+
+def _is_small(found: Content, policy: Policy) -> bool:
+    most = max(policy.preview_bytes, policy.lost_preview)
+    return len(content.told(found)) <= max(gain.SMALL, 4 * most)
 
 
 def _narrowed(content: Content, policy: Policy, tool: str, room: int) -> Content:

@@ -373,6 +373,8 @@ def _is_carrier(value: Any) -> bool:
     """Whether `value` is a tool's message or item, or carries content blocks."""
     if value is None or isinstance(value, (str, bytes, int, float, list, tuple, set, frozenset)):
         return False
+    if _is_plain_block(value):
+        return False
     if _is_turn_of_results(value) or _is_tool_return(value) or _is_command(value) or _telling_field(value):
         return True
     kind = _kind(value)
@@ -381,6 +383,14 @@ def _is_carrier(value: Any) -> bool:
     if kind in _ITEMS:
         return isinstance(get(value, _HOLDERS[kind]), str) or _are_blocks(get(value, _HOLDERS[kind]))
     return not is_other_message(value) and _has_content(value)
+
+
+def _is_plain_block(value: Any) -> bool:
+    """Whether `value` is seen at once to be a block of text, as nearly all are."""
+    if type(value) is not dict or "role" in value or "content" in value:
+        return False
+    kind = value.get("type")
+    return type(kind) is str and kind in TEXT_BLOCKS
 
 
 def _has_identity(value: Any) -> bool:

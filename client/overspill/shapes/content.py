@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from overspill import measure
-from overspill.measure import Extent
 from overspill.notice import MAX_NOTICE, is_notice
 from overspill.shapes import keyed
 from overspill.shapes.blocks import Place, is_other_message, places
@@ -96,7 +95,7 @@ def is_light(content: Content, limits: Limits | None = None) -> bool:
 
 def size_of(content: Content) -> int:
     """Bytes of all that a model sees of it: of data on one line, of an exception its message."""
-    return content.size if isinstance(content, (Envelope, Thrown)) else Extent.of(content.body).size
+    return content.size if isinstance(content, (Envelope, Thrown)) else measure.size_of(content.body)
 
 
 def told(content: Content) -> Body:
@@ -107,6 +106,16 @@ def told(content: Content) -> Body:
 def seen(content: Content) -> Body:
     """All that a model sees of it: of data, its JSON on one line."""
     return content.seen if isinstance(content, Envelope) else told(content)
+
+
+def sole_text(content: Content) -> str | None:
+    """The text in whose place alone a notice stands; None where there is more to an output, or less."""
+    if type(content) is Text:
+        return content.body if isinstance(content.body, str) else None
+    if isinstance(content, Envelope) and len(content.places) == 1:
+        value = content.places[0].value
+        return value if isinstance(value, str) else None
+    return None
 
 
 def _examined(result: Any) -> Content | None:

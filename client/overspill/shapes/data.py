@@ -13,7 +13,16 @@ import msgspec
 
 from overspill import measure
 from overspill.shapes.fields import Path, is_a, parts_of, word
-from overspill.shapes.rendering import compact, described, is_plain, items_of, outline, scalar, shown
+from overspill.shapes.rendering import (
+    Outline,
+    compact,
+    described,
+    is_plain,
+    items_of,
+    outline,
+    scalar,
+    shown,
+)
 
 LONG_TEXT: Final = 1_000
 """Characters of a text in data from which on it is shown, measured and captured as a text of its own."""
@@ -34,6 +43,8 @@ _PICTURES: Final = frozenset(
     {"image", "input_image", "image_url", "audio", "input_audio", "video", "media"}
     | {"inlineData", "inline_data", "fileData", "file_data"}
 )
+_QUOTED_PICTURES: Final = tuple(f'"{word}"' for word in sorted(_PICTURES))
+_SHORT_SCALARS: Final = frozenset({bool, float, type(None)})
 _LEAST_PAYLOAD: Final = 256
 _BASE64: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=-_\r\n")
 
@@ -59,9 +70,13 @@ class Look(NamedTuple):
         return self.texts if self.texts and len(self.frame) <= FRAME else [*self.texts, self.frame]
 
 
-def size_of(value: Any) -> int:
-    """Bytes of `value` as a model sees it; of the part that was looked at where it has millions of values."""
-    found = outline(value, _MOST_PARTS) if is_plain(value) else None
+def size_of(value: Any, found: Outline | None = None) -> int:
+    """Bytes of `value` as a model sees it; of the part that was looked at where it has millions of values.
+
+    `found` is its outline where that is known.
+    """
+    if found is None and is_plain(value):
+        found = outline(value, _MOST_PARTS)
     if found is not None and found.chars <= _MOST_CHARS:
         try:
             return len(msgspec.json.encode(value))
@@ -72,6 +87,9 @@ def size_of(value: Any) -> int:
 
 def look(value: Any, most: int = measure.UNLIMITED) -> Look:
     """Look at `value` until it has more than `most` bytes."""
+    frame = _plain_frame(value, most)
+    if frame is not None:
+        return Look([], frame, is_over=len(frame) > most + FRAME)
     texts: list[str] = []
     pieces: list[str] = []
     left, values = most + FRAME, _MOST_VALUES
@@ -82,6 +100,22 @@ def look(value: Any, most: int = measure.UNLIMITED) -> Look:
         if left < 0 or not values:
             return Look(texts, "".join(pieces), is_over=True)
     return Look(texts, "".join(pieces), is_over=False)
+
+
+def _plain_frame(value: Any, most: int) -> str | None:
+    """The JSON of plain data without long texts and pictures, which is encoded at once; None of any other.
+
+    No value has less than a byte, so data of too many values is not looked at to its end.
+    """
+    found = outline(value, min(most + FRAME, _MOST_VALUES)) if is_plain(value) else None
+    if found is None or found.longest >= LONG_TEXT or found.chars > _MOST_CHARS:
+        return None
+    try:
+        text = msgspec.json.encode(value).decode()
+    except (UnicodeEncodeError, RecursionError, OverflowError):
+        return None
+    has_picture = found.longest >= _LEAST_PAYLOAD and any(map(text.__contains__, _QUOTED_PICTURES))
+    return None if has_picture else text
 
 
 def texts_in(value: Any) -> Iterator[str]:
@@ -211,9 +245,9 @@ def _pieces(value: Any) -> Iterator[str]:
 def _begun(value: Any, step: Any, open_: list[_Open], inside: set[int]) -> str:
     """The JSON of a single value; of a container what opens it, which is then in `open_`."""
     is_inside_picture = bool(open_) and open_[-1].is_picture
+    if type(value) in _SHORT_SCALARS or (type(value) is str and len(value) < LONG_TEXT):
+        return compact(value)
     if type(value) is str:
-        if len(value) < LONG_TEXT:
-            return compact(value)
         return "" if is_inside_picture and _is_payload(value) else value
     if id(value) in inside:
         return compact(f"<{type(value).__name__} that holds itself>")

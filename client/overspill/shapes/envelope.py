@@ -35,6 +35,8 @@ _FEW_VALUES: Final = 2_000
 _LIGHT: Final = 64 * 1024
 _NOTICE_FIELDS: Final = frozenset({"notice", "status", "capture", "total_bytes", "total_lines", "preview"})
 _MORE_FIELDS: Final = frozenset({"read_more", "isError"})
+_NOTICE_MARKS: Final = ("[overspill", "...", '"capture"')
+"""One of them is in each notice."""
 _SHORT_MIRROR: Final = 500
 """Bytes of structured content that stays beside a text that says the same and is cut."""
 _BYTES_A_TOKEN: Final = 4
@@ -57,6 +59,9 @@ class Envelope:
         self._result = result
         self.places = found
         self._given = cut
+        self._outlines: dict[int, Outline | None] = {}
+        """By the identity of the value in a place, which `places` holds."""
+        self._narrowed: tuple[tuple[Limits, int, bool], Envelope] | None = None
 
     @cached_property
     def body(self) -> Body:
@@ -76,8 +81,19 @@ class Envelope:
     @cached_property
     def size(self) -> int:
         """Bytes of all that a model sees of it: of data, on one line."""
-        own = (value for _, value in self._own)
-        return sum(measure.size(each) if isinstance(each, str) else data.size_of(each) for each in own)
+        if len(self.places) == 1:
+            return self._size_of(self.places[0].value)
+        return sum(self._size_of(value) for _, value in self._own)
+
+    def _size_of(self, value: Any) -> int:
+        return measure.size(value) if isinstance(value, str) else data.size_of(value, self._outline(value))
+
+    def _outline(self, value: Any) -> Outline | None:
+        """The outline of a small part, which is found once."""
+        key = id(value)
+        if key not in self._outlines:
+            self._outlines[key] = _small(value)
+        return self._outlines[key]
 
     @property
     def seen(self) -> str:
@@ -89,11 +105,15 @@ class Envelope:
         """Whether it takes well under a millisecond to look at it."""
         values = [value for _, value in self.places]
         texts = sum(len(value) for value in values if isinstance(value, str))
-        return texts <= _LIGHT and all(isinstance(value, str) or _is_small(value) for value in values)
+        return texts <= _LIGHT and all(isinstance(value, str) or self._is_small(value) for value in values)
+
+    def _is_small(self, value: Any) -> bool:
+        found = self._outline(value)
+        return found is not None and found.chars <= _LIGHT
 
     def exceeds(self, limits: Limits) -> bool:
         """Whether what a model sees of it is strictly more than the limits allow."""
-        if len(self.places) == 1 and _surely_fits(self.places[0].value, limits):
+        if len(self.places) == 1 and _surely_fits(self._outline(self.places[0].value), limits):
             return False
         texts: list[str] = []
         for place in self._own:
@@ -106,6 +126,8 @@ class Envelope:
     def is_guarded(self) -> bool:
         """Whether a notice stands in it already: only a short one is believed, for any tool can print one."""
         values = [value for _, value in self.places]
+        if not any(map(_may_be_notice, values)):
+            return False
         found = any(is_notice(text) for value in values for text in data.texts_in(value))
         return (found or any(map(is_notice_dict, values))) and measure.size(self.seen) <= MAX_NOTICE
 
@@ -114,6 +136,12 @@ class Envelope:
 
         With `fills` all the room behind the first part that is cut is for that part.
         """
+        asked = (limits, reserve, fills)
+        if self._narrowed is None or self._narrowed[0] != asked:
+            self._narrowed = (asked, self._within(limits, reserve, fills=fills))
+        return self._narrowed[1]
+
+    def _within(self, limits: Limits, reserve: int, *, fills: bool) -> Envelope:
         room, chosen = _with_reserve(limits, reserve), list[Place]()
         left = limits
         for place in self._own:
@@ -181,21 +209,23 @@ def _seen(value: Any, most: int) -> list[str] | None:
     return None if found.is_over else found.seen
 
 
-def _surely_fits(value: Any, limits: Limits) -> bool:
-    """Whether plain data is within the limits at a first look."""
-    found = _small(value)
+def _surely_fits(found: Outline | None, limits: Limits) -> bool:
+    """Whether plain data of this outline is within the limits at a first look."""
     if found is None or found.chars > limits.max_lines:
         return False
     return found.most_bytes() <= measure.surely_fits(limits._replace(max_lines=UNLIMITED))
 
 
-def _is_small(value: Any) -> bool:
-    found = _small(value)
-    return found is not None and found.chars <= _LIGHT
-
-
 def _small(value: Any) -> Outline | None:
     return outline(value, _FEW_VALUES) if is_plain(value) else None
+
+
+def _may_be_notice(value: Any) -> bool:
+    """Whether a look at `value` does not show that no notice is in it."""
+    if isinstance(value, str):
+        return True
+    found = data.look(value, MAX_NOTICE)
+    return not found.is_over and any(mark in text for text in found.seen for mark in _NOTICE_MARKS)
 
 
 def is_notice_dict(value: Any) -> bool:

@@ -36,16 +36,22 @@ _BITS_A_DIGIT: Final = 3.33
 _MOST_ITEMS: Final = 10_000_000
 """A sequence that makes its items when it is asked for them may have no end."""
 _STEP: Final = 1024 * 1024
+_SHORT: Final = 250
+"""Characters of all texts in one dict or list of which none has to be looked at by itself."""
 DEEPEST: Final = 100
 """Well within the depth at which the C encoders give up; behind it, nothing is indented."""
 
 
 class Outline(NamedTuple):
-    """What a look at plain data tells: how many values, the characters of its texts, and how deep it is."""
+    """What a look at plain data tells: how many values, the characters of its texts, and how deep it is.
+
+    No text in it, and no name, is longer than `longest` characters.
+    """
 
     values: int
     chars: int
     depth: int
+    longest: int
 
     def most_bytes(self) -> int:
         """No fewer bytes than its indented JSON has: six for an escaped character, lines of their own."""
@@ -60,7 +66,7 @@ def outline(value: Any, most: int) -> Outline | None:
 
     What several holders share counts in each of them.
     """
-    values, chars, depth, level = 1, 0, 0, [value]
+    values, chars, depth, longest, level = 1, 0, 0, 0, [value]
     try:
         while level and depth < DEEPEST:
             depth += 1
@@ -69,11 +75,14 @@ def outline(value: Any, most: int) -> Outline | None:
                 values += 2 * len(holder)
                 if values > most:
                     return None
-                chars += _noted(holder, below)
+                found = _noted(holder, below)
+                chars += found
+                if found > longest:
+                    longest = max(longest, found if found < _SHORT else _longest_in(holder))
             level = below
     except (TypeError, RuntimeError):  # other data; changed by another thread
         return None
-    return None if level else Outline(values, chars, depth)
+    return None if level else Outline(values, chars, depth, longest)
 
 
 def _noted(holder: Any, below: list[Any]) -> int:
@@ -93,6 +102,12 @@ def _noted(holder: Any, below: list[Any]) -> int:
         elif kind not in _PLAIN:
             raise TypeError
     return chars
+
+
+def _longest_in(holder: Any) -> int:
+    """Characters of the longest text in `holder`, or of the longest name."""
+    values = [*holder, *holder.values()] if type(holder) is dict else holder
+    return max((len(each) for each in values if type(each) is str), default=0)
 
 
 def is_plain(value: Any) -> bool:
