@@ -74,7 +74,8 @@ async def test_a_dict_is_stored_as_indented_json(service: ServiceProcess) -> Non
 
     assert stored.decode() == json.dumps(rows, indent=2)
     assert entry.content_type == "application/json"
-    assert (guarded.value["status"], guarded.value["capture"]) == ("captured", guarded.capture)
+    assert guarded.value["rows"][:2] == rows["rows"][:2]
+    assert guarded.value["rows"][-1]["overspill"] == str(guarded.notice)
 
 
 async def test_an_empty_and_a_very_long_call_id_are_stored_under_ids_of_their_own(

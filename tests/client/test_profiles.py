@@ -334,7 +334,7 @@ def test_a_dict_stands_in_for_a_dict_and_keeps_to_the_limits(name: str) -> None:
     made = guarded.value
 
     assert guarded.notice is not None
-    assert (guarded.outcome, guarded.notice.lines) == ("truncated", 20_002)
+    assert (guarded.outcome, guarded.notice.lines) == ("truncated", 20_004)
     assert made["rows"][-1]["text"] == str(guarded.notice)
     assert not policy.form.fills or not measure.exceeds(read(made), policy.limits("t"))
     assert Guard(policy=policy).process_sync(made, tool="t").value is made
@@ -513,7 +513,7 @@ def test_data_within_a_result_is_shown_as_data() -> None:
     made = Guard().process_sync(result, tool="t")
 
     assert made.notice is not None
-    assert made.notice.preview.startswith("JSON: array of 9,000 objects {id: number}\n")
+    assert made.notice.preview.startswith("JSON: object {rows: array of 9,000 objects {id: number}}\n")
     assert made.value["structuredContent"]["rows"][-1]["overspill"] == str(made.notice)
 
 

@@ -425,19 +425,19 @@ def test_a_response_is_wrapped_and_says_whether_it_is_whole(client: SyncClient) 
     assert stable(json.dumps(guard.process_sync(rows, tool="query").as_response(), ensure_ascii=False)) == (
         json.dumps(
             {
-                "notice": "[overspill] The output of query is too long to show: 118,892 bytes, "
-                "15,002 lines, about 51,000 tokens. Stored whole until then.\n"
+                "notice": "[overspill] The output of query is too long to show: 148,908 bytes, "
+                "15,004 lines, about 52,000 tokens. Stored whole until then.\n"
                 f"To read more: {READ}. {AGAIN_NOT}",
                 "status": "captured",
                 "capture": "cap_1",
-                "total_bytes": 118_892,
-                "total_lines": 15_002,
+                "total_bytes": 148_908,
+                "total_lines": 15_004,
                 "read_more": CALL,
-                "preview": "[\n"
-                + "".join(f'  {{\n    "id": {number}\n  }},\n' for number in range(4))
-                + '  {\n    "id": 4\n… [14,973 lines, 118,689 bytes not shown] …\n  },\n'
-                + ",\n".join(f'  {{\n    "id": {number}\n  }}' for number in range(4_996, 5_000))
-                + "\n]",
+                "preview": '{\n  "rows": [\n'
+                + "".join(f'    {{\n      "id": {number}\n    }},\n' for number in range(3))
+                + "    {\n… [14,980 lines, 148,706 bytes not shown] …\n    },\n"
+                + ",\n".join(f'    {{\n      "id": {number}\n    }}' for number in range(4_997, 5_000))
+                + "\n  ]\n}",
             },
             ensure_ascii=False,
         )

@@ -102,7 +102,7 @@ def test_the_lock_is_free_while_content_is_written(tmp_path: Path, monkeypatch: 
     fsync = os.fsync
 
     def watched(descriptor: int) -> None:
-        with spool.room.locked(0.0):
+        with spool.room.locked(5.0):  # other waits for the disk look too, each for a moment
             free.append(True)
         fsync(descriptor)
 

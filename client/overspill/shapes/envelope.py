@@ -65,13 +65,20 @@ class Envelope:
 
     @cached_property
     def body(self) -> Body:
-        """All that is cut, as it is captured: one text as it is, several each on lines of its own."""
+        """All that is cut, as it is captured: one text as it is, several each on lines of its own.
+
+        Of data that is cut in one part, the whole of it is captured.
+        """
         if len(self._cut) == 1:
             value = self._cut[0].value
-            return str.__str__(value) if isinstance(value, str) else rendered(value)
+            return str.__str__(value) if isinstance(value, str) else rendered(self._whole(self._cut[0]))
         texts = [str.__str__(value) for _, value in self._cut if isinstance(value, str)]
-        texts += [as_text(value) for _, value in self._cut if not isinstance(value, str)]
+        texts += [as_text(self._whole(place)) for place in self._cut if not isinstance(place.value, str)]
         return joined([text for text in texts if text])
+
+    def _whole(self, part: Place) -> Any:
+        """The data that `part` is of."""
+        return next(place.value for place in self.places if place.path == part.path[: len(place.path)])
 
     @property
     def content_type(self) -> str:
