@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from overspill import cut, notice
@@ -16,6 +16,20 @@ if TYPE_CHECKING:
     from overspill.measure import Extent, Limits
     from overspill.notice import Facts, Kept, Notice
     from overspill.previews.excerpt import Excerpt
+
+
+class Previews:
+    """The previews that were made of one output: its notice may be tried several times."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[Limits, bool], tuple[Body, str]] = {}
+
+    def of(self, body: Body, shown: Limits, make: Callable[[], str], *, has_failed: bool) -> str:
+        """Return the preview of `body` within the limits `shown`, which is made once."""
+        found = self._made.get((shown, has_failed))
+        if found is None or found[0] is not body:
+            found = self._made[shown, has_failed] = body, make()
+        return found[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +52,7 @@ class Case:
     strategy: Strategy
     read: Callable[[Notice], str]
     fits: Callable[[Notice], bool]
+    previews: Previews = field(default_factory=Previews)
 
     def excerpt(self, limits: Limits) -> Excerpt | None:
         """The output as far as something within `limits` can be kept of it; None where it is no text."""

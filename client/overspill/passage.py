@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from overspill import calls, measure, notice
+from overspill.case import Previews
 from overspill.counts.reports import Reports
 from overspill.counts.tally import Tally
 from overspill.decisions import Decision, Decisions
@@ -69,6 +70,7 @@ class _Verdict(NamedTuple):
 
     why: str = ""
     room: int = measure.UNLIMITED
+    previews: Previews | None = None
 
 
 class Lane:
@@ -192,23 +194,25 @@ class Passage:
             return _Verdict()
         is_exempt = output.tool in output.policy.exempt
         is_long = not is_exempt and await way.is_too_long(content, output.policy.limits(output.tool))
+        previews = Previews() if is_long else None
         if is_long and output.policy.least_gain is not None:
-            is_long = await way.run(self._is_worth_it, output, content)
+            is_long = await way.run(self._is_worth_it, output, content, previews)
         if output.call is None:
-            return _Verdict(notice.TOO_LONG if is_long else "")
+            return _Verdict(notice.TOO_LONG if is_long else "", previews=previews)
         offer = await way.run(_offer, output, content, is_long, is_exempt)
         room = await way.decide(output.call, offer)
         if room is not None:
-            return _Verdict(notice.TOO_LONG if offer.exceeds else TOO_MUCH_TOGETHER, room)
-        return _Verdict(notice.TOO_LONG if is_long else "", offer.size)
+            return _Verdict(notice.TOO_LONG if offer.exceeds else TOO_MUCH_TOGETHER, room, previews)
+        return _Verdict(notice.TOO_LONG if is_long else "", offer.size, previews)
 
-    def _is_worth_it(self, output: Output, content: Content) -> bool:
-        return is_worth_it(content, output.policy, self.origin(output), is_kept=self.storage.can_keep)
+    def _is_worth_it(self, output: Output, content: Content, previews: Previews | None = None) -> bool:
+        is_kept = self.storage.can_keep
+        return is_worth_it(content, output.policy, self.origin(output), is_kept=is_kept, previews=previews)
 
     async def _spilled(self, way: Way, output: Output, content: Content, verdict: _Verdict) -> Guarded:
         policy = output.policy if output.call is None else output.policy.with_short_notices()
-        why, room = verdict
-        made = partial(Spill.of, why=why, room=room, identify=self.storage.can_keep)
+        why, room, previews = verdict
+        made = partial(Spill.of, why=why, room=room, identify=self.storage.can_keep, previews=previews)
         spill = await way.run(made, content, policy, self.origin(output))
         if (problem := await way.run(_unchangeable, spill)) is not None:
             return _left_whole(output, content, problem)

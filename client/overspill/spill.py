@@ -7,12 +7,13 @@ that ended.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from overspill import gain, measure, notice, wire
 from overspill.body import Filed
+from overspill.case import Case, Previews
 from overspill.measure import UNLIMITED, Extent, Limits
 from overspill.notice import Facts, Kept
 from overspill.policy import MODES, READER, TERSE_READER
@@ -22,7 +23,7 @@ from overspill.shapes.fields import Unchangeable
 from overspill.shapes.flow import Flowed
 from overspill.shapes.gathering import Full, Gathering
 from overspill.shapes.rendering import JSON
-from overspill.styles import Case, Marked
+from overspill.styles import Marked
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
@@ -60,7 +61,14 @@ def assess(result: Any, tool: str, policy: Policy) -> Content | None:
     return found if is_worth_it(found, policy, Origin(tool, "", "")) else None
 
 
-def is_worth_it(found: Content, policy: Policy, origin: Origin, *, is_kept: bool = True) -> bool:
+def is_worth_it(
+    found: Content,
+    policy: Policy,
+    origin: Origin,
+    *,
+    is_kept: bool = True,
+    previews: Previews | None = None,
+) -> bool:
     """Return whether the conversation gains by a notice in the place of an output; of a large one it does.
 
     `is_kept` says that there is a place to store it. Builds the notice: a thread is the place.
@@ -71,7 +79,7 @@ def is_worth_it(found: Content, policy: Policy, origin: Origin, *, is_kept: bool
         return True
     if _is_surely_gain(found, policy, policy.limits(origin.tool), is_kept=is_kept):
         return True
-    spill = Spill.of(found, policy, origin, identify=False)
+    spill = Spill.of(found, policy, origin, identify=False, previews=previews)
     if not spill.is_small:
         return True
     try:
@@ -113,6 +121,7 @@ class Spill:
     lines: int
     why: str = ""
     room: int = UNLIMITED
+    previews: Previews = field(default_factory=Previews, compare=False, repr=False)
 
     @property
     def data(self) -> bytes:
@@ -136,12 +145,16 @@ class Spill:
         why: str = "",
         room: int = UNLIMITED,
         identify: bool = True,
+        previews: Previews | None = None,
     ) -> Spill:
         """Encodes and hashes unless told not to `identify`: about 1 ms a megabyte, so a thread is the place.
+
+        `previews` are those that were made of the output already.
 
         Raises `OSError` where a long text cannot be written to a file.
         """
         content = _narrowed(content, policy, origin.tool, room)
+        previews = Previews() if previews is None else previews
         body: Body = content.body
         if not identify:
             size, lines = Extent.of(body)
@@ -156,6 +169,7 @@ class Spill:
                 lines=lines,
                 why=why,
                 room=room,
+                previews=previews,
             )
         data = _encoded(body) if isinstance(body, str) else body
         sha256 = data.sha256 if isinstance(data, Filed) else hashlib.sha256(data).digest()
@@ -170,6 +184,7 @@ class Spill:
             lines=measure.lines(body) if isinstance(body, str) else Extent.of(data).lines,
             why=why,
             room=room,
+            previews=previews,
         )
 
     def notice(self, kept: Kept, *, same_as: str | None = None) -> Notice:
@@ -193,6 +208,7 @@ class Spill:
                 strategy=self.policy.cut,
                 read=self._read,
                 fits=self.gains_by,
+                previews=self.previews,
             )
         )
 

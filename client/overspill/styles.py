@@ -8,6 +8,7 @@ handle says so.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from overspill import cut, measure, notice
@@ -62,12 +63,10 @@ class Marked:
         return notice.of(replace(case.facts, preview=preview), case.kept, is_terse=is_terse)
 
     def _preview(self, case: Case) -> str:
-        size, lines = case.shown.max_bytes, case.shown.max_lines
         if case.strategy.head is None:
             has_failed = ended(case.facts.status).startswith("failed")
-            return preview.of_body(
-                case.body, case.content_type, size, lines, case.extent, has_failed=has_failed
-            ).text
+            make = partial(_preview_of, case, has_failed=has_failed)
+            return case.previews.of(case.body, case.shown, make, has_failed=has_failed)
         found = case.excerpt(case.shown)
         if found is None:
             return case.description()
@@ -77,6 +76,12 @@ class Marked:
         between = "" if not kept.head or kept.head.endswith("\n") else "\n"
         text = f"{clean(kept.head)}{between}{_gap(kept.omitted)}{clean(kept.tail)}"
         return "" if measure.exceeds(text, case.shown) else text
+
+
+def _preview_of(case: Case, *, has_failed: bool) -> str:
+    size, lines = case.shown.max_bytes, case.shown.max_lines
+    made = preview.of_body(case.body, case.content_type, size, lines, case.extent, has_failed=has_failed)
+    return made.text
 
 
 def _gap(omitted: Extent) -> str:

@@ -1,9 +1,13 @@
 import hashlib
 from dataclasses import replace
+from typing import Any
 
 from overspill import measure
 from overspill.body import Filed
+from overspill.case import Previews
+from overspill.measure import Limits
 from overspill.policy import Band, Policy
+from overspill.shapes import data
 from overspill.shapes.content import examine
 from overspill.spill import Kept, Origin, Spill
 from overspill.wire import Outcome, capture_id
@@ -65,3 +69,32 @@ def test_the_sentence_about_an_identical_output_can_be_turned_off() -> None:
 
     assert "byte for byte an earlier output" in str(found.notice(kept, same_as="cap_a"))
     assert "byte for byte" not in str(quiet.notice(kept, same_as="cap_a"))
+
+
+def test_plain_data_is_measured_at_once_as_it_is_by_its_parts() -> None:
+    class OwnDict(dict[str, Any]):
+        pass
+
+    rows = [{"id": n, "name": 'é\n"x', "share": 0.5, "is_open": True, "more": None} for n in range(50)]
+
+    assert data.look({"rows": rows, "": ["x" * 300]}) == data.look(OwnDict({"rows": rows, "": ["x" * 300]}))
+
+
+def test_the_data_of_a_picture_is_not_measured_with_plain_data() -> None:
+    block = {"type": "image", "data": "A" * 1_000, "name": "x" * 10}
+
+    assert data.look([block]).frame == '[{"type":"image","data":"","name":"xxxxxxxxxx"}]'
+
+
+def test_a_preview_is_made_once_however_often_a_notice_is_tried() -> None:
+    made: list[str] = []
+    previews, shown = Previews(), Limits(100)
+
+    def make() -> str:
+        made.append("")
+        return "text"
+
+    for body in ("one", "one", "another"):
+        previews.of(body, shown, make, has_failed=False)
+
+    assert len(made) == 2

@@ -7,7 +7,7 @@ from typing import Final
 
 STRONG: Final = (b"error", b"fail", b"exception")
 """Looked for wherever there is more to read than the middle of a long text."""
-DISTANT: Final = (b"ERROR", b"FAIL", b"rror: ")
+DISTANT: Final = (b"ERROR", b"FAIL", b"rror:")
 """Looked for in the middle of a long text, as they are written."""
 USUAL: Final = (b"fatal", b"panic", b"exit", b"\x1b[31", b'" 50', b"assert", b"blocked for")
 """Looked for in more than the weak ones: what is in few lines."""

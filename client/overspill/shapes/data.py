@@ -43,7 +43,6 @@ _PICTURES: Final = frozenset(
     {"image", "input_image", "image_url", "audio", "input_audio", "video", "media"}
     | {"inlineData", "inline_data", "fileData", "file_data"}
 )
-_QUOTED_PICTURES: Final = tuple(f'"{word}"' for word in sorted(_PICTURES))
 _SHORT_SCALARS: Final = frozenset({bool, float, type(None)})
 _LEAST_PAYLOAD: Final = 256
 _BASE64: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=-_\r\n")
@@ -103,7 +102,7 @@ def look(value: Any, most: int = measure.UNLIMITED) -> Look:
 
 
 def _plain_frame(value: Any, most: int) -> str | None:
-    """The JSON of plain data without long texts and pictures, which is encoded at once; None of any other.
+    """The JSON of plain data without long texts, which is encoded at once; None of any other.
 
     No value has less than a byte, so data of too many values is not looked at to its end.
     """
@@ -111,11 +110,9 @@ def _plain_frame(value: Any, most: int) -> str | None:
     if found is None or found.longest >= LONG_TEXT or found.chars > _MOST_CHARS:
         return None
     try:
-        text = msgspec.json.encode(value).decode()
+        return msgspec.json.encode(value).decode()
     except (UnicodeEncodeError, RecursionError, OverflowError):
         return None
-    has_picture = found.longest >= _LEAST_PAYLOAD and any(map(text.__contains__, _QUOTED_PICTURES))
-    return None if has_picture else text
 
 
 def texts_in(value: Any) -> Iterator[str]:
