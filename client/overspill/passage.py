@@ -229,7 +229,7 @@ class Passage:
             value=value,
             outcome=kept.outcome,
             bytes_before=max(spill.size, size_of(spill.content)),
-            bytes_after=_size(value),
+            bytes_after=_passed(spill.content) + _size(value),
             capture=made.id or None,
             lines=spill.lines,
             reason=notice.sanitised(kept.reason) if kept.reason else None,
@@ -332,7 +332,7 @@ def _lost(output: Output, content: Content, error: Exception) -> Guarded:
         value=value,
         outcome=made.outcome,
         bytes_before=size,
-        bytes_after=_size(value),
+        bytes_after=_passed(content) + _size(value),
         lines=lines,
         reason=notice.sanitised(reason(error)),
         matches_dropped=output.matches_dropped,
@@ -343,6 +343,11 @@ def _lost(output: Output, content: Content, error: Exception) -> Guarded:
 def word(name: Any) -> str:
     """`name` as text: frameworks hand on ids that are numbers, as JSON-RPC's, and tools without a name."""
     return "" if name is None else shown(name)
+
+
+def _passed(content: Content) -> int:
+    """Bytes of a stream that were in the conversation before it was too long."""
+    return content.passed if isinstance(content, Flowed) else 0
 
 
 def _size(value: Any) -> int:

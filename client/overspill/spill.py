@@ -22,6 +22,7 @@ from overspill.shapes.envelope import Envelope
 from overspill.shapes.fields import Unchangeable
 from overspill.shapes.flow import Flowed
 from overspill.shapes.gathering import Full, Gathering
+from overspill.shapes.records import Reserve
 from overspill.shapes.rendering import JSON
 from overspill.styles import Marked
 from overspill.wire import Outcome
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from overspill.shapes.content import Content
     from overspill.tokens import TokenCount
 
-__all__ = ["Kept", "Origin", "Spill", "assess"]
+__all__ = ["Kept", "Origin", "Spill", "assess", "reserve"]
 
 _ANY_ID: Final = wire.capture_id("", "", b"")
 _KEPT: Final = Kept(outcome=Outcome.CAPTURED, expires=datetime(2000, 1, 1, tzinfo=UTC))
@@ -252,7 +253,7 @@ class Spill:
     def _limits(self) -> Limits:
         """What the notice may have: less than the output, even where that did not exceed its own limits."""
         limits = _within_room(self.policy.limits(self.origin.tool), self.room)
-        if isinstance(self.content, Envelope) and self.content.left is not None:
+        if isinstance(self.content, (Envelope, Flowed)) and self.content.left is not None:
             limits = self.content.left
         if not self.why or measure.body_exceeds(self.content.body, limits):
             return limits
@@ -307,8 +308,18 @@ def _is_surely_gain(found: Content, policy: Policy, limits: Limits, *, is_kept: 
 
 
 def _is_small(found: Content, policy: Policy) -> bool:
-    most = max(policy.preview_bytes, policy.lost_preview)
-    return len(content.told(found)) <= max(gain.SMALL, 4 * most)
+    return len(content.told(found)) <= _small(policy)
+
+
+def reserve(policy: Policy) -> Reserve:
+    """What is held back of a stream of records, for a notice and until one is known to be worth it."""
+    notice_bytes = NOTICE_BYTES + _IN_DATA + policy.preview_bytes
+    return Reserve(None if policy.form.fills else notice_bytes, _small(policy))
+
+
+def _small(policy: Policy) -> int:
+    """Characters of an output up to which a notice might be no shorter."""
+    return max(gain.SMALL, 4 * max(policy.preview_bytes, policy.lost_preview))
 
 
 def _narrowed(content: Content, policy: Policy, tool: str, room: int) -> Content:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from overspill import calls, measure
 from overspill.guarded import Guarded
 from overspill.shapes.flow import Flow, aclose_source, close_source, guarded_chunks, guarded_chunks_async
+from overspill.shapes.records import is_silent
+from overspill.spill import reserve
 from overspill.ways import finished
 from overspill.wire import Outcome
 
@@ -31,7 +35,8 @@ class Stream:
             call_id=origin.call_id, session=origin.session, is_minted=origin.is_minted
         )
         most = passage.storage.most_kept(output.policy)
-        self._flow = Flow(output.policy.limits(output.tool), most=most)
+        limits = output.policy.limits(output.tool)
+        self._flow = Flow(limits, most=most, reserve=reserve(output.policy))
         self._is_bypassed = calls.is_bypassed()
         self._is_dropped = False
         self._size = 0
@@ -79,10 +84,13 @@ class Stream:
         return self._inline(self.chunks_async())
 
     def ended(self) -> Guarded:
-        """What became of the whole. A stream of other things than text and bytes flows on, in `value`."""
+        """What became of the whole: a chunk, or where they are records an iterator of what stays.
+
+        A stream flows on, in `value`, from its first object that shows nothing of itself.
+        """
         chunks, held = self.chunks(), _Held()
         try:
-            while self.guarded is None and held.are_chunks:
+            while self._may_go_on(held):
                 held.chunks.append(next(chunks))
         except StopIteration:
             pass
@@ -91,7 +99,7 @@ class Stream:
         if self.guarded is None:
             return self._inline(held.replayed(chunks))
         chunks.close()
-        return self.guarded
+        return self._with_all(self.guarded, held.replayed(iter(())))
 
     async def ended_in_thread(self, looping: Looping) -> Guarded:
         """As `ended`, for an event loop: the tool may take its time. Cancelled, it is read no further."""
@@ -105,7 +113,7 @@ class Stream:
         """As `ended`, of an asynchronous one."""
         chunks, held = self.chunks_async(), _Held()
         try:
-            while self.guarded is None and held.are_chunks:
+            while self._may_go_on(held):
                 held.chunks.append(await anext(chunks))
         except StopAsyncIteration:
             pass
@@ -114,7 +122,17 @@ class Stream:
         if self.guarded is None:
             return self._inline(held.replayed_async(chunks))
         await chunks.aclose()
-        return self.guarded
+        return self._with_all(self.guarded, held.replayed_async(_nothing()))
+
+    def _may_go_on(self, held: _Held) -> bool:
+        """Whether there may be more, and what has come is bounded."""
+        if self._flow.is_of_records and not self._is_bypassed:
+            return not held.is_silent
+        return self.guarded is None and held.are_chunks
+
+    def _with_all(self, guarded: Guarded, items: Any) -> Guarded:
+        """The value of a stream of records is all that goes into the conversation."""
+        return replace(guarded, value=items) if self._flow.is_of_records else guarded
 
     async def _settle(self, flowed: Flowed) -> Any:
         """The notice at the end of a stream that was too long."""
@@ -139,14 +157,16 @@ class Stream:
     def _count(self) -> None:
         """Count a stream that has passed whole."""
         if self.guarded is None and not self._is_dropped:
-            self._passage.count(self._output, Outcome.INLINE, self._size, self._size)
+            size = self._flow.size or self._size
+            self._passage.count(self._output, Outcome.INLINE, size, size)
 
     def _inline(self, value: Any) -> Guarded:
+        size = self._flow.size or self._size
         return Guarded(
             value=value,
             outcome=Outcome.INLINE,
-            bytes_before=self._size,
-            bytes_after=self._size,
+            bytes_before=size,
+            bytes_after=size,
             matches_dropped=self._output.matches_dropped,
         )
 
@@ -157,6 +177,11 @@ class _Held:
     def __init__(self) -> None:
         self.chunks: list[Any] = []
         self.failure: Exception | None = None
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the last one shows nothing of itself: of such there may be any number."""
+        return bool(self.chunks) and is_silent(self.chunks[-1])
 
     @property
     def are_chunks(self) -> bool:
@@ -176,3 +201,8 @@ class _Held:
             raise self.failure
         async for chunk in rest:
             yield chunk
+
+
+async def _nothing() -> AsyncIterator[Any]:
+    for nothing in tuple[Any, ...]():
+        yield nothing

@@ -228,14 +228,21 @@ def test_memory_stays_flat_however_long_the_stream_is() -> None:
 # --- chunks of other kinds ------------------------------------------------------------------------
 
 
-def test_a_stream_of_other_things_flows_through() -> None:
-    rows = [{"a": "x" * 500}, {"b": 1}, "c" * 500]
+def test_a_stream_of_records_within_the_limits_comes_out_as_the_same_objects() -> None:
+    rows = [{"a": "x" * 50}, {"b": 1}, "c"]
 
-    assert through(rows) == rows
+    assert all(one is other for one, other in zip(through(rows), rows, strict=True))
+
+
+def test_objects_that_show_nothing_of_themselves_flow_through() -> None:
+    silent = [object() for _ in range(1_000)]
+
+    assert through(silent) == silent
 
 
 def test_held_chunks_come_before_the_first_of_another_kind() -> None:
-    assert through(["a", None, "b" * 500]) == ["a", None, "b" * 500]
+    assert through(["a", None, "b"]) == ["a", None, "b"]
+    assert through(["a", None, "b" * 500]) == ["NOTICE of 512 bytes, application/x-ndjson"]
 
 
 def test_another_kind_behind_a_long_text_is_captured_as_it_prints() -> None:

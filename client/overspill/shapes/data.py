@@ -35,7 +35,7 @@ _MOST_VALUES: Final = 300_000
 _MOST_CHARS: Final = 1024 * 1024
 _DEEPEST: Final = 16
 _LONGEST_ID: Final = 4_096
-_IDS: Final = frozenset(
+IDS: Final = frozenset(
     {"id", "tool_call_id", "tool_use_id", "toolUseId", "toolCallId", "call_id", "callId", "session_id"}
     | {"sessionId", "status", "role", "type", "kind", "name"}
 )
@@ -193,7 +193,7 @@ def _largest(
 
 def _is_kept(step: Any, part: Any, *, is_picture: bool) -> bool:
     """Whether `part` stays whatever its size: ids and the like, and the data of pictures."""
-    if isinstance(step, str) and step in _IDS:
+    if isinstance(step, str) and step in IDS:
         return isinstance(part, str) and len(part) <= _LONGEST_ID
     return is_picture and _is_payload(part)
 

@@ -2,7 +2,8 @@
 
 A stream of chunks of text or bytes that ends within the limits comes out as it went in, the same chunks. Of a
 longer one nothing comes out but one chunk at its end, the notice; its bytes go to memory, then to a file.
-A stream of anything else flows through untouched from its first such chunk on.
+Of a stream of records, as dicts, the first pass as they come; see `records`. Objects that show nothing of
+themselves flow on untouched.
 
 A source that fails does so behind what came before: the held chunks, or the notice, whose capture says so.
 One that has no end is ended, and closed, at `most` bytes, or after `seconds` where they are given. Whoever
@@ -19,7 +20,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from overspill import measure
 from overspill.shapes.content import Text
+from overspill.shapes.fields import is_a
 from overspill.shapes.gathering import MOST, Full, Gathering
+from overspill.shapes.records import MOST_HELD, NDJSON, Records, Reserve, stand_in_record, weight
 from overspill.shapes.rendering import BINARY, TEXT, kind_of_head, shown
 
 if TYPE_CHECKING:
@@ -33,12 +36,12 @@ if TYPE_CHECKING:
     Chunk = str | bytes
     Run = Callable[..., Awaitable[Any]]
 
-_MOST_HELD: Final = 8 * 1024 * 1024
-"""Bytes held back at most: more fits into no conversation, whatever the limits say."""
 _OF_ITERATORS: Final = frozenset({"send", "throw", "close", "asend", "athrow", "aclose", "from_iterable"})
 _BATCH: Final = 256 * 1024
 _WORTH_A_THREAD: Final = 64 * 1024
+_LIGHT_RECORD: Final = 8 * 1024
 _LONGEST_MAGIC: Final = 16
+_NOTHING: Final = Reserve()
 
 
 def is_flow(value: Any) -> bool:
@@ -93,7 +96,7 @@ class Held:
         return not measure.exceeds("".join(texts), self._limits)
 
     def _may_fit(self) -> bool:
-        most, limits = min(self._limits.max_bytes, _MOST_HELD), self._limits
+        most, limits = min(self._limits.max_bytes, MOST_HELD), self._limits
         return (
             self._size <= most
             and self._newlines + (not self._ends_line) <= limits.max_lines
@@ -103,6 +106,11 @@ class Held:
 
 class Flowed:
     """A stream that was too long. `missing` says why not all that came of it is in `body`, if it is not."""
+
+    left: Limits | None = None
+    """What of the limits is left for the notice, where that is less than they allow."""
+    passed = 0
+    """Bytes that had passed before it was too long."""
 
     def __init__(self, body: Body, content_type: str, *, is_bytes: bool, missing: str = "") -> None:
         self.body = body
@@ -116,17 +124,42 @@ class Flowed:
     def is_guarded(self) -> bool:
         return isinstance(self.body, str) and Text(self.body).is_guarded()
 
-    def whole(self) -> Chunk:
+    def whole(self) -> Any:
         """All that came of a short one, as one chunk like those that came."""
         body = self.body if isinstance(self.body, (str, bytes)) else self.body.at(0, self.body.size)
         return measure.encode(body) if self._is_bytes and isinstance(body, str) else body
 
-    def replaced(self, notice: Notice) -> Chunk:
+    def replaced(self, notice: Notice) -> Any:
         """The notice as a chunk like those that came."""
         return measure.encode(str(notice)) if self._is_bytes else str(notice)
 
     def read(self, notice: Notice) -> str:
         return str(notice)
+
+    def items(self, value: Any) -> list[Any]:
+        """What comes at the end of the stream where `value` stands for it."""
+        return [value]
+
+
+class FlowedRecords(Flowed):
+    """A stream of records that was too long: those that had not passed wait while they are few."""
+
+    def __init__(self, body: Body, records: Records, missing: str) -> None:
+        super().__init__(body, NDJSON, is_bytes=False, missing=missing)
+        self.left, self.passed = records.left(), records.passed
+        self._first = records.first
+        self._waiting = records.waiting
+
+    def whole(self) -> Any:
+        """All that did not pass yet, of a short one."""
+        return self._waiting
+
+    def replaced(self, notice: Notice) -> Any:
+        """The notice in a record like those that came."""
+        return stand_in_record(self._first, notice)
+
+    def items(self, value: Any) -> list[Any]:
+        return self._waiting or [] if value is self._waiting else [value]
 
 
 class Flow:
@@ -135,8 +168,18 @@ class Flow:
     Chunks come from one thread at a time, but `close` may come from another while one is being taken.
     """
 
-    def __init__(self, limits: Limits, *, most: int = MOST, folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        *,
+        most: int = MOST,
+        folder: Path | None = None,
+        reserve: Reserve = _NOTHING,
+    ) -> None:
         self.is_over = False
+        self._limits = limits
+        self._reserve = reserve
+        self._records: Records | None = None
         self._lock = Lock()
         self._held: Held | None = Held(limits)
         self._gathering: Gathering | None = None
@@ -146,7 +189,19 @@ class Flow:
 
     @property
     def is_gathering(self) -> bool:
+        """Whether it is too long already."""
+        if self._records is not None:
+            return self._records.waiting is None
         return self._gathering is not None
+
+    @property
+    def is_of_records(self) -> bool:
+        return self._records is not None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the records that came."""
+        return 0 if self._records is None else self._records.size
 
     def take(self, chunk: Any) -> list[Any]:
         """The chunks that flow on now. Sets `is_over` where no more can be taken."""
@@ -154,10 +209,12 @@ class Flow:
             return [] if self.is_over else self._taken(chunk)
 
     def _taken(self, chunk: Any) -> list[Any]:
-        if isinstance(chunk, (bytearray, memoryview)) and self._flows_as_chunks:
+        if is_a(chunk, (bytearray, memoryview)) and self._records is None:
             chunk = bytes(chunk)
-        if not isinstance(chunk, (str, bytes)) or not self._flows_as_chunks:
-            return self._pass(chunk)
+        if self._records is not None:
+            return self._passing(self._records, [chunk])
+        if not is_a(chunk, (str, bytes)):
+            return self._other(chunk)
         self._kind.look(chunk)
         if self._gathering is not None:
             self._keep([chunk])
@@ -168,6 +225,8 @@ class Flow:
     def end(self, why: str = "") -> list[Any]:
         """The held chunks, at the end of the stream or where it ends before, and then `why`."""
         with self._lock:
+            if self._records is not None:
+                return self._end_of_records(self._records, why)
             held, self._held = self._held, None
             if held is not None and not held.fits():
                 self._gather(held)
@@ -178,7 +237,7 @@ class Flow:
 
     def content(self) -> Flowed | None:
         """After the end: what was gathered; None where all flowed on."""
-        if self._gathering is None:
+        if self._gathering is None or (self._records is not None and self._records.fits()):
             return None
         with self._lock:
             try:
@@ -186,8 +245,10 @@ class Flow:
             except OSError as error:
                 self._gathering.missing = f"it cannot be read back: {error.strerror or error}"
                 body = f"(what came of the stream cannot be read back: {error.strerror or error})\n"
-        kind = self._kind
-        return Flowed(body, kind.media_type(), is_bytes=kind.is_bytes, missing=self._gathering.missing)
+        kind, missing = self._kind, self._gathering.missing
+        if self._records is not None:
+            return FlowedRecords(body, self._records, missing)
+        return Flowed(body, kind.media_type(), is_bytes=kind.is_bytes, missing=missing)
 
     def close(self) -> None:
         with self._lock:
@@ -195,17 +256,32 @@ class Flow:
             if self._gathering is not None:
                 self._gathering.close()
 
-    @property
-    def _flows_as_chunks(self) -> bool:
-        return self._held is not None or self._gathering is not None
-
-    def _pass(self, chunk: Any) -> list[Any]:
-        """Chunks of other kinds: those that were held go first. Among gathered ones they are kept as text."""
+    def _other(self, chunk: Any) -> list[Any]:
+        """A chunk that is a record: with those that were held it begins a stream of such."""
         if self._gathering is not None:
             self._keep([shown(chunk)])
             return []
         held, self._held = self._held, None
-        return [*([] if held is None else held.chunks), chunk]
+        self._gathering = Gathering(most=self._most, folder=self._folder)
+        self._records = Records(self._limits, self._gathering, self._reserve)
+        return self._passing(self._records, [*([] if held is None else held.chunks), chunk])
+
+    def _passing(self, records: Records, chunks: list[Any]) -> list[Any]:
+        passing: list[Any] = []
+        try:
+            for chunk in chunks:
+                passing += records.take(chunk)
+        except Full as error:
+            self.is_over = True
+            records.remark(f"no more of the stream is kept: {error}", is_end=True)
+        return passing
+
+    def _end_of_records(self, records: Records, why: str) -> list[Any]:
+        if records.fits():
+            return records.waiting or []
+        if why:
+            records.remark(why)
+        return []
 
     def _gather(self, held: Held) -> None:
         self._held = None
@@ -276,7 +352,7 @@ def guarded_chunks(
         yield from flow.end(why)
         content = flow.content()
         if content is not None:
-            yield settle(content)
+            yield from content.items(settle(content))
         if failure is not None:
             raise failure
         return returned
@@ -302,12 +378,12 @@ async def guarded_chunks_async(
                 yield passed
             if flow.is_over:
                 break
-        await batch.flush()
-        for held in await run(flow.end, incoming.why):
+        for held in [*(await batch.flush()), *(await run(flow.end, incoming.why))]:
             yield held
         content = await run(flow.content)
         if content is not None:
-            yield await settle(content)
+            for item in content.items(await settle(content)):
+                yield item
         if incoming.failure is not None:
             raise incoming.failure
     finally:
@@ -358,27 +434,22 @@ class _Batch:
         self._size = 0
 
     async def take(self, chunk: Any) -> list[Any]:
-        size = len(chunk) if isinstance(chunk, (str, bytes)) else 0
+        size = weight(chunk)
         if not self._flow.is_gathering:
-            return (
-                list(await self._run(self._flow.take, chunk))
-                if size > _WORTH_A_THREAD
-                else self._flow.take(chunk)
-            )
+            is_light = size <= (_WORTH_A_THREAD if is_a(chunk, (str, bytes)) else _LIGHT_RECORD)
+            return self._flow.take(chunk) if is_light else list(await self._run(self._flow.take, chunk))
         self._chunks.append(chunk)
         self._size += size
         if self._size >= _BATCH or len(self._chunks) >= _BATCH // 64:
-            await self.flush()
+            return await self.flush()
         return []
 
-    async def flush(self) -> None:
+    async def flush(self) -> list[Any]:
         chunks, self._chunks, self._size = self._chunks, [], 0
-        if chunks:
-            await self._run(self._take_all, chunks)
+        return list(await self._run(self._take_all, chunks)) if chunks else []
 
-    def _take_all(self, chunks: list[Any]) -> None:
-        for chunk in chunks:
-            self._flow.take(chunk)
+    def _take_all(self, chunks: list[Any]) -> list[Any]:
+        return [passing for chunk in chunks for passing in self._flow.take(chunk)]
 
 
 def _failed(error: Exception) -> str:

@@ -77,7 +77,11 @@ class Gathering:
 
     def remark(self, text: str) -> None:
         """Add a line that says why there is no more."""
-        line = f"{'' if self._ends_line else chr(10)}({text})\n"
+        self.add_line(f"({text})")
+
+    def add_line(self, text: str) -> None:
+        """Add a line at the end, however full it is."""
+        line = f"{'' if self._ends_line else chr(10)}{text}\n"
         self.size += len(measure.encode(line))
         if self._file is None:
             self._pieces.append(line)

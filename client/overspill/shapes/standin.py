@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import Any, Final
 
-from overspill.shapes.data import size_within
+from overspill.shapes.data import IDS, size_within
 from overspill.shapes.fields import (
     Unchangeable,
     changed,
@@ -186,8 +186,10 @@ def _first(items: Any, room: int) -> tuple[list[Any], Any]:
 
 
 def _longest(fields: dict[Any, Any]) -> Any:
-    """The step of the largest part that may hold a notice; None where there is none."""
+    """The step of the largest part that may hold a notice, rather no id; None where there is none."""
     sizes = {step: _room(part) for step, part in fields.items()}
+    others = {step: size for step, size in sizes.items() if size and not (is_a(step, str) and step in IDS)}
+    sizes = others or sizes
     chosen = max(sizes, key=lambda step: sizes[step], default=None)
     return chosen if chosen is not None and sizes[chosen] else None
 

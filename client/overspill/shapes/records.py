@@ -1,0 +1,181 @@
+"""Dicts and other records that come one by one: they pass while they fit, and are kept as lines of JSON.
+
+Records pass as they come until no more than the room for a notice is left. Those behind wait: they pass at
+the end of a stream that fits, and one record like them with a notice stands for those of a longer one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from overspill import measure
+from overspill.measure import UNLIMITED
+from overspill.shapes import data
+from overspill.shapes.fields import changed, get, is_a, with_text
+from overspill.shapes.rendering import DEEPEST, compact, is_opaque, is_plain, outline
+from overspill.shapes.standin import stand_in
+from overspill.shapes.writer import as_text
+
+if TYPE_CHECKING:
+    from overspill.measure import Limits
+    from overspill.notice import Notice
+    from overspill.shapes.gathering import Gathering
+
+NDJSON: Final = "application/x-ndjson"
+MOST_HELD: Final = 8 * 1024 * 1024
+"""Bytes held back at most: more fits into no conversation, whatever the limits say."""
+_FEW_VALUES: Final = 4_000
+_FEW_CHARS: Final = 64 * 1024
+_HEAVY: Final = 16 * 1024
+_SHORT_RECORD: Final = 1_000
+_NAME: Final = "overspill"
+_TELLING: Final = ("content", "text", "output", "delta", "message", "data", "result", "value", "line")
+"""Fields in which records have what people read, the likeliest first."""
+
+
+class Reserve(NamedTuple):
+    """What is held back: bytes for a `notice`, and records while all together may be worth less than that.
+
+    `notice` is None where a notice takes all the room. Streams of more than `small` bytes are worth one.
+    """
+
+    notice: int | None = None
+    small: int = 0
+
+
+class Records:
+    """The records of one stream. `size` is that of all, `passed` that of those that passed on the way."""
+
+    def __init__(self, limits: Limits, gathering: Gathering, reserve: Reserve) -> None:
+        self.size = self.passed = 0
+        self.first: Any = None
+        self.waiting: list[Any] | None = []
+        """The records that have not passed; None once there are too many for them to pass."""
+        self.gathering = gathering
+        self._limits = limits._replace(max_bytes=min(limits.max_bytes, MOST_HELD))
+        self._room = _open_room(self._limits, reserve.notice)
+        self._small = reserve.small
+        self._chars = self._newlines = 0
+        self._is_ended = False
+        self._texts: list[str] = []
+
+    def take(self, record: Any) -> list[Any]:
+        """The records that pass now. Raises `Full`."""
+        if is_silent(record):
+            return self._passing(record)
+        line = line_of(record)
+        self.gathering.write(f"{line}\n")
+        self._count(record, line)
+        passing = self._passing(record)
+        if passing:
+            self.passed = self.size
+        if self.waiting is not None and self.size > self._small and not self._may_fit():
+            passing += [each for each in self.waiting if is_silent(each)]
+            self.waiting = None
+            self._texts.clear()
+        return passing
+
+    def fits(self) -> bool:
+        """Whether all are within all the limits."""
+        if self._is_ended or not self._may_fit():
+            return False
+        if self._limits.max_tokens is None:
+            return True
+        return not measure.exceeds("\n".join(self._texts), self._limits._replace(max_lines=UNLIMITED))
+
+    def remark(self, why: str, *, is_end: bool = False) -> None:
+        """Add a line that says why there are no more; where the guard itself `is_end`, they do not fit."""
+        self._is_ended = self._is_ended or is_end
+        self.gathering.add_line(compact({_NAME: why}))
+
+    def left(self) -> Limits:
+        """What of the limits those that passed leave for a notice."""
+        chars = self._limits.max_chars
+        return self._limits._replace(
+            max_bytes=max(0, self._limits.max_bytes - self.passed),
+            max_chars=None if chars is None else max(0, chars - self.passed),
+        )
+
+    def _passing(self, record: Any) -> list[Any]:
+        if self.waiting is None:
+            return [record] if is_silent(record) else []
+        if self.waiting or self.size > self._room:
+            self.first = self.first if self.waiting else record
+            self.waiting.append(record)
+            return []
+        return [record]
+
+    def _count(self, record: Any, line: str) -> None:
+        if self.waiting is None:
+            self.size += len(line)
+            return
+        seen = data.look(record, self._limits.max_bytes)
+        self.size += seen.size
+        self._chars += sum(map(len, seen.texts)) + len(seen.frame)
+        self._newlines += sum(text.count("\n") for text in seen.texts)
+        if self._limits.max_tokens is not None:
+            self._texts += seen.seen
+
+    def _may_fit(self) -> bool:
+        limits = self._limits
+        return (
+            self.size <= limits.max_bytes
+            and self._newlines <= limits.max_lines
+            and (limits.max_chars is None or self._chars <= limits.max_chars)
+        )
+
+
+def _open_room(limits: Limits, reserve: int | None) -> int:
+    """Bytes of records that pass before it is known whether all fit: none where the limits are small."""
+    if reserve is None:
+        return 0
+    is_of_bytes = limits.max_chars is None and limits.max_tokens is None
+    sure = measure.surely_fits(limits._replace(max_lines=UNLIMITED))
+    room = limits.max_bytes if is_of_bytes else sure
+    return room - reserve if room >= 2 * reserve else 0
+
+
+def line_of(record: Any) -> str:
+    """`record` as JSON on one line, whatever it is."""
+    found = outline(record, _FEW_VALUES) if is_plain(record) else None
+    if found is not None and found.chars <= _FEW_CHARS and found.depth <= DEEPEST:
+        try:
+            return compact(record)
+        except (ValueError, TypeError, RuntimeError):  # a number too long to print; changed meanwhile
+            pass
+    return _BREAK.sub(lambda found: ", " if found[1] else "", as_text(record))
+
+
+_BREAK: Final = re.compile(r"(,?)\n *")
+
+
+def weight(record: Any) -> int:
+    """About how many bytes `record` has, at a first look; `_HEAVY` or more takes time to look at."""
+    if is_a(record, (str, bytes)):
+        return len(record)
+    if record is None or is_a(record, (int, float)):
+        return 0
+    found = outline(record, _FEW_VALUES) if is_plain(record) else None
+    return _HEAVY if found is None else found.chars
+
+
+def stand_in_record(record: Any, notice: Notice) -> Any:
+    """A record like `record` with the notice in it; the notice itself where none can hold it."""
+    text = str(notice)
+    try:
+        field = next((name for name in _TELLING if is_a(get(record, name), str)), "")
+        if field and data.size_within(record, _SHORT_RECORD) <= _SHORT_RECORD:
+            return changed(record, {field: with_text(get(record, field), text)})
+        return stand_in(record, text, str(replace(notice, preview="", text=None)))
+    except Exception:  # noqa: BLE001  (it cannot be copied, or a foreign method: whatever it raises)
+        return text
+
+
+def is_silent(record: Any) -> bool:
+    """Whether there is nothing in `record` to show or to keep."""
+    try:
+        return is_opaque(record)
+    except Exception:  # noqa: BLE001  (a foreign metaclass: whatever it raises)
+        return True
