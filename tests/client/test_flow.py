@@ -30,6 +30,7 @@ from overspill.shapes.flow import (
 )
 from overspill.shapes.gathering import WITHOUT_FILE, Full, Gathering
 from overspill.shapes.kind import kind_of
+from overspill.shapes.records import Reserve
 
 LIMITS = Limits(100, 10)
 CHUNKS = st.lists(st.text(st.sampled_from("aé😀\n\r"), max_size=30) | st.binary(max_size=30), max_size=20)
@@ -382,7 +383,7 @@ async def test_a_time_out_of_the_tools_own_is_its_error() -> None:
 
 def test_who_stops_asking_closes_the_source() -> None:
     source = Source(lambda: {"a": 1})
-    chunks = guarded_chunks(source, Flow(LIMITS), settled)
+    chunks = guarded_chunks(source, Flow(Limits(100), reserve=Reserve(10)), settled)
     next(chunks)
     chunks.close()
 
