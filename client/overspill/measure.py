@@ -277,7 +277,14 @@ def max_bytes(limits: Limits) -> int:
 
 def surely_fits(limits: Limits) -> int:
     """The length in characters up to which no text can exceed the limits, whatever is in it."""
-    lengths = [limits.max_bytes // MAX_BYTES_PER_CHARACTER, limits.max_lines]
+    return min(limits.max_lines, fits_on_lines(limits))
+
+
+def fits_on_lines(limits: Limits) -> int:
+    """As `surely_fits`, of a text that has no more lines than they allow."""
+    if limits.max_chars is None and limits.max_tokens is None:
+        return limits.max_bytes // MAX_BYTES_PER_CHARACTER
+    lengths = [limits.max_bytes // MAX_BYTES_PER_CHARACTER]
     if limits.max_chars is not None:
         lengths.append(limits.max_chars)
     if limits.max_tokens is not None:

@@ -84,7 +84,8 @@ def is_worth_it(
     if not spill.is_small:
         return True
     try:
-        return spill.gains_by(replace(spill, id=_ANY_ID).notice(_KEPT if is_kept else _LOST))
+        kept = _KEPT if is_kept else _LOST
+        return spill.gains_by(replace(spill, id=_ANY_ID).notice(kept, counts_tokens=False))
     except Unchangeable:  # nothing can stand in its place, which the guard says
         return True
 
@@ -188,17 +189,19 @@ class Spill:
             previews=previews,
         )
 
-    def notice(self, kept: Kept, *, same_as: str | None = None) -> Notice:
+    def notice(self, kept: Kept, *, same_as: str | None = None, counts_tokens: bool = True) -> Notice:
         """The notice of what became of it; `same_as` is an earlier capture of the session, the same bytes.
 
+        Without `counts_tokens` it tells those that so many bytes have on average.
         Raises `OSError` where the output lies in a file that cannot be read.
         """
         is_lost = kept.outcome is Outcome.TRUNCATED
         left, body = self._limits(), self._seen()
         extent = Extent(self.size, self.lines) if body is self.content.body else Extent.of(body)
+        tokens = self._tokens(body, extent.size) if counts_tokens else None
         return self.policy.form.notice(
             Case(
-                facts=self._facts(same_as, self._tokens(body, extent.size)),
+                facts=self._facts(same_as, tokens),
                 kept=kept,
                 body=body,
                 extent=extent,

@@ -110,6 +110,8 @@ class Envelope:
 
     def is_light(self) -> bool:
         """Whether it takes well under a millisecond to look at it."""
+        if len(self.places) == 1 and not isinstance(self.places[0].value, str):
+            return self._is_small(self.places[0].value)
         values = [value for _, value in self.places]
         texts = sum(len(value) for value in values if isinstance(value, str))
         return texts <= _LIGHT and all(isinstance(value, str) or self._is_small(value) for value in values)
@@ -220,7 +222,7 @@ def _surely_fits(found: Outline | None, limits: Limits) -> bool:
     """Whether plain data of this outline is within the limits at a first look."""
     if found is None or found.chars > limits.max_lines:
         return False
-    return found.most_bytes() <= measure.surely_fits(limits._replace(max_lines=UNLIMITED))
+    return found.most_bytes() <= measure.fits_on_lines(limits)
 
 
 def _small(value: Any) -> Outline | None:
