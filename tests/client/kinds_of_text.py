@@ -1,4 +1,4 @@
-"""Texts of many kinds, as tools return them: made of random data, prose, and the sources of Python itself."""
+"""Texts of many kinds, as tools return them: made of random data, prose, and sources."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import sys
 import tomllib
 import uuid
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -165,8 +166,10 @@ DATA: Final = {
 """Data, of which a limit must hold too."""
 
 _SOURCES: Final = [
-    Path(inspect.getfile(module)).read_text("utf-8") for module in (inspect, json, uuid, random, string)
+    Path(inspect.getfile(import_module(name))).read_text("utf-8")
+    for name in ("msgspec._json_schema", "typer.core", "pydantic.main", "prometheus_client.registry", "uuid")
 ]
+"""Of locked packages but for the last, so that they are the same under every Python."""
 LICENSE: Final = (Path(__file__).parents[2] / "LICENSE").read_text("utf-8")
 SERVICE: Final = (Path(__file__).parents[2] / "service" / "README.md").read_text("utf-8")
 
