@@ -66,6 +66,7 @@ _TELLING_FIELDS: Final = frozenset({"type", "role", "kind", "content", *_STRUCTU
 _ERROR_FIELDS: Final = ("isError", "is_error")
 _ID_FIELDS: Final = ("tool_call_id", "tool_use_id", "toolUseId", "call_id")
 _RESULT_ROLES: Final = frozenset({"user", "function", "tool"})
+_GEMINI_ROLES: Final = frozenset({"user", "model"})
 _SIGNED: Final = frozenset({"thinking", "redacted_thinking", "reasoning", "compaction", "encrypted_content"})
 _MESSAGES: Final = "messages"
 _PAIR: Final = 2
@@ -106,9 +107,17 @@ def is_success(result: Any) -> bool:
 
 def is_other_message(value: Any) -> bool:
     """Whether `value` is a message of a person, the model or the system: those are never touched."""
+    if word(value, "role") in _GEMINI_ROLES and _is_made_of_parts(value):
+        return True
     if not _words(value) & _OTHER_MESSAGES or get(value, "content") is None:
         return False
     return beside.of_result(value) <= beside.MOST
+
+
+def _is_made_of_parts(value: Any) -> bool:
+    """Whether `value` is a message of Gemini's, a `Content`, and nothing else."""
+    is_alone = not isinstance(value, Mapping) or value.keys() <= {"role", "parts"}
+    return is_alone and _are_blocks(get(value, "parts"))
 
 
 def places(result: Any) -> list[Place] | None:
