@@ -288,8 +288,8 @@ def _chosen(place: Place, room: Limits) -> tuple[list[Place], int] | None:
         return [place], 0
     most = room.max_bytes if room.max_chars is None else room.max_chars
     found = data.heavy(place.value, most)
-    if not all(isinstance(part, str) for _, part in found.parts):
-        found = data.heavy(place.value, min(most, _BESIDE))
+    if found.rest > _BESIDE and not all(isinstance(part, str) for _, part in found.parts):
+        found = data.heavy(place.value, _BESIDE)
     rest = found.rest + _QUOTES * len(found.parts)
     return [Place((*place.path, *path), part) for path, part in found.parts], rest
 
