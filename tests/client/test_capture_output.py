@@ -161,7 +161,7 @@ def test_what_resists_being_looked_at_is_handed_on() -> None:
 @pytest.mark.parametrize(
     ("content", "kind", "lines"),
     [
-        (ROWS, "json", 20_002),
+        (ROWS, "json", 20_004),
         ({"a": 1}, "json", 3),
         (json.dumps(ROWS), "json", 1),
         (b"plain bytes", "text", 1),
@@ -243,7 +243,7 @@ def test_a_large_response_is_captured_as_indented_json(
     guarded = guard.process_sync(response, tool="mcp")
     wrapped = guarded.as_response()
 
-    text = json.dumps(ROWS["rows"], indent=2)
+    text = json.dumps(response, indent=2)
     assert type(guarded.value) is type(response)
     assert (wrapped["status"], wrapped["capture"]) == ("captured", guarded.capture)
     assert (wrapped["total_bytes"], wrapped["total_lines"]) == (len(text), text.count("\n") + 1)
@@ -301,7 +301,7 @@ def test_structured_content_alone_has_the_notice_in_it(client: SyncClient, guard
     assert (guarded.value["content"], guarded.value["isError"]) == ([], False)
     assert rows[0] == ROWS["rows"][0]
     assert rows[-1]["name"] == str(guarded.notice)
-    assert json.loads(client.content(str(guarded.capture))) == ROWS["rows"]
+    assert json.loads(client.content(str(guarded.capture))) == ROWS
 
 
 def test_a_response_that_could_not_be_stored_says_so() -> None:

@@ -135,10 +135,8 @@ class Envelope:
     def is_guarded(self) -> bool:
         """Whether a notice stands in it already: only a short one is believed, for any tool can print one."""
         values = [value for _, value in self.places]
-        if not any(map(_may_be_notice, values)):
-            return False
-        found = any(is_notice(text) for value in values for text in data.texts_in(value))
-        return (found or any(map(is_notice_dict, values))) and measure.size(self.seen) <= MAX_NOTICE
+        found = any(map(is_notice_dict, values)) or any(map(_holds_notice, values))
+        return found and measure.size(self.seen) <= MAX_NOTICE
 
     def within(self, limits: Limits, reserve: int, *, fills: bool = False) -> Envelope:
         """The same, cut no more than it has to be to keep to the limits with a notice of `reserve` bytes.
@@ -229,12 +227,14 @@ def _small(value: Any) -> Outline | None:
     return outline(value, _FEW_VALUES) if is_plain(value) else None
 
 
-def _may_be_notice(value: Any) -> bool:
-    """Whether a look at `value` does not show that no notice is in it."""
-    if isinstance(value, str):
-        return True
-    found = data.look(value, MAX_NOTICE)
-    return not found.is_over and any(mark in text for text in found.seen for mark in _NOTICE_MARKS)
+def _holds_notice(value: Any) -> bool:
+    """Whether `value` is a notice, or data with one in it: looked for only where a mark of one is seen."""
+    if not isinstance(value, str):
+        found = data.look(value, MAX_NOTICE)
+        texts = [*found.texts, found.frame]
+        if found.is_over or not any(mark in text for text in texts for mark in _NOTICE_MARKS):
+            return False
+    return any(map(is_notice, data.texts_in(value)))
 
 
 def is_notice_dict(value: Any) -> bool:
