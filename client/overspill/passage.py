@@ -166,7 +166,7 @@ class Passage:
                 guarded = await self._spilled(way, output, content, verdict)
         except Exception as error:  # noqa: BLE001  (the boundary: the guard never breaks its agent)
             guarded = _unmeasured(output, error)
-        self.count(output, guarded.outcome, guarded.bytes_before, guarded.bytes_after)
+        self._count(output, guarded)
         return guarded
 
     async def replaced(self, way: Way, output: Output, content: Flowed) -> Guarded:
@@ -178,15 +178,27 @@ class Passage:
                 guarded = _inline(_whole(output, content), size_of(content))
         except Exception as error:  # noqa: BLE001  (as above)
             guarded = _lost(output, content, error)
-        self.count(output, guarded.outcome, guarded.bytes_before, guarded.bytes_after)
+        self._count(output, guarded)
         return guarded
 
-    def count(self, output: Output, outcome: Outcome, before: int, after: int) -> None:
+    def count(
+        self, output: Output, outcome: Outcome, before: int, after: int, *, is_left_whole: bool = False
+    ) -> None:
         """Count one output that has passed, by its bytes before and after."""
-        self.tally.add(output.tool, outcome, before, after)
+        self.tally.add(output.tool, outcome, before, after, is_left_whole=is_left_whole)
         self.reports.start()
         if outcome is not Outcome.INLINE:
             self.reports.hurry()
+
+    def _count(self, output: Output, guarded: Guarded) -> None:
+        is_left_whole = guarded.outcome is Outcome.INLINE and guarded.reason is not None
+        self.count(
+            output,
+            guarded.outcome,
+            guarded.bytes_before,
+            guarded.bytes_after,
+            is_left_whole=is_left_whole,
+        )
 
     async def _verdict(self, way: Way, output: Output, content: Content) -> _Verdict:
         """Beside other results of its turn, one within its limits may go too, or a long one get less room."""

@@ -37,12 +37,17 @@ def test_what_the_tally_counts_is_shown() -> None:
     tally.inline("grep").note(300)
     tally.add("grep", Outcome.CAPTURED, 70_000, 2_500)
     tally.add("bash", Outcome.CAPTURED, 10_000, 2_400)
+    tally.add("bash", Outcome.INLINE, 90_000, 90_000, is_left_whole=True)
 
     shown = figures(registry)
     assert {name: value for name, value in shown.items() if "size_bytes" not in name} == {
         "overspill_client_tool_outputs_total{grep,inline}": 1,
         "overspill_client_tool_outputs_total{grep,captured}": 1,
         "overspill_client_tool_outputs_total{bash,captured}": 1,
+        "overspill_client_tool_outputs_total{bash,inline}": 1,
+        "overspill_client_tool_outputs_left_whole_total{bash,inline}": 1,
+        "overspill_client_tool_output_bytes_total{bash,inline}": 90_000,
+        "overspill_client_tool_output_kept_bytes_total{bash,inline}": 90_000,
         "overspill_client_tool_output_bytes_total{grep,inline}": 300,
         "overspill_client_tool_output_bytes_total{grep,captured}": 70_000,
         "overspill_client_tool_output_bytes_total{bash,captured}": 10_000,

@@ -17,6 +17,7 @@ from overspill.measure import Limits
 from overspill.notice import Facts
 from overspill.shapes import content
 from overspill.shapes.thrown import Thrown
+from overspill.wire import Outcome
 from pydantic_ai import ModelRetry
 
 ID = "cap_abcdefghij234567abcd"
@@ -282,11 +283,12 @@ def test_an_exception_that_cannot_say_what_it_is_is_described() -> None:
 
 
 def test_an_exception_whose_class_allows_no_other_passes_as_it_is() -> None:
-    error = Registered(LONG)
-    guarded = Guard(spool=False).process_sync(error, tool="t")
+    guard, error = Guard(spool=False), Registered(LONG)
+    guarded = guard.process_sync(error, tool="t")
 
     assert guarded.value is error
     assert "no shorter copy of it can be made: Registered" in str(guarded.reason)
+    assert guard.stats["t", Outcome.INLINE].left_whole == 1
 
 
 def test_what_was_clamped_is_not_clamped_again() -> None:

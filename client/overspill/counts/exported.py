@@ -105,11 +105,17 @@ def _families(counts: Mapping[tuple[str, Outcome], Count]) -> Iterator[Metric]:
         "Bytes of tool outputs that entered a conversation.",
         labels=labels,
     )
+    whole = CounterMetricFamily(
+        f"{_PREFIX}_tool_outputs_left_whole",
+        "Tool outputs that were too long, and of which no shorter copy could be made.",
+        labels=labels,
+    )
     for (tool, outcome), count in counts.items():
         outputs.add_metric([tool, outcome], count.count)
         before.add_metric([tool, outcome], count.bytes_before)
         after.add_metric([tool, outcome], count.bytes_after)
-    yield from (outputs, before, after, _sizes(counts))
+        whole.add_metric([tool, outcome], count.left_whole)
+    yield from (outputs, before, after, whole, _sizes(counts))
 
 
 def _sizes(counts: Mapping[tuple[str, Outcome], Count]) -> Metric:

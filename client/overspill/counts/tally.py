@@ -26,14 +26,15 @@ OTHER_TOOLS: Final = "(other)"
 class Count:
     """How many outputs, and their bytes as the tools returned them and as the model got them.
 
-    `sizes` is how many of them, as returned, fell into each class of `wire.SIZE_BOUNDS`; it is no part of
-    comparisons.
+    `sizes` is how many of them, as returned, fell into each class of `wire.SIZE_BOUNDS`. `left_whole` is how
+    many were too long and stayed all the same: no shorter copy could be made. Comparisons leave both out.
     """
 
     count: int = 0
     bytes_before: int = 0
     bytes_after: int = 0
     sizes: tuple[int, ...] = field(default=(0,) * SIZE_CLASSES, compare=False)
+    left_whole: int = field(default=0, compare=False)
 
     def __add__(self, other: Count) -> Count:
         return Count(
@@ -41,6 +42,7 @@ class Count:
             self.bytes_before + other.bytes_before,
             self.bytes_after + other.bytes_after,
             tuple(map(int.__add__, self.sizes, other.sizes)),
+            self.left_whole + other.left_whole,
         )
 
     def __sub__(self, earlier: Count) -> Count:
@@ -50,6 +52,7 @@ class Count:
             self.bytes_before - earlier.bytes_before,
             self.bytes_after - earlier.bytes_after,
             tuple(map(int.__sub__, self.sizes, earlier.sizes)),
+            self.left_whole - earlier.left_whole,
         )
 
 
@@ -96,12 +99,15 @@ class Tally:
         """How many outputs did not stay inline."""
         return self._spilled
 
-    def add(self, tool: str, outcome: Outcome, before: int, after: int) -> None:
+    def add(
+        self, tool: str, outcome: Outcome, before: int, after: int, *, is_left_whole: bool = False
+    ) -> None:
         """Count one output, by its bytes before and after."""
         with self._lock:
             self._spilled += outcome is not Outcome.INLINE
             total = self._sum(tool, outcome)
             total.count += 1
+            total.left_whole += is_left_whole
             total.before += before
             total.after += after
             total.sizes[bisect_left(SIZE_BOUNDS, before)] += 1
@@ -146,14 +152,14 @@ class Tally:
 class _Sum:
     """A count as it grows."""
 
-    __slots__ = ("after", "before", "count", "sizes")
+    __slots__ = ("after", "before", "count", "left_whole", "sizes")
 
     def __init__(self) -> None:
-        self.count = self.before = self.after = 0
+        self.count = self.before = self.after = self.left_whole = 0
         self.sizes = [0] * SIZE_CLASSES
 
     def as_count(self) -> Count:
-        return Count(self.count, self.before, self.after, tuple(self.sizes))
+        return Count(self.count, self.before, self.after, tuple(self.sizes), self.left_whole)
 
 
 class InlineSizes:
