@@ -229,6 +229,7 @@ import os, signal, sys, threading
 from overspill import SyncClient
 overspill = SyncClient(sys.argv[1])
 overspill.get(sys.argv[2])
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs the tests may ignore it
 threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
 try:
     overspill.get(sys.argv[2])
