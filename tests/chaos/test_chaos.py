@@ -21,7 +21,7 @@ SEED = 20261122
 async def test_the_embedded_service_keeps_what_it_acknowledged(tmp_path: Path) -> None:
     stack = Embedded(tmp_path)
     async with stack.running():
-        ledger = await run(stack, seconds=20, seed=SEED, say=print)
+        ledger = await run(stack, seconds=15, seed=SEED, say=print)
 
     assert len(ledger.owed) > 20
     assert ledger.wrongs == []
@@ -33,7 +33,7 @@ async def test_replicas_on_s3_and_redis_keep_what_they_acknowledged(
 ) -> None:
     stack = Distributed(tmp_path, s3_server)
     async with stack.running():
-        ledger = await run(stack, seconds=40, seed=SEED, say=print)
+        ledger = await run(stack, seconds=30, seed=SEED, say=print)
 
     assert len(ledger.owed) > 20
     assert ledger.wrongs == []
