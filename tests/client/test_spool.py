@@ -572,3 +572,10 @@ def test_what_was_uploaded_goes_without_being_counted_as_dropped(shelf: Shelf) -
 def test_reading_a_spool_that_never_was_creates_nothing(spool: Spool, shelf: Shelf) -> None:
     assert (shelf.find("call:x"), shelf.entries(), shelf.dropped("call:x")) == (None, [], None)
     assert not spool.path.exists()
+
+
+def test_a_spool_that_was_removed_is_not_tidied_into_being_again(tmp_path: Path) -> None:
+    (tmp_path / "spool").mkdir()
+    Spool(tmp_path / "spool").room.tidy_if_due()
+
+    assert list((tmp_path / "spool").iterdir()) == []

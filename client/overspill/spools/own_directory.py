@@ -80,25 +80,26 @@ def _check(path: Path, found: os.stat_result) -> None:
 
 
 @contextmanager
-def locked(path: Path, patience: float = PATIENCE) -> Iterator[int]:
+def locked(path: Path, patience: float = PATIENCE, *, may_create: bool = True) -> Iterator[int]:
     """Lock a file among all threads and processes; give its descriptor to the block.
 
-    Raises `Busy` where others take more than `patience` seconds, and `OSError`.
+    Raises `Busy` where others take more than `patience` seconds, and `OSError`: `FileNotFoundError` where
+    there is no file and none is to be made.
     """
     until = time.monotonic() + patience
     own = _own.lock(path)
     if not own.acquire(timeout=max(0.0, patience)):
         raise Busy(_BUSY)
     try:
-        with _locked_file(path, until) as descriptor:
+        with _locked_file(path, until, os.O_CREAT if may_create else 0) as descriptor:
             yield descriptor
     finally:
         own.release()
 
 
 @contextmanager
-def _locked_file(path: Path, until: float) -> Iterator[int]:
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+def _locked_file(path: Path, until: float, create: int) -> Iterator[int]:
+    flags = os.O_RDWR | create | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     descriptor = os.open(path, flags, 0o600)
     try:
         _wait_for(descriptor, until)

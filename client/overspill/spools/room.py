@@ -54,9 +54,9 @@ class Room:
         self._path, self._max_bytes, self._folders, self._clock = path, max_bytes, folders, clock
 
     @contextmanager
-    def locked(self, patience: float = PATIENCE) -> Iterator[Ledger]:
+    def locked(self, patience: float = PATIENCE, *, may_create: bool = True) -> Iterator[Ledger]:
         """Lock the spool among all threads and processes. Nothing slow may happen in the block."""
-        with own_directory.locked(self._path / ".lock", patience) as descriptor:
+        with own_directory.locked(self._path / ".lock", patience, may_create=may_create) as descriptor:
             yield Ledger(descriptor)
 
     def tidying(self, patience: float = PATIENCE) -> AbstractContextManager[int]:
@@ -118,9 +118,12 @@ class Room:
             self._surveyed()
 
     def tidy_if_due(self) -> None:
-        """`tidy`, unless a process did so not long ago or is doing so now."""
-        with self.locked() as ledger:
-            since = self._clock() - ledger.read().counted
+        """`tidy`, unless a process did so not long ago or is doing so now, or the spool was removed."""
+        try:
+            with self.locked(may_create=False) as ledger:
+                since = self._clock() - ledger.read().counted
+        except FileNotFoundError:
+            return
         if not 0 <= since < TIDY_EVERY:
             with suppress(Busy):
                 self.tidy(patience=0.0)
