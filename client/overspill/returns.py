@@ -5,6 +5,7 @@ Servers check results against schemas that they made from a tool's annotations, 
 
 from __future__ import annotations
 
+import inspect
 import sys
 import typing
 from functools import lru_cache
@@ -18,7 +19,7 @@ def returned(tool: Callable[..., Any], result: Any, value: Any) -> Any:
     """Return `value`, which stands in for `result`; the result where the tool's annotation forbids it."""
     if value is result or type(value) is str:
         return value
-    check = _check(tool)
+    check = _check(tool if inspect.isroutine(tool) else type(tool).__call__)
     return value if check is None or check(value) else result
 
 

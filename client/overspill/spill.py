@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from overspill import gain, measure, notice, wire
@@ -156,37 +157,27 @@ class Spill:
         Raises `OSError` where a long text cannot be written to a file.
         """
         content = _narrowed(content, policy, origin.tool, room)
-        previews = Previews() if previews is None else previews
-        body: Body = content.body
-        if not identify:
-            size, lines = Extent.of(body)
-            return cls(
-                content=content,
-                policy=policy,
-                origin=origin,
-                body=body,
-                sha256=b"",
-                id="",
-                size=size,
-                lines=lines,
-                why=why,
-                room=room,
-                previews=previews,
-            )
-        data = _encoded(body) if isinstance(body, str) else body
-        sha256 = data.sha256 if isinstance(data, Filed) else hashlib.sha256(data).digest()
-        return cls(
+        made = partial(
+            cls,
             content=content,
             policy=policy,
             origin=origin,
+            why=why,
+            room=room,
+            previews=Previews() if previews is None else previews,
+        )
+        body: Body = content.body
+        if not identify:
+            size, lines = Extent.of(body)
+            return made(body=body, sha256=b"", id="", size=size, lines=lines)
+        data = _encoded(body) if isinstance(body, str) else body
+        sha256 = data.sha256 if isinstance(data, Filed) else hashlib.sha256(data).digest()
+        return made(
             body=data,
             sha256=sha256,
             id=wire.capture_id(origin.session, origin.call_id, sha256),
             size=len(data),
             lines=measure.lines(body) if isinstance(body, str) else Extent.of(data).lines,
-            why=why,
-            room=room,
-            previews=previews,
         )
 
     def notice(self, kept: Kept, *, same_as: str | None = None, counts_tokens: bool = True) -> Notice:

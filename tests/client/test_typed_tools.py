@@ -1,5 +1,6 @@
 """Typed tools of an MCP server, wrapped: every result is valid, and the model sees the handle."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -74,3 +75,20 @@ async def test_a_result_that_has_no_room_for_a_text_stays_whole_and_valid() -> N
 
     assert not result.is_error
     assert result.structured_content == {"result": numbers()}
+
+
+@dataclass
+class Rows:
+    """A tool that is no function, and that has no hash, as no dataclass has."""
+
+    count: int
+
+    def __call__(self) -> list[dict[str, str]]:
+        return [{"name": f"row {number} of many"} for number in range(self.count)]
+
+
+def test_a_tool_that_is_a_callable_object_keeps_what_its_annotation_says() -> None:
+    made = Guard(spool=False).wrap(Rows(9_000))()
+
+    assert len(made) < 100
+    assert all(isinstance(row["name"], str) for row in made)

@@ -78,7 +78,12 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
         at.answer(entry)
     else:
         output.line(entry.id)
-    if unheeded := _unheeded(entry, asdict(about)):
+    _say_unheeded(entry, asdict(about))
+
+
+def _say_unheeded(entry: "Entry", said: dict[str, Any]) -> None:
+    unheeded = _unheeded(entry, said)
+    if unheeded:
         changing = "changes" if len(unheeded) == 1 else "change"
         output.say(
             f"{entry.id} was stored before, and stays as it was: {_listed(unheeded)} {changing} nothing; "
