@@ -83,18 +83,21 @@ class Client:
         self._entered_in: AbstractEventLoop | None = None
         self._is_closed = False
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The keyword parameters of a client like this one, which has its URL and key from its `address`."""
+        address = self.address
+        return {
+            "session": self.session,
+            "timeout": address.timeout,
+            "connect_timeout": address.connect_timeout,
+            "retries": address.retries,
+            "compress": self._compress,
+        }
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Return what makes a client like this one, with its key, and connections of its own."""
-        address = self.address
-        made = functools.partial(
-            type(self),
-            session=self.session,
-            timeout=address.timeout,
-            connect_timeout=address.connect_timeout,
-            retries=address.retries,
-            compress=self._compress,
-        )
-        return made, (address.url, address.key)
+        return functools.partial(type(self), **self.settings), (self.address.url, self.address.key)
 
     def __repr__(self) -> str:
         return f"Client({self.address!r}, session={self.session!r})"

@@ -135,7 +135,8 @@ class ServicePlace:
     def _adopt(self, upload: Upload) -> bool:
         """Let the upload go on; False where too many do already."""
         with self._lock:
-            if sum(each.size for each in self._under_way) + upload.size > max(_MOST_UNDER_WAY, upload.size):
+            others = sum(each.size for each in list(self._under_way))  # other threads remove what has ended
+            if others and others + upload.size > _MOST_UNDER_WAY:
                 return False
             self._under_way.add(upload)
         upload.settled.add_done_callback(lambda _: self._under_way.discard(upload))
@@ -178,14 +179,7 @@ class ServicePlace:
         with self._lock:
             if self._sync is None:
                 address = self._client.address
-                self._sync = SyncClient(
-                    address.url,
-                    address.key,
-                    session=self._client.session,
-                    timeout=address.timeout,
-                    connect_timeout=address.connect_timeout,
-                    retries=address.retries,
-                )
+                self._sync = SyncClient(address.url, address.key, **self._client.settings)
             return self._sync
 
 

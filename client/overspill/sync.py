@@ -133,8 +133,7 @@ class SyncClient:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return what makes a client like this one, with its key, and connections of its own."""
-        made, (url, key) = self._client.__reduce__()
-        return functools.partial(type(self), **made.keywords), (url, key)
+        return functools.partial(type(self), **self.settings), (self.address.url, self.address.key)
 
     def __repr__(self) -> str:
         return f"Sync{self._client!r}"
@@ -142,6 +141,11 @@ class SyncClient:
     @property
     def address(self) -> Address:
         return self._client.address
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The keyword parameters of a client like this one, which has its URL and key from its `address`."""
+        return self._client.settings
 
     @property
     def session(self) -> str:

@@ -23,8 +23,11 @@ from tests.chaos.stacks import Distributed, Embedded
 from tests.servers.swift import obstacle, swift
 
 
-def absolute(text: str) -> Path:
-    return Path(text).resolve()
+def folder_at(text: str) -> Path:
+    """That folder, made where there is none. Servers with other working directories need its whole path."""
+    folder = Path(text).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 async def main() -> int:
@@ -37,7 +40,7 @@ async def main() -> int:
     )
     parser.add_argument("--stack", choices=("embedded", "distributed"), default="distributed")
     parser.add_argument(
-        "--keep", type=absolute, help="a folder that is left behind, with the logs of all servers"
+        "--keep", type=folder_at, help="a folder that is left behind, with the logs of all servers"
     )
     asked = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # all servers end then too

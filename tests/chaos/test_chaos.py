@@ -12,9 +12,16 @@ from tests.chaos.stacks import Distributed, Embedded
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.chaos.ledger import Ledger
     from tests.servers.swift import S3Server
 
 SEED = 20261122
+
+
+def require_nothing_wrong(ledger: Ledger) -> None:
+    """Fail with the whole history of every capture that is not as it must be."""
+    assert len(ledger.owed) > 20
+    assert not ledger.wrongs, "\n".join(ledger.wrongs)
 
 
 @pytest.mark.timeout(600)
@@ -23,8 +30,7 @@ async def test_the_embedded_service_keeps_what_it_acknowledged(tmp_path: Path) -
     async with stack.running():
         ledger = await run(stack, seconds=15, seed=SEED, say=print)
 
-    assert len(ledger.owed) > 20
-    assert ledger.wrongs == []
+    require_nothing_wrong(ledger)
 
 
 @pytest.mark.timeout(900)
@@ -35,5 +41,4 @@ async def test_replicas_on_s3_and_redis_keep_what_they_acknowledged(
     async with stack.running():
         ledger = await run(stack, seconds=30, seed=SEED, say=print)
 
-    assert len(ledger.owed) > 20
-    assert ledger.wrongs == []
+    require_nothing_wrong(ledger)

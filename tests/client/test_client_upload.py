@@ -15,6 +15,7 @@ import pytest
 import zstandard
 from overspill import errors, wire
 from overspill.client import Client
+from overspill.guard import Guard
 from overspill.transfer.compression import SINGLE_FRAME, WORTHWHILE
 from overspill.transfer.source import InFile
 
@@ -210,6 +211,15 @@ async def test_compression_can_be_turned_off() -> None:
     request = await put(LONG[:100_000], settings={"compress": False})
 
     assert request.body == LONG[:100_000]
+
+
+async def test_a_guard_uploads_with_all_settings_of_its_client() -> None:
+    async with scripted(json(ENTRY, 201)) as service:
+        client = Client(service.url, compress=False)
+        async with client, Guard(client, spool=False) as guard:
+            await guard.process(LONG[:100_000].decode(), tool="shell")
+
+    assert service.received[0].body == LONG[:100_000]
 
 
 async def test_long_content_is_not_compressed_for_a_service_on_this_machine() -> None:
