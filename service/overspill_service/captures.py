@@ -18,6 +18,7 @@ from overspill_service.errors import (
     NotFound,
     QuotaExceeded,
 )
+from overspill_service.expiries import confirmed
 from overspill_service.logs import facts
 from overspill_service.rebuild import give_back, is_young
 from overspill_service.recovery import record_of, recover
@@ -60,7 +61,7 @@ class Captures:
         """
         if (call_id := call_id_of(ref)) is not None:
             return await self._find_call(call_id, session)
-        match found := await self.look_up(ref):
+        match found := await self._confirmed(ref):
             case Entry() if found.is_expired(self.archive.clock()):
                 raise Expired(ref, instant(found.expires))
             case Entry() if session in (None, found.session):
@@ -70,6 +71,10 @@ class Captures:
             case Tombstone():
                 raise Deleted(f"{ref} was deleted at {instant(found.at):%Y-%m-%dT%H:%M:%SZ}")
         raise NotFound(f"there is no capture {ref}; GET {wire.Path.CAPTURES} lists those that there are")
+
+    async def _confirmed(self, capture: str) -> Entry | Tombstone | None:
+        found = await self.look_up(capture)
+        return await confirmed(self.archive, found) if isinstance(found, Entry) else found
 
     @property
     def quota(self) -> Quota:

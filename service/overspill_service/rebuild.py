@@ -8,9 +8,9 @@ import secrets
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
-from overspill_service import object_keys
 from overspill_service.catalog import Entry, Quota, Tombstone
 from overspill_service.errors import CaptureDamaged, RecordDamaged, ServiceError
+from overspill_service.expiries import corrected, newer_marker
 from overspill_service.logs import facts
 from overspill_service.recovery import captures_in, entry_of, record_of
 from overspill_service.removal import finish_removals, removed_uploads
@@ -31,26 +31,6 @@ LEASE_TTL: Final = 15.0
 """Seconds until another process takes over from one that died. Two rebuilds at once do no harm."""
 
 log = logging.getLogger(__name__)
-
-
-async def _correct_expiry(archive: Archive, known: Entry) -> None:
-    """Give an entry the expiry that its objects tell, until none was set while they were looked at.
-
-    Whoever sets one writes the marker first, so it is seen here, or its entry is amended after this.
-    """
-    prefix = object_keys.capture_prefix(known.tenant, known.id)
-    async for found in captures_in(archive, prefix):
-        marker = found.marker_of(known.upload)
-        if marker is None or not _is_newer(marker[1], known):
-            return
-        expires, key = marker
-        amended = await archive.catalog.amend(known, expires=expires, marker=key)
-        if amended is not None:
-            await _correct_expiry(archive, amended)
-
-
-def _is_newer(marker: str, known: Entry) -> bool:
-    return object_keys.revision_of(marker) > object_keys.revision_of(known.marker)
 
 
 async def rebuild(archive: Archive, holder: str = "") -> int:
@@ -132,10 +112,9 @@ async def adopt(archive: Archive, found: CaptureFound, removed: frozenset[str] =
         known = await record_of(archive, found.tenant, found.capture)
     except RecordDamaged:
         return False
+    if isinstance(known, Entry) and newer_marker(found, known) is not None:
+        known = await corrected(archive, known)
     if isinstance(known, Entry) and not known.is_expired(archive.clock()):
-        marker = found.marker_of(known.upload)
-        if marker is not None and _is_newer(marker[1], known):
-            await _correct_expiry(archive, known)
         return True
     entry = await entry_of(archive, found, removed)
     if entry is None or entry.is_expired(archive.clock()):

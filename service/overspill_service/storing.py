@@ -30,6 +30,7 @@ from overspill_service.errors import (
     RecordDamaged,
 )
 from overspill_service.examining import examined, is_whole
+from overspill_service.expiries import is_expired
 from overspill_service.ingest import Ingest
 from overspill_service.kind import detect
 from overspill_service.recovery import encode_entry, record_of
@@ -151,7 +152,7 @@ async def _held(captures: Captures, capture: str) -> Entry | None:
 
 
 async def _is_alive(archive: Archive, held: Entry) -> bool:
-    return not held.is_expired(archive.clock()) and not await _is_removed(archive, held)
+    return not await is_expired(archive, held) and not await _is_removed(archive, held)
 
 
 def _not_before(damaged: Entry | None, expires: float) -> float:

@@ -16,6 +16,7 @@ from overspill import wire
 from overspill_service import object_keys
 from overspill_service.catalog import Entry, Tombstone
 from overspill_service.errors import RecordDamaged, ServiceError
+from overspill_service.expiries import all_confirmed
 from overspill_service.logs import facts
 from overspill_service.rebuild import adopt
 from overspill_service.recovery import captures_in, record_of
@@ -79,7 +80,9 @@ async def sweep_expired(archive: Archive, tenant: str) -> wire.Removed:
 async def _hidden_pages(archive: Archive, tenant: str) -> AsyncIterator[list[Grave]]:
     """Pages of expired captures, each with tombstones in its entries' place already."""
     while entries := await archive.catalog.expired(tenant, now=archive.clock(), limit=PAGE):
-        yield await hide(archive, [Grave(entry, entry.keys) for entry in entries], "expired")
+        told = await all_confirmed(archive, entries)
+        expired = [entry for entry in told if entry.is_expired(archive.clock())]
+        yield await hide(archive, [Grave(entry, entry.keys) for entry in expired], "expired")
 
 
 def _sum(removed: Iterable[wire.Removed]) -> wire.Removed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from overspill.errors import NotFound
 from overspill_service.catalog import Entry, Quota, Tombstone
 from overspill_service.rebuild import adopt, rebuild_if_due
 from overspill_service.recovery import captures_in, entry_of
+from overspill_service.sweep import sweep_expired
 
 from tests.faults.traffic import (
     MIB,
@@ -159,6 +160,37 @@ async def test_a_redis_that_comes_back_older_than_it_was_learns_what_it_missed(
     assert (await found.json())["expires"] == (await changed.json())["expires"]
     assert await content_of(pair[1], path_of(b"later\n")) == b"later\n"
     assert (await usage_of(pair[1])).captures == 2
+
+
+async def has_read(api: Api) -> None:
+    await api.get(path_of(b"kept\n"))
+
+
+async def has_swept(api: Api) -> None:
+    assert (await sweep_expired(api.service.archive, "default")).captures == 0
+
+
+async def has_stored_again(api: Api) -> None:
+    again = await api.send("PUT", path_of(b"kept\n"), data=b"kept\n")
+    assert again.status == 200
+
+
+@pytest.mark.parametrize("touched", [has_read, has_swept, has_stored_again, rebuild])
+async def test_what_only_an_older_redis_takes_for_expired_stays(
+    pair: list[Api], own_redis: RedisServer, touched: Callable[[Api], Awaitable[None]]
+) -> None:
+    await pair[0].put(b"kept\n", Overspill_Ttl="60")
+    old = await pair[0].service.archive.catalog.get("default", id_of(b"kept\n"))
+    assert isinstance(old, Entry)
+    extended = await pair[0].send("PATCH", path_of(b"kept\n"), json={"ttl": 9 * DAY})
+    own_redis.restart(empty=True)
+    await pair[0].service.archive.catalog.commit(old, Quota())
+    advance(pair, 61)
+    await touched(pair[1])
+
+    found = await pair[0].get(path_of(b"kept\n"))
+    assert (await found.json())["expires"] == (await extended.json())["expires"]
+    assert await content_of(pair[1], path_of(b"kept\n")) == b"kept\n"
 
 
 async def test_what_has_expired_does_not_come_back(pair: list[Api], own_redis: RedisServer) -> None:

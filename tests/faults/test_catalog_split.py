@@ -13,9 +13,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from overspill import wire
 from overspill_service.rebuild import rebuild_if_due
+from overspill_service.sweep import sweep_expired
 
 from tests.faults.relay import Relay, relaying
-from tests.faults.traffic import Uploads, client_of, code_of, content_of, keys_in, until, usage_of
+from tests.faults.traffic import (
+    Uploads,
+    advance,
+    client_of,
+    code_of,
+    content_of,
+    keys_in,
+    log_lines,
+    until,
+    usage_of,
+)
 from tests.servers.redis import (
     HOST,
     SENTINEL_SERVICE,
@@ -31,6 +42,8 @@ if TYPE_CHECKING:
     from tests.faults.conftest import StartServices
 
 COUNT = 20
+DAY = 24 * 3600
+LOG = log_lines(100)
 SPLIT_SECONDS = 60.0
 
 
@@ -171,6 +184,26 @@ async def test_what_nobody_is_left_to_tell_of_is_rebuilt_a_while_later(
     assert await looks(fleet.two)
     assert (await usage_of(fleet.two)).captures == len(lost)
     assert not await looks(fleet.two)
+
+
+async def test_an_extension_that_a_split_lost_keeps_its_capture(fleet: Fleet, redis_pair: Pair) -> None:
+    master, replica = redis_pair
+    await fleet.one.put(LOG, Overspill_Ttl="60")
+    with master.client() as client:
+        client.wait(1, 5000)
+    master.pause()
+    promote(replica)
+    fleet.way_of_two.lead_to(replica.port)
+    assert await looks(fleet.two)
+    master.resume()
+    extended = await fleet.one.send("PATCH", path_of(LOG), json={"ttl": 3 * DAY})
+    demote(master, replica)  # and the writer is never heard of again
+    advance([fleet.two], 61)
+
+    assert await fleet.two.service.archive.catalog.is_complete()
+    assert (await sweep_expired(fleet.two.service.archive, "default")).captures == 0
+    found = await fleet.two.get(path_of(LOG))
+    assert (await found.json())["expires"] == (await extended.json())["expires"]
 
 
 async def test_a_failover_and_back_without_a_restart_loses_no_capture(fleet: Fleet, redis_pair: Pair) -> None:

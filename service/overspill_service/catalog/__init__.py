@@ -236,6 +236,9 @@ class Coordination(Protocol):
     async def is_rebuild_due(self) -> bool:
         """Whether a rebuild should run: while incomplete, and where late losses are possible once more."""
 
+    async def is_settled(self) -> bool:
+        """Whether no change is missing any more, not even one whose writer died before a loss was noticed."""
+
     async def begin_rebuild(self) -> str:
         """Say that a rebuild begins; return what `mark_complete` takes at its end."""
 

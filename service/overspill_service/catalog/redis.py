@@ -198,6 +198,9 @@ class RedisCatalog:
     async def is_rebuild_due(self) -> bool:
         return not await self.is_complete() or await self._completeness.is_rebuild_due()
 
+    async def is_settled(self) -> bool:
+        return await self._completeness.is_settled()
+
     async def begin_rebuild(self) -> str:
         return await self._completeness.begin()
 

@@ -101,6 +101,11 @@ class Completeness:
             return True
         return seen.mark.passes < PASSES and await self._age(seen.mark.began) >= AGAIN_SECONDS
 
+    async def is_settled(self) -> bool:
+        """Whether the rebuild that runs again has ended too: it finds what writers lost that died."""
+        seen = await self._look()
+        return seen.mark is not None and seen.is_complete and seen.mark.passes >= PASSES
+
     async def begin(self) -> str:
         """Note that a rebuild begins now; return what `finish` takes."""
         seen = await self._look()

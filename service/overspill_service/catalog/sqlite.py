@@ -111,6 +111,9 @@ class SqliteCatalog:
     async def is_rebuild_due(self) -> bool:
         return not await self.is_complete()
 
+    async def is_settled(self) -> bool:
+        return await self.is_complete()
+
     async def begin_rebuild(self) -> str:
         return ""
 
