@@ -1,7 +1,7 @@
 """The text that stands in for an output: a mark, what it is, how to read more, a preview, an end mark.
 
-    [overspill] The output of run_command (call_1, failed: exit 1) is too long to show: 223,893 bytes, …
-    To read more: inspect_output(capture="cap_…", mode="head", lines=200); … Do not run it again.
+    [overspill] Output of run_command (call_1, failed: exit 1) too long: 223893 bytes, …
+    Read more: inspect_output("cap_…"); modes: … Do not rerun.
     --- preview ---
     …
     [/overspill]
@@ -31,7 +31,7 @@ __all__ = ["Facts", "Kept", "Notice", "defused", "for_model", "is_notice", "of",
 
 MAX_NOTICE: Final = 64 * 1024
 """A longer text is no notice, whatever marks it wears."""
-TOO_LONG: Final = "is too long to show"
+TOO_LONG: Final = "too long"
 """Why an output is not shown, as the end of a sentence about it."""
 TERSE_BYTES: Final = 200
 """A terse notice without its preview is shorter."""
@@ -45,7 +45,9 @@ _BEGIN: Final = "[overspill]"
 _LOST: Final = "[overspill NOT STORED]"
 _END: Final = "[/overspill]"
 _PREVIEW: Final = "--- preview ---\n"
-_AGAIN: Final = "Do not run it again."
+_AGAIN: Final = "Do not rerun."
+_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+"""As `strftime` writes them only where nobody has set a locale."""
 _ID: Final = "cap_[a-z2-7]{20}"
 _NOTICE: Final = re.compile(r"\[overspill(?: NOT STORED)?\] .*\n\[/overspill\]", re.DOTALL)
 _PLACEHOLDER: Final = re.compile(
@@ -77,9 +79,9 @@ class Facts:
     """What a notice says of an output: sizes in bytes and lines of the whole, a `preview` safe to show.
 
     `id` is empty of what nobody tries to store. `reader` is the call that reads more, with `{id}` in it, and
-    `modes` what else it can do; `terse_reader` stands in a terse notice. `tokens` is estimated where it is
-    None; `call_id` and `status` are empty where they are not known; `same_as` is the id of an earlier capture
-    of the same content in the same session. `missing` says why nobody has more than the beginning of it.
+    `modes` what else it can do. `tokens` is estimated where it is None; `call_id` and `status` are empty
+    where they are not known; `same_as` is the id of an earlier capture of the same content in the same
+    session. `missing` says why nobody has more than the beginning of it.
     """
 
     id: str
@@ -89,7 +91,6 @@ class Facts:
     preview: str
     reader: str
     modes: str = ""
-    terse_reader: str = ""
     why: str = TOO_LONG
     tokens: TokenCount | None = None
     call_id: str = ""
@@ -141,7 +142,7 @@ def of(facts: Facts, kept: Kept, *, is_terse: bool = False) -> Notice:
     how = how_to_read(facts, kept, with_modes=True)
     head = (
         f"{_BEGIN} {_too_long(facts)} {_extent(facts)}{_where(kept)}{_until(kept)}{_because(kept)}.\n"
-        f"To read more: {how}. {_AGAIN}{_same(facts)}"
+        f"Read more: {how}. {_AGAIN}{_same(facts)}"
     )
     return _notice(facts, kept.outcome, head, how_to_read(facts, kept), kept.path)
 
@@ -178,7 +179,7 @@ def _terse(facts: Facts, kept: Kept) -> Notice:
         reason = for_model(kept.reason)
         short = reason if len(reason) <= _SHORT_REASON else f"{reason[: _SHORT_REASON - 1]}…"
         return _notice(facts, kept.outcome, f"{_LOST} {what}: {short}. Ask for less.", "")
-    read_more = how_to_read(facts, kept, facts.terse_reader or facts.reader)
+    read_more = how_to_read(facts, kept)
     use = read_more if kept.path else f"use {read_more}"
     day = "" if kept.expires is None else f" until {kept.expires.astimezone(UTC):%Y-%m-%d}"
     part = ", only its beginning" if facts.missing else ""
@@ -216,12 +217,12 @@ def _because(kept: Kept) -> str:
     return f"; the service could not take it ({reason}){later}"
 
 
-def how_to_read(facts: Facts, kept: Kept, reader: str = "", *, with_modes: bool = False) -> str:
+def how_to_read(facts: Facts, kept: Kept, *, with_modes: bool = False) -> str:
     """Return the call that reads more, and what else it can do; of a file, what to do with it."""
     if kept.path:
         return f"read parts of {shown_path(kept.path)} with your file-reading tool, or grep it"
     modes = f"; {facts.modes}" if facts.modes and with_modes else ""
-    return (reader or facts.reader).replace("{id}", facts.id) + modes
+    return facts.reader.replace("{id}", facts.id) + modes
 
 
 def closing(facts: Facts, kept: Kept, *, says_how: bool = True) -> str:
@@ -233,7 +234,7 @@ def closing(facts: Facts, kept: Kept, *, says_how: bool = True) -> str:
         return ""
     some = "the first" if facts.missing else "all"
     size = f"{some} {measure.counted(facts.size, 'byte')}, {measure.counted(facts.lines, 'line')}"
-    how = f" To read more: {how_to_read(facts, kept, with_modes=True)}." if says_how else ""
+    how = f" Read more: {how_to_read(facts, kept, with_modes=True)}." if says_how else ""
     text = f"{size} are stored{_where(kept)}{_until(kept)}{_because(kept)}.{how} {_AGAIN}{_same(facts)}"
     return f"[overspill: {' '.join(text.split())}]"
 
@@ -242,7 +243,7 @@ def short_closings(facts: Facts, kept: Kept) -> list[str]:
     """Return shorter forms of `closing`, the longest first, for where it has no room."""
     if kept.outcome is Outcome.TRUNCATED:
         return []
-    read = how_to_read(facts, kept, facts.terse_reader or facts.reader)
+    read = how_to_read(facts, kept)
     return [f"[overspill: {' '.join(read.split())}]", f"[overspill {facts.id}]"]
 
 
@@ -266,10 +267,15 @@ def _notice(facts: Facts, outcome: Outcome, head: str, read_more: str, path: str
 
 
 def _too_long(facts: Facts) -> str:
+    least = "at least " if facts.missing else ""
+    return f"Output of {_tool(facts)}{_call(facts)} {facts.why}: {least}{_sizes(facts)}."
+
+
+def _sizes(facts: Facts) -> str:
+    """Say how large the output is, without commas in numbers: each of them would cost a token."""
     size, lines = measure.counted(facts.size, "byte"), measure.counted(facts.lines, "line")
     tokens = facts.tokens or estimated(facts.size)
-    least = "at least " if facts.missing else ""
-    return f"The output of {_tool(facts)}{_call(facts)} {facts.why}: {least}{size}, {lines}, {tokens}."
+    return ", ".join(text.replace(",", "") for text in (size, lines, str(tokens)))
 
 
 def _tool(facts: Facts) -> str:
@@ -292,8 +298,12 @@ def _one_line(text: str) -> str:
 
 
 def _instant(when: datetime) -> str:
-    """Return the instant in whole minutes, rounded down: nothing is promised for longer than it is kept."""
-    return f"{when.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    """Return the instant in whole minutes, rounded down: nothing is promised for longer than it is kept.
+
+    It has no year: captures are kept for days, and a year costs four tokens.
+    """
+    at = when.astimezone(UTC)
+    return f"{at.day} {_MONTHS[at.month - 1]} {at:%H:%M} UTC"
 
 
 # --- further forms ---------------------------------------------------------------------------------

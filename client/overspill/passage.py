@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from overspill.turn import RunningCall
     from overspill.ways import Way
 
-TOO_MUCH_TOGETHER: Final = "is too long to show beside the other results of this turn"
+TOO_MUCH_TOGETHER: Final = "too long beside the other results of this turn"
 _SAMPLE: Final = notice.Facts(id="", tool="", size=0, lines=0, preview="", reader="")
 _MOST_TOOLS: Final = 1000
 _SHORT: Final = 128 * 1024

@@ -53,9 +53,8 @@ TOOL_BYTES: Final[Mapping[str, int]] = MappingProxyType(
         "read_file": 100_000,
     }
 )
-READER: Final = 'inspect_output(capture="{id}", mode="head", lines=200)'
-MODES: Final = "other modes: tail, range, grep, summary"
-TERSE_READER: Final = 'inspect_output("{id}")'
+READER: Final = 'inspect_output("{id}")'
+MODES: Final = "modes: tail, range, grep, summary"
 INSPECTION_TOOLS: Final = frozenset(
     {"inspect_output", "list_outputs", "get_terminal_output", "overspill_inspect"}
 )

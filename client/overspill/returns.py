@@ -19,21 +19,23 @@ def returned(tool: Callable[..., Any], result: Any, value: Any) -> Any:
     """Return `value`, which stands in for `result`; the result where the tool's annotation forbids it."""
     if value is result or type(value) is str:
         return value
-    check = _check(tool if inspect.isroutine(tool) else type(tool).__call__)
-    return value if check is None or check(value) else result
+    try:
+        is_valid = _check(tool if inspect.isroutine(tool) else type(tool).__call__)
+    except Exception:  # noqa: BLE001  (pydantic or a name is not there, or a type that pydantic does not know)
+        return value
+    return value if is_valid(value) else result
 
 
 @lru_cache(maxsize=1_000)
-def _check(tool: Callable[..., Any]) -> Callable[[Any], bool] | None:
-    """Return what tells whether a value is of the tool's return type; None where that is not known."""
-    pydantic: Any = sys.modules.get("pydantic")
-    if pydantic is None:
-        return None
-    try:
-        annotation = typing.get_type_hints(tool, include_extras=True).get("return", Any)
-        adapter = pydantic.TypeAdapter(annotation)
-    except Exception:  # noqa: BLE001  (names that are not there, or types that pydantic does not know)
-        return None
+def _check(tool: Callable[..., Any]) -> Callable[[Any], bool]:
+    """Return what tells whether a value is of the tool's return type.
+
+    Raises anything where that is not known now. It may be known at the next call: modules are imported and
+    names defined meanwhile, so only an answer is remembered.
+    """
+    pydantic: Any = sys.modules["pydantic"]
+    annotation = typing.get_type_hints(tool, include_extras=True).get("return", Any)
+    adapter = pydantic.TypeAdapter(annotation)
 
     def is_valid(value: Any) -> bool:
         try:

@@ -17,7 +17,7 @@ from overspill.body import Filed
 from overspill.case import Case, Previews
 from overspill.measure import UNLIMITED, Extent, Limits
 from overspill.notice import Facts, Kept
-from overspill.policy import MODES, READER, TERSE_READER
+from overspill.policy import MODES, READER
 from overspill.shapes import content
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.fields import Unchangeable
@@ -265,7 +265,6 @@ class Spill:
 
     def _facts(self, same_as: str | None, tokens: TokenCount | None) -> Facts:
         origin, reader = self.origin, self.policy.reader
-        is_usual = reader == READER
         return Facts(
             id=self.id,
             tool=origin.tool,
@@ -273,8 +272,7 @@ class Spill:
             lines=self.lines,
             preview="",
             reader=reader,
-            modes=MODES if is_usual else "",
-            terse_reader=TERSE_READER if is_usual else reader,
+            modes=MODES if reader == READER else "",
             why=self.why or notice.TOO_LONG,
             tokens=tokens,
             call_id="" if origin.is_minted else origin.call_id,

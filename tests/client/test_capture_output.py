@@ -73,8 +73,8 @@ def test_the_notice_names_source_handle_and_call(guard: Guard) -> None:
     output = guard.capture_output_sync(LONG, "pytest")
 
     assert is_notice(output.notice)
-    assert str(output.notice).startswith("[overspill] The output of pytest is too long")
-    assert f'inspect_output(capture="{output.capture}", mode="head", lines=200)' in str(output.notice)
+    assert str(output.notice).startswith("[overspill] Output of pytest too long")
+    assert f'inspect_output("{output.capture}")' in str(output.notice)
     assert output.content in str(output.notice)
 
 
@@ -248,9 +248,7 @@ def test_a_large_response_is_captured_as_indented_json(
     assert (wrapped["status"], wrapped["capture"]) == ("captured", guarded.capture)
     assert (wrapped["total_bytes"], wrapped["total_lines"]) == (len(text), text.count("\n") + 1)
     assert text[:500] in wrapped["preview"]
-    assert wrapped["read_more"].startswith(
-        f'inspect_output(capture="{guarded.capture}", mode="head", lines=200)'
-    )
+    assert wrapped["read_more"].startswith(f'inspect_output("{guarded.capture}")')
     assert client.content(wrapped["capture"]).decode() == text
 
 
@@ -388,7 +386,7 @@ def test_an_endless_stream_that_nothing_could_store_is_not_read_for_gigabytes(
 
     assert guarded.outcome is Outcome.TRUNCATED
     assert guarded.bytes_before < 65 * 1024 * 1024
-    assert b"too long to show: at least " in guarded.value
+    assert b"too long: at least " in guarded.value
 
 
 @pytest.mark.parametrize("policy", [Policy(), Policy.persisted(), Policy.clamped(), Policy(style="TERSE")])

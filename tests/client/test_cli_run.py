@@ -44,7 +44,7 @@ def test_a_long_output_is_stored_and_a_notice_printed(overspill: Shell) -> None:
     entry = json.loads(overspill("stat", "--json", result.capture).data)
 
     assert (result.code, result.err) == (0, "")
-    assert result.out.startswith("[overspill] The output of seq (")
+    assert result.out.startswith("[overspill] Output of seq (")
     assert str(result.capture) in result.out
     assert overspill("cat", result.capture).data == output_of(*LONG)
     assert (entry["tool"], entry["call_id"], entry["session"]) == ("seq", "c1", "cli-run")
@@ -73,7 +73,7 @@ def test_the_limits_can_be_given(overspill: Shell) -> None:
     stored = overspill("run", "--max-lines", "300", "--tool", "mine", "--", "seq", "400")
 
     assert shown.data == output_of(*LONG)
-    assert "The output of mine (" in stored.out
+    assert "Output of mine (" in stored.out
 
 
 def test_without_a_service_the_notice_is_loud_and_the_exit_code_stays() -> None:
@@ -160,14 +160,14 @@ def test_an_agent_on_a_terminal_can_have_the_notice_alone(overspill: Shell) -> N
     terminal = overspill.terminal("run", "--no-live", "--", *LONG, columns=1000)
 
     assert terminal.ended() == 0
-    assert terminal.shown.startswith(b"[overspill] The output of ")
+    assert terminal.shown.startswith(b"[overspill] Output of ")
     assert b"\n15000\r" not in terminal.shown
 
 
 def test_where_output_is_no_terminal_it_is_shown_on_standard_error_if_wanted(overspill: Shell) -> None:
     result = overspill("run", "--live", "--", *LONG)
 
-    assert result.out.startswith("[overspill] The output of ")
+    assert result.out.startswith("[overspill] Output of ")
     assert result.err.encode() == output_of(*LONG)
 
 

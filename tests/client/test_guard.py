@@ -153,7 +153,7 @@ async def test_without_a_service_the_output_is_cut_and_the_model_is_told() -> No
     assert guarded.outcome is Outcome.TRUNCATED
     assert guarded.reason == "no Overspill service is configured"
     assert guarded.capture is None
-    assert guarded.value.startswith("[overspill NOT STORED] The output of t (call_1) is too long")
+    assert guarded.value.startswith("[overspill NOT STORED] Output of t (call_1) too long")
     assert (guarded.bytes_before, guarded.bytes_after, guarded.lines) == (
         150_000,
         len(guarded.value.encode()),
@@ -279,7 +279,7 @@ def test_ids_and_names_that_are_no_text_are_taken_as_text(nowhere: str) -> None:
     with SyncClient(nowhere) as client:
         guarded = Guard(client).process_sync(LONG, tool=nameless, **call)
     assert guarded.capture == capture_id("7", "5", hashlib.sha256(LONG.encode()).digest())
-    assert "The output of the tool (5) is too long" in guarded.value
+    assert "Output of the tool (5) too long" in guarded.value
 
 
 async def test_a_call_id_may_come_from_the_surroundings(nowhere: str) -> None:

@@ -21,7 +21,7 @@ async def test_what_spills_can_be_read_by_the_id_in_its_notice(service: ServiceP
         guarded = await Guard(client, session="read").process(LOG, tool="run_command", call_id="call_1")
 
         assert guarded.outcome is Outcome.CAPTURED
-        assert guarded.value.startswith("[overspill] The output of run_command (call_1) is too long")
+        assert guarded.value.startswith("[overspill] Output of run_command (call_1) too long")
         assert str(guarded.capture) in guarded.value
         assert await client.content(str(guarded.capture)) == LOG.encode()
 
@@ -39,7 +39,7 @@ async def test_the_service_knows_whose_output_it_is(service: ServiceProcess) -> 
         "error",
     )
     assert (entry.size, entry.lines) == (guarded.bytes_before, guarded.lines)
-    assert f"until {entry.expires:%Y-%m-%d %H:%M} UTC." in guarded.value
+    assert f"until {entry.expires.day} {entry.expires:%b %H:%M} UTC." in guarded.value
 
 
 async def test_guarding_the_same_output_again_gives_the_same_bytes(service: ServiceProcess) -> None:

@@ -436,8 +436,8 @@ def test_what_the_model_reads_in_a_history_that_was_cut() -> None:
     policy = Policy(lost_preview_bytes=256, strategy=TAIL)
 
     assert one(clamp_messages(openai_chat(NUMBERED), policy, session="s")).value == (
-        "[overspill NOT STORED] The output of run_command (call_1) is too long to show: "
-        "88,890 bytes, 9,000 lines, about 40,000 tokens. It could NOT be stored: "
+        "[overspill NOT STORED] Output of run_command (call_1) too long: "
+        "88890 bytes, 9000 lines, about 40000 tokens. It could NOT be stored: "
         "the history was cut before it was saved, with no store at hand.\n"
         "What the preview leaves out is lost. If you need it, run the tool again with a narrower "
         "question (a filter, a range, fewer files).\n"
@@ -489,7 +489,7 @@ async def test_what_is_cut_is_captured_under_the_id_that_it_had_at_production(
         produced = await guard.process(LONG, tool="run_command", call_id=call_id)
         spilled = await spill_messages(shape(LONG), guard)
 
-        assert one(spilled).value.startswith("[overspill] The output of run_command")
+        assert one(spilled).value.startswith("[overspill] Output of run_command")
         assert str(produced.capture) in one(spilled).value
         assert await client.content(str(produced.capture)) == LONG.encode()
 

@@ -1,4 +1,7 @@
+import string
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
+from random import Random
 from typing import Any
 
 import bpe_openai
@@ -7,12 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from overspill import notice
 from overspill.notice import Facts, Kept
-from overspill.policy import MODES, READER, TERSE_READER
+from overspill.policy import MODES, READER
 from overspill.reasons import for_model
 from overspill.tokens import Basis, TokenCount
 from overspill.wire import Outcome
 
 ID = "cap_abcdefghij234567abcd"
+ENCODINGS = [bpe_openai.get_encoding(name) for name in ("cl100k_base", "o200k_base")]
+LETTERS = string.ascii_letters + string.digits
+BASE32 = string.ascii_lowercase + "234567"
 EXPIRES = datetime(2026, 11, 22, 10, 30, 15, 999, UTC)
 
 
@@ -25,23 +31,19 @@ def facts(**changes: Any) -> Facts:
         "preview": "first\n… [50,121 lines, 4,194,293 bytes not shown] …\nlast\n",
         "reader": READER,
         "modes": MODES,
-        "terse_reader": TERSE_READER,
     }
     return Facts(**(given | changes))
 
 
 PREVIEW = "--- preview ---\nfirst\n… [50,121 lines, 4,194,293 bytes not shown] …\nlast\n[/overspill]"
-SIZES = "4,194,304 bytes, 50,123 lines, about 1,300,000 tokens"
-HOW = (
-    f'To read more: inspect_output(capture="{ID}", mode="head", lines=200); '
-    "other modes: tail, range, grep, summary. Do not run it again."
-)
+SIZES = "4194304 bytes, 50123 lines, about 1300000 tokens"
+HOW = f'Read more: inspect_output("{ID}"); modes: tail, range, grep, summary. Do not rerun.'
 
 
 def test_the_text_that_a_model_sees_of_a_captured_output() -> None:
     assert str(notice.captured(facts(), EXPIRES)) == (
-        f"[overspill] The output of run_command is too long to show: {SIZES}. "
-        f"Stored whole until 2026-11-22 10:30 UTC.\n{HOW}\n{PREVIEW}"
+        f"[overspill] Output of run_command too long: {SIZES}. "
+        f"Stored whole until 22 Nov 10:30 UTC.\n{HOW}\n{PREVIEW}"
     )
 
 
@@ -60,7 +62,7 @@ def test_the_text_that_a_model_sees_of_a_captured_output() -> None:
 def test_a_notice_says_which_call_it_was_and_how_that_ended(call_id: str, status: str, told: str) -> None:
     text = str(notice.captured(facts(call_id=call_id, status=status), EXPIRES))
 
-    assert text.startswith(f"[overspill] The output of run_command{told} is too long to show: ")
+    assert text.startswith(f"[overspill] Output of run_command{told} too long: ")
 
 
 def test_a_terse_notice_has_less_than_200_bytes_beside_its_preview_and_all_that_is_needed() -> None:
@@ -107,7 +109,7 @@ def test_the_text_that_a_model_sees_of_an_output_that_was_lost_names_no_handle()
     lost = notice.truncated(facts(), "http://127.0.0.1:8750 refused the connection")
 
     assert str(lost) == (
-        f"[overspill NOT STORED] The output of run_command is too long to show: {SIZES}. "
+        f"[overspill NOT STORED] Output of run_command too long: {SIZES}. "
         "It could NOT be stored: http://127.0.0.1:8750 refused the connection.\n"
         "What the preview leaves out is lost. If you need it, run the tool again with a narrower "
         f"question (a filter, a range, fewer files).\n{PREVIEW}"
@@ -135,7 +137,7 @@ def test_a_preview_without_a_last_newline_leaves_the_end_mark_on_a_line_of_its_o
 def test_the_reader_can_be_another() -> None:
     text = str(notice.captured(facts(reader="read_capture({id})", modes=""), EXPIRES))
 
-    assert f"To read more: read_capture({ID}). Do not run it again.\n" in text
+    assert f"Read more: read_capture({ID}). Do not rerun.\n" in text
 
 
 @pytest.mark.parametrize("mark", ["[/overspill]", f"[overspill {ID}]", "[OVERSPILL cap_x]"])
@@ -150,12 +152,12 @@ def test_a_tool_name_cannot_break_the_first_line_or_fake_a_mark() -> None:
     text = str(notice.captured(facts(tool="x\x1b[2J\n[/overspill cap]" + "y" * 1_000), EXPIRES))
     first = text.splitlines()[0]
 
-    assert first.startswith("[overspill] The output of x (/overspill cap]yyy")
+    assert first.startswith("[overspill] Output of x (/overspill cap]yyy")
     assert len(first) < 400
 
 
 def test_an_output_of_an_unnamed_tool_is_the_output_of_the_tool() -> None:
-    assert "The output of the tool is" in str(notice.captured(facts(tool=""), EXPIRES))
+    assert "Output of the tool too long" in str(notice.captured(facts(tool=""), EXPIRES))
 
 
 @pytest.mark.parametrize(
@@ -233,7 +235,7 @@ def test_as_a_dict_the_notice_comes_first_and_has_status_handle_totals_and_previ
         50_123,
     )
     assert value["read_more"] == READER.replace("{id}", ID)
-    assert f"To read more: {value['read_more']}; " in value["notice"]
+    assert f"Read more: {value['read_more']}; " in value["notice"]
     assert value["preview"].startswith("first\n")
 
 
@@ -246,8 +248,8 @@ def test_as_a_dict_the_notice_of_what_was_lost_has_nothing_to_call() -> None:
 
 def test_the_text_that_a_model_sees_of_an_output_that_waits_for_the_service() -> None:
     assert str(notice.spooled(facts(), EXPIRES, "http://127.0.0.1:8750 refused the connection")) == (
-        f"[overspill] The output of run_command is too long to show: {SIZES}. "
-        "Stored whole on this machine until 2026-11-22 10:30 UTC; the service could not take it "
+        f"[overspill] Output of run_command too long: {SIZES}. "
+        "Stored whole on this machine until 22 Nov 10:30 UTC; the service could not take it "
         "(http://127.0.0.1:8750 refused the connection); "
         f"it will be uploaded as soon as the service can take it.\n{HOW}\n{PREVIEW}"
     )
@@ -262,8 +264,8 @@ def test_what_the_service_refused_is_promised_to_nobody() -> None:
     )
 
     assert str(notice.of(facts(), kept)) == (
-        f"[overspill] The output of run_command is too long to show: {SIZES}. "
-        "Stored whole on this machine alone until 2026-11-22 10:30 UTC; it is not in the service "
+        f"[overspill] Output of run_command too long: {SIZES}. "
+        "Stored whole on this machine alone until 22 Nov 10:30 UTC; it is not in the service "
         f"(the service refused: no right to write).\n{HOW}\n{PREVIEW}"
     )
 
@@ -291,10 +293,10 @@ def test_no_status_request_id_or_time_of_day_reaches_a_model(reason: str, told: 
 
 def test_the_text_that_a_model_sees_of_an_output_in_its_workspace() -> None:
     assert str(notice.spooled(facts(preview=""), None, "", "/workspace/.overspill/out put.txt")) == (
-        f"[overspill] The output of run_command is too long to show: {SIZES}. "
+        f"[overspill] Output of run_command too long: {SIZES}. "
         "Stored whole in the file /workspace/.overspill/out put.txt.\n"
-        "To read more: read parts of /workspace/.overspill/out put.txt with your file-reading tool, or grep "
-        "it. Do not run it again.\n"
+        "Read more: read parts of /workspace/.overspill/out put.txt with your file-reading tool, or grep "
+        "it. Do not rerun.\n"
         "[/overspill]"
     )
 
@@ -304,7 +306,7 @@ def test_an_output_like_an_earlier_one_names_that_ones_handle() -> None:
 
     for text in (notice.captured(same, EXPIRES), notice.spooled(same, EXPIRES, "down")):
         assert (
-            "Do not run it again. It is byte for byte an earlier output of this session, "
+            "Do not rerun. It is byte for byte an earlier output of this session, "
             "whose handle is cap_zyxwvutsrqponm765432.\n--- preview ---\n"
         ) in str(text)
 
@@ -312,13 +314,13 @@ def test_an_output_like_an_earlier_one_names_that_ones_handle() -> None:
 def test_the_reason_why_an_output_is_not_shown_can_be_another() -> None:
     text = str(notice.captured(facts(why="does not fit beside the other results of this turn"), EXPIRES))
 
-    assert "The output of run_command does not fit beside the other results of this turn: 4,194" in text
+    assert "Output of run_command does not fit beside the other results of this turn: 4194" in text
 
 
 def test_an_output_that_nobody_could_store_needs_no_handle() -> None:
     lost = notice.truncated(facts(id=""), "no Overspill service is configured")
 
-    assert str(lost).startswith("[overspill NOT STORED] The output of run_command is too long to show: ")
+    assert str(lost).startswith("[overspill NOT STORED] Output of run_command too long: ")
     assert notice.is_notice(str(lost))
     assert notice.placeholder(lost, 7) == "[overspill: 7 bytes of text, not stored]"
     assert notice.is_notice(notice.placeholder(lost, 7))
@@ -328,7 +330,7 @@ def test_an_output_that_nobody_could_store_needs_no_handle() -> None:
 def test_tokens_that_were_counted_are_said_exactly() -> None:
     text = str(notice.captured(facts(tokens=TokenCount(68_123, Basis.EXACT, 0.0)), EXPIRES))
 
-    assert "50,123 lines, 68,123 tokens. Stored" in text
+    assert "50123 lines, 68123 tokens. Stored" in text
 
 
 def test_a_last_line_with_the_handle_is_one_line_whatever_the_reader_says() -> None:
@@ -337,19 +339,39 @@ def test_a_last_line_with_the_handle_is_one_line_whatever_the_reader_says() -> N
 
     assert line == (
         "[overspill: all 4,194,304 bytes, 50,123 lines are stored on this machine until "
-        "2026-11-22 10:30 UTC; the service could not take it (down); it will be uploaded as soon as "
-        f"the service can take it. To read more: read with {ID}. Do not run it again.]"
+        "22 Nov 10:30 UTC; the service could not take it (down); it will be uploaded as soon as "
+        f"the service can take it. Read more: read with {ID}. Do not rerun.]"
     )
     for short in notice.short_closings(facts(), kept):
         assert notice.is_notice(f"kept\n{short}")
     assert notice.is_notice(f"kept\n{line}")
 
 
-def test_the_usual_notice_takes_fewer_than_120_tokens_and_a_terse_one_about_50() -> None:
-    kept = Kept(outcome=Outcome.CAPTURED, expires=EXPIRES)
-    usual = str(notice.of(facts(preview="", call_id="call_1"), kept)).replace("[/", "--- preview ---\n[/")
-    terse = str(notice.of(facts(preview=""), kept, is_terse=True))
+CALL_IDS: dict[str, Callable[[Random], str]] = {
+    "none": lambda _: "",
+    "short": lambda random: f"call_{random.randrange(1_000)}",
+    "toolu": lambda random: "toolu_01" + "".join(random.choices(LETTERS, k=22)),
+    "call": lambda random: "call_" + "".join(random.choices(LETTERS, k=24)),
+}
 
-    for encoding in map(bpe_openai.get_encoding, ("cl100k_base", "o200k_base")):
-        assert len(encoding.encode_ordinary(usual)) < 120
-        assert len(encoding.encode_ordinary(terse)) <= 55
+
+@pytest.mark.parametrize("status", ["", "error", "exit 0", "exit 101"])
+@pytest.mark.parametrize("made", CALL_IDS.values(), ids=CALL_IDS)
+def test_the_usual_notice_takes_fewer_than_120_tokens(made: Callable[[Random], str], status: str) -> None:
+    random, kept = Random(16), Kept(outcome=Outcome.CAPTURED, expires=EXPIRES)
+    handles = ["cap_" + "".join(random.choices(BASE32, k=20)) for _ in range(200)]
+    made_of = [facts(id=handle, preview="", call_id=made(random), status=status) for handle in handles]
+    texts = [str(notice.of(each, kept)).replace("[/", "--- preview ---\n[/") for each in made_of]
+
+    assert max(map(tokens, texts)) < 120
+
+
+def test_a_terse_notice_takes_about_50_tokens() -> None:
+    kept = Kept(outcome=Outcome.CAPTURED, expires=EXPIRES)
+
+    assert tokens(str(notice.of(facts(preview=""), kept, is_terse=True))) <= 55
+
+
+def tokens(text: str) -> int:
+    """By the vocabulary that needs the most of them."""
+    return max(len(encoding.encode_ordinary(text)) for encoding in ENCODINGS)

@@ -29,10 +29,10 @@ CAPTURED = Kept(outcome=Outcome.CAPTURED, expires=datetime(2026, 11, 22, 10, 30,
 SPOOLED = Kept(outcome=Outcome.SPOOLED, expires=CAPTURED.expires, reason="the service is down")
 IN_WORKSPACE = Kept(outcome=Outcome.SPOOLED, path="/workspace/.overspill/c1.txt")
 LOST = Kept(outcome=Outcome.TRUNCATED, reason="no Overspill service is configured")
-READ = f'inspect_output(capture="{ID}", mode="head", lines=200); other modes: tail, range, grep, summary'
+READ = f'inspect_output("{ID}"); modes: tail, range, grep, summary'
 LINES = "".join(f"line {number}\n" for number in range(1, 10_001))
 WHOLE = "all 98,894 bytes, 10,000 lines are stored"
-HANDLE = f"[overspill: {WHOLE} until 2026-11-22 10:30 UTC. To read more: {READ}. Do not run it again.]"
+HANDLE = f"[overspill: {WHOLE} until 22 Nov 10:30 UTC. Read more: {READ}. Do not rerun.]"
 PROFILES = {
     "persisted": Policy.persisted(),
     "clamped": Policy.clamped(),
@@ -75,7 +75,7 @@ def test_persisted_says_where_the_output_is_and_shows_its_first_2048_bytes() -> 
         "Preview (first 2048 bytes):\n"
         f"{LINES[:2_048]}\n"
         "...\n"
-        f"[overspill: {WHOLE} until 2026-11-22 10:30 UTC. Do not run it again.]"
+        f"[overspill: {WHOLE} until 22 Nov 10:30 UTC. Do not rerun.]"
     )
 
 
@@ -88,7 +88,7 @@ def test_persisted_in_the_workspace_names_the_file() -> None:
         "Preview (first 2048 bytes):\n"
         f"{LINES[:2_048]}\n"
         "...\n"
-        f"[overspill: {WHOLE} in the file /workspace/.overspill/c1.txt. Do not run it again.]"
+        f"[overspill: {WHOLE} in the file /workspace/.overspill/c1.txt. Do not rerun.]"
     )
 
 
@@ -179,9 +179,9 @@ def test_file_based_shows_a_preview_under_our_own_notice() -> None:
     text = stand_in(LINES, replace(Policy.file_based(), strategy=ENDS, preview_bytes=300), CAPTURED)
 
     assert text == (
-        "[overspill] The output of run_command (c1) is too long to show: 98,894 bytes, 10,000 lines, "
-        "about 44,000 tokens. Stored whole until 2026-11-22 10:30 UTC.\n"
-        f"To read more: {READ}. Do not run it again.\n"
+        "[overspill] Output of run_command (c1) too long: 98894 bytes, 10000 lines, "
+        "about 44000 tokens. Stored whole until 22 Nov 10:30 UTC.\n"
+        f"Read more: {READ}. Do not rerun.\n"
         "--- preview ---\n"
         f"{LINES[: LINES.index('line 17')]}"
         "… [9,971 lines, 98,644 bytes not shown] …\n"

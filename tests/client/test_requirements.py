@@ -58,19 +58,19 @@ if TYPE_CHECKING:
 
 LINES: Final = "".join(f"line {number}\n" for number in range(1, 10_001))
 BRIEF: Final = Policy(preview_bytes=256, lost_preview_bytes=256)
-CALL: Final = 'inspect_output(capture="cap_1", mode="head", lines=200)'
-READ: Final = f"{CALL}; other modes: tail, range, grep, summary"
-AGAIN_NOT: Final = "Do not run it again."
-SIZES: Final = "98,894 bytes, 10,000 lines, about 44,000 tokens"
+CALL: Final = 'inspect_output("cap_1")'
+READ: Final = f"{CALL}; modes: tail, range, grep, summary"
+AGAIN_NOT: Final = "Do not rerun."
+SIZES: Final = "98894 bytes, 10000 lines, about 44000 tokens"
 GAP: Final = (
     f"{LINES[: LINES.index('line 15')]}"
     "… [9,976 lines, 98,690 bytes not shown] …\n"
     f"{LINES[LINES.index('line 9991') :]}"
 )
 STORED: Final = (
-    f"[overspill] The output of run_command (toolu_1) is too long to show: {SIZES}. "
+    f"[overspill] Output of run_command (toolu_1) too long: {SIZES}. "
     "Stored whole until then.\n"
-    f"To read more: {READ}. {AGAIN_NOT}\n"
+    f"Read more: {READ}. {AGAIN_NOT}\n"
     "--- preview ---\n"
     f"{GAP}"
     "[/overspill]"
@@ -103,7 +103,7 @@ def stable(value: Any) -> str:
 
     text = re.sub(r"cap_[a-z2-7]{20}", numbered, str(value))
     text = re.sub(r"http://127\.0\.0\.1:\d+", "http://service", text)
-    return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "then", text)
+    return re.sub(r"\d{1,2} [A-Z][a-z]{2} \d\d:\d\d UTC", "then", text)
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_strictly_more_than_the_bytes_of_its_tool_spills() -> None:
 
     assert guard.process_sync("é" * 500, tool="build").value == "é" * 500
     assert guard.process_sync("é" * 500 + "x", tool="build").value == (
-        "[overspill NOT STORED] The output of build is too long to show: 1,001 bytes, 1 line, "
+        "[overspill NOT STORED] Output of build too long: 1001 bytes, 1 line, "
         f"about 320 tokens. {NOWHERE}\n"
         f"What the preview leaves out is lost. {AGAIN}\n"
         "--- preview ---\n"
@@ -175,7 +175,7 @@ def test_where_nothing_could_be_stored_the_notice_says_why_and_shows_what_there_
     guarded = Guard(down, BRIEF, spool=False).process_sync(LINES, tool="run_command")
 
     assert stable(guarded.value) == (
-        f"[overspill NOT STORED] The output of run_command is too long to show: {SIZES}. It could NOT be "
+        f"[overspill NOT STORED] Output of run_command too long: {SIZES}. It could NOT be "
         "stored: http://service cannot be reached: connection refused.\n"
         f"What the preview leaves out is lost. {AGAIN}\n"
         "--- preview ---\n"
@@ -201,9 +201,9 @@ def test_a_workspace_has_the_file_that_the_notice_names(tmp_path: Path) -> None:
     guarded = Guard(policy=BRIEF, spool=Workspace(tmp_path)).process_sync(LINES, tool="run_command")
 
     assert stable(guarded.value) == (
-        f"[overspill] The output of run_command is too long to show: {SIZES}. "
+        f"[overspill] Output of run_command too long: {SIZES}. "
         "Stored whole in the file .overspill/cap_1.txt until then.\n"
-        "To read more: read parts of .overspill/cap_1.txt with your file-reading tool, or grep it. "
+        "Read more: read parts of .overspill/cap_1.txt with your file-reading tool, or grep it. "
         f"{AGAIN_NOT}\n"
         "--- preview ---\n"
         f"{GAP}"
@@ -237,7 +237,7 @@ def test_the_suffix_of_a_clamp_is_short_and_followed_by_the_handle(client: SyncC
     assert stable(text[text.index("line 1997") :]) == (
         f"line 1997{SUFFIX}\n"
         "[overspill: all 98,894 bytes, 10,000 lines are stored until then. "
-        f"To read more: {READ}. {AGAIN_NOT}]"
+        f"Read more: {READ}. {AGAIN_NOT}]"
     )
     assert len(text.encode()) <= CLAMP_BYTES
     assert SUFFIX.isascii()
@@ -266,10 +266,10 @@ def test_an_exception_keeps_its_type_and_has_the_notice_for_a_message(client: Sy
         run_tests()
     head, _, preview = stable(raised.value).partition("--- preview ---\n")
 
-    assert re.sub(r"99,\d{3} bytes", "99,000 bytes", head) == (
-        "[overspill] The output of run_tests (toolu_1, failed) is too long to show: 99,000 bytes, "
-        "10,004 lines, about 44,000 tokens. Stored whole until then.\n"
-        f"To read more: {READ}. {AGAIN_NOT}\n"
+    assert re.sub(r"99\d{3} bytes", "99000 bytes", head) == (
+        "[overspill] Output of run_tests (toolu_1, failed) too long: 99000 bytes, "
+        "10004 lines, about 44000 tokens. Stored whole until then.\n"
+        f"Read more: {READ}. {AGAIN_NOT}\n"
     )
     assert preview.endswith("line 10000\nno such table: users\n[/overspill]")
     assert client.head("call:toolu_1", 1).content == "Traceback (most recent call last):\n"
@@ -285,8 +285,8 @@ def test_blocks_share_one_budget_and_what_is_no_text_stays() -> None:
         "content": [
             {
                 "type": "text",
-                "text": "[overspill NOT STORED] The output of mcp__build (failed) is too long to show: "
-                f"12,000 bytes, 6,000 lines, about 7,600 tokens. {NOWHERE}\n"
+                "text": "[overspill NOT STORED] Output of mcp__build (failed) too long: "
+                f"12000 bytes, 6000 lines, about 7600 tokens. {NOWHERE}\n"
                 f"What the preview leaves out is lost. {AGAIN}\n"
                 "--- preview ---\n"
                 "a\n"
@@ -319,7 +319,7 @@ def test_a_history_keeps_all_but_the_long_results_of_tools(client: SyncClient) -
 
     assert cut[:2] == stored[:2] == HISTORY[:2]
     assert stable(cut[2]["content"]) == (
-        f"[overspill NOT STORED] The output of run_command (call_1) is too long to show: {SIZES}. "
+        f"[overspill NOT STORED] Output of run_command (call_1) too long: {SIZES}. "
         "It could NOT be stored: the history was cut before it was saved, with no store at hand.\n"
         f"What the preview leaves out is lost. {AGAIN}\n"
         "--- preview ---\n"
@@ -425,9 +425,9 @@ def test_a_response_is_wrapped_and_says_whether_it_is_whole(client: SyncClient) 
     assert stable(json.dumps(guard.process_sync(rows, tool="query").as_response(), ensure_ascii=False)) == (
         json.dumps(
             {
-                "notice": "[overspill] The output of query is too long to show: 148,908 bytes, "
-                "15,004 lines, about 52,000 tokens. Stored whole until then.\n"
-                f"To read more: {READ}. {AGAIN_NOT}",
+                "notice": "[overspill] Output of query too long: 148908 bytes, "
+                "15004 lines, about 52000 tokens. Stored whole until then.\n"
+                f"Read more: {READ}. {AGAIN_NOT}",
                 "status": "captured",
                 "capture": "cap_1",
                 "total_bytes": 148_908,
@@ -507,7 +507,7 @@ def test_bands_say_by_size_where_an_output_goes(client: SyncClient) -> None:
 
     assert guard.process_sync("x" * 80_000, tool="t").outcome == "captured"
     assert stable(guard.process_sync(LINES, tool="t").value) == (
-        f"[overspill NOT STORED] The output of t is too long to show: {SIZES}. It could NOT be stored: "
+        f"[overspill NOT STORED] Output of t too long: {SIZES}. It could NOT be stored: "
         "outputs of this size are not to be stored.\n"
         f"What the preview leaves out is lost. {AGAIN}\n"
         "--- preview ---\n"
@@ -530,9 +530,9 @@ async def test_of_the_results_of_a_turn_the_largest_spills(service: ServiceProce
 
     assert [guarded.outcome for guarded in results] == ["inline", "captured", "inline"]
     assert stable(results[1].value) == (
-        "[overspill] The output of read_file (toolu_13893) is too long to show beside the other results of "
-        "this turn: 13,893 bytes, 1,500 lines, about 6,200 tokens. Stored whole until then.\n"
-        f"To read more: {READ}. {AGAIN_NOT}\n"
+        "[overspill] Output of read_file (toolu_13893) too long beside the other results of "
+        "this turn: 13893 bytes, 1500 lines, about 6200 tokens. Stored whole until then.\n"
+        f"Read more: {READ}. {AGAIN_NOT}\n"
         "--- preview ---\n"
         f"{LINES[: LINES.index('line 15')]}"
         "… [1,476 lines, 13,690 bytes not shown] …\n"

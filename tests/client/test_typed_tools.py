@@ -1,5 +1,6 @@
 """Typed tools of an MCP server, wrapped: every result is valid, and the model sees the handle."""
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,3 +93,28 @@ def test_a_tool_that_is_a_callable_object_keeps_what_its_annotation_says() -> No
 
     assert len(made) < 100
     assert all(isinstance(row["name"], str) for row in made)
+
+
+def test_the_annotation_counts_as_soon_as_pydantic_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late() -> list[int]:
+        return numbers()
+
+    tool = Guard(spool=False).wrap(late)
+    with monkeypatch.context() as earlier:
+        earlier.delitem(sys.modules, "pydantic")
+        unchecked = tool()
+
+    assert unchecked != numbers()
+    assert tool() == numbers()
+
+
+def test_an_annotation_counts_as_soon_as_its_names_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late() -> "Later":  # type: ignore[name-defined]  # noqa: F821  (the name that is missing)
+        return numbers()
+
+    tool = Guard(spool=False).wrap(late)
+    unchecked = tool()
+    monkeypatch.setitem(late.__globals__, "Later", list[int])
+
+    assert unchecked != numbers()
+    assert tool() == numbers()

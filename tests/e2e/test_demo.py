@@ -62,7 +62,7 @@ def test_a_notice_is_shown_whole_with_the_failure_in_the_middle(told: str) -> No
     third = told.partition("3. run_command")[2].partition("Reading back")[0]
     capture = CAPTURE_ID.findall(third)[0]
 
-    assert "| [overspill] The output of run_command (" in third
+    assert "| [overspill] Output of run_command (" in third
     assert capture in third
     assert re.search(r"\| (line 78\d: )?test_invoice.*0777 .*FAIL", third)
     assert "| [/overspill]" in third
