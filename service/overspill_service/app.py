@@ -156,3 +156,4 @@ async def _serve(app: web.Application, settings: Settings, clock: Callable[[], f
             running.cancel()
             with suppress(asyncio.CancelledError):
                 await running
+            await maintenance.close()

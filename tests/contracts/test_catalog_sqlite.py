@@ -254,3 +254,25 @@ async def test_a_closed_catalog_says_so(path: Path) -> None:
 
 def test_the_busy_time_is_shorter_than_a_callers_patience() -> None:
     assert sqlite_schema.BUSY_WITHIN < sqlite_worker.DEADLINE
+
+
+async def test_a_generation_stays_until_the_next_and_tells_whether_captures_came(path: Path) -> None:
+    first = SqliteCatalog(path)
+    await rebuilt(first)
+    await first.begin_generation("one", is_closed=False)
+    before = await first.generation()
+    await first.commit(entry(), Quota())
+    after = await first.generation()
+    await first.close()
+    second = SqliteCatalog(path)
+
+    assert (before.name, after.name, before.is_closed) == ("one", "one", False)
+    assert before.state != after.state
+    assert await second.generation() == after
+    await second.doubt(is_older=False)
+    assert (await second.is_complete(), await second.is_rebuild_due()) == (True, True)
+    await second.doubt(is_older=True)
+    assert (await second.is_complete(), await second.is_rebuild_due()) == (False, True)
+    await rebuilt(second)
+    assert (await second.is_complete(), await second.is_rebuild_due()) == (True, False)
+    await second.close()

@@ -158,6 +158,17 @@ class KeyRecord(Struct, frozen=True, kw_only=True):
     expires: float | None = None
 
 
+class Generation(Struct, frozen=True, kw_only=True):
+    """Which state of a catalog this is: a copy that was put back has the name of an earlier one."""
+
+    name: str = ""
+    """A random word that is also kept beside the objects; empty in a new catalog."""
+    is_closed: bool = False
+    """Whether whoever wrote to the catalog said at its end that nothing more was coming."""
+    state: str = ""
+    """Changes whenever a capture is recorded or removed."""
+
+
 class Entries(Protocol):
     async def commit(self, entry: Entry, quota: Quota) -> Entry | Tombstone:
         """Record a new capture and add it to the totals; return the entry that now holds the id.
@@ -244,6 +255,15 @@ class Coordination(Protocol):
 
     async def mark_complete(self, began: str) -> None:
         """Say that the rebuild has ended. It counts only if nothing was lost since it began."""
+
+    async def generation(self) -> Generation | None:
+        """Return the generation; None if the catalog notices by itself that it is an older one."""
+
+    async def begin_generation(self, name: str, *, is_closed: bool) -> None:
+        """Give the catalog the name of its next generation. Nothing if it has no generations."""
+
+    async def doubt(self, *, is_older: bool) -> None:
+        """Ask for a rebuild. A catalog that `is_older` than its objects is incomplete until then."""
 
 
 class KeyStore(Protocol):

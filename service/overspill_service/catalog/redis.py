@@ -207,6 +207,15 @@ class RedisCatalog:
     async def mark_complete(self, began: str) -> None:
         await self._completeness.finish(began)
 
+    async def generation(self) -> None:
+        """Nothing: the mark of the last rebuild names the servers, which differ after every restart."""
+
+    async def begin_generation(self, name: str, *, is_closed: bool) -> None:
+        """Do nothing, as above."""
+
+    async def doubt(self, *, is_older: bool) -> None:  # noqa: ARG002  (a doubt makes the mark void)
+        await self._completeness.doubt()
+
     # --- keys -------------------------------------------------------------------------------------
 
     async def add_key(self, key: KeyRecord) -> None:

@@ -10,14 +10,22 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill_service.catalog import Entry, Tombstone, Totals, records, sqlite_schema, sqlite_steps
+from overspill_service.catalog import (
+    Entry,
+    Tombstone,
+    Totals,
+    records,
+    sqlite_generations,
+    sqlite_schema,
+    sqlite_steps,
+)
 from overspill_service.catalog.sqlite_worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from overspill_service.catalog import KeyRecord, Query, Quota
+    from overspill_service.catalog import Generation, KeyRecord, Query, Quota
 
 READERS: Final = 2
 
@@ -109,7 +117,7 @@ class SqliteCatalog:
         return await self._reader.run(sqlite_steps.is_complete)
 
     async def is_rebuild_due(self) -> bool:
-        return not await self.is_complete()
+        return await self._reader.run(sqlite_generations.is_rebuild_due)
 
     async def is_settled(self) -> bool:
         return await self.is_complete()
@@ -118,7 +126,16 @@ class SqliteCatalog:
         return ""
 
     async def mark_complete(self, began: str) -> None:  # noqa: ARG002  (a file loses nothing meanwhile)
-        await self._write("INSERT OR IGNORE INTO facts VALUES ('complete')")
+        await self._writer.run(sqlite_generations.mark_complete)
+
+    async def generation(self) -> Generation:
+        return await self._reader.run(sqlite_generations.generation)
+
+    async def begin_generation(self, name: str, *, is_closed: bool) -> None:
+        await self._writer.run(partial(sqlite_generations.begin, name, is_closed))
+
+    async def doubt(self, *, is_older: bool) -> None:
+        await self._writer.run(partial(sqlite_generations.doubt, is_older))
 
     # --- keys -------------------------------------------------------------------------------------
 
