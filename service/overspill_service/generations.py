@@ -6,7 +6,7 @@ process stops. An object `v1-catalog/{name}` names the one that holds. At a star
 | the catalog's generation | what is done |
 |---|---|
 | is the one beside the objects, and was closed | nothing |
-| is the one beside the objects, and is open | a rebuild in the background: a process was killed, or it is a copy |
+| is the one beside the objects, and is open | a rebuild in the background: after a kill, or of a copy |
 | is another one | the catalog is incomplete until it is rebuilt |
 
 Every process judges at its start. One at a time begins generations, by a lease.
