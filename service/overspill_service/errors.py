@@ -9,8 +9,9 @@ ServiceError
 │                       CaptureTooLarge, BodyTooLarge, RangeNotSatisfiable, TooManyRequests, QuotaExceeded
 ├── CaptureDamaged      what the object store holds is not what was stored
 │                       ObjectMissing
-└── Unavailable         StoreUnavailable, StoreFull, CatalogUnavailable, CatalogRefuses,
-                        RecordDamaged, CatalogIncomplete, DeadlineExceeded, ShuttingDown, ClockSkewed
+└── Unavailable         StoreUnavailable, StoreFull, CatalogUnavailable, CatalogRefuses, CatalogFull,
+                        RecordDamaged, CatalogIncomplete, DeadlineExceeded, OutOfResources, ShuttingDown,
+                        ClockSkewed
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ class ServiceError(Exception):
     expired: datetime | None = None
     limit: int | None = None
     retry_after: int | None = None
+    trouble: str = ""
+    """What the system lacks, as one word of `system_errors`; empty for every other failure."""
 
 
 class BadRequest(ServiceError):
@@ -200,6 +203,12 @@ class CatalogRefuses(CatalogUnavailable):
     """The catalog answers, but cannot be trusted to keep what it is given; nothing was recorded."""
 
 
+class CatalogFull(CatalogRefuses):
+    """The catalog has no room for what it is given."""
+
+    code = Code.STORE_FULL
+
+
 class RecordDamaged(CatalogUnavailable):
     """One record of the catalog cannot be decoded; the others can."""
 
@@ -210,6 +219,10 @@ class CatalogIncomplete(Unavailable):
 
 class DeadlineExceeded(Unavailable):
     code = Code.DEADLINE_EXCEEDED
+
+
+class OutOfResources(Unavailable):
+    code = Code.OUT_OF_RESOURCES
 
 
 class ShuttingDown(Unavailable):

@@ -59,6 +59,7 @@ class Maintenance:
             await self._guarded("rebuild", self.rebuild_once())
             self.has_looked.set()
             await self._guarded("mending", self.mend_once())
+            self._service.troubles.tell_rest()
             if interval and waited >= due:
                 if not await self._guarded("sweep", self.sweep_once()):
                     self._service.metrics.sweep(0, is_done=False)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import resource
+import signal
 import sqlite3
 import sys
 from pathlib import Path
@@ -12,12 +14,12 @@ from typing import TYPE_CHECKING
 import pytest
 from overspill_service.catalog import Query, Quota, sqlite_schema, sqlite_worker
 from overspill_service.catalog.sqlite import SqliteCatalog
-from overspill_service.errors import CatalogUnavailable
+from overspill_service.errors import CatalogFull, CatalogRefuses, CatalogUnavailable
 
 from tests.contracts.entries import NOW, TENANT, entry, listed, rebuilt, tombstone
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable, Iterator
     from multiprocessing.synchronize import Barrier
 
 ROOT = Path(__file__).parents[2]
@@ -35,6 +37,16 @@ async def catalog(path: Path) -> AsyncIterator[SqliteCatalog]:
     made = SqliteCatalog(path)
     yield made
     await made.close()
+
+
+@pytest.fixture
+def limited_files() -> Iterator[Callable[[int], None]]:
+    """Limits the files of this process to so many bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    signal.signal(signal.SIGXFSZ, handler)
 
 
 async def write(catalog: SqliteCatalog, statement: str) -> None:
@@ -276,3 +288,43 @@ async def test_a_generation_stays_until_the_next_and_tells_whether_captures_came
     await rebuilt(second)
     assert (await second.is_complete(), await second.is_rebuild_due()) == (True, False)
     await second.close()
+
+
+@pytest.mark.parametrize("stands_in", [False, True], ids=["moved", "replaced"])
+async def test_a_file_that_is_moved_away_takes_no_more_entries_until_it_is_back(
+    catalog: SqliteCatalog, path: Path, *, stands_in: bool
+) -> None:
+    await catalog.commit(entry(1), Quota())
+    away = path.with_name("away")
+    path.rename(away)
+    if stands_in:
+        path.write_bytes(away.read_bytes())
+    for attempt in (catalog.commit(entry(2), Quota()), catalog.get(TENANT, entry(1).id), catalog.ping()):
+        with pytest.raises(CatalogRefuses, match="moved away or replaced"):
+            await attempt
+
+    away.replace(path)
+    assert await catalog.get(entry(2).tenant, entry(2).id) is None
+    await catalog.ping()
+
+
+async def test_a_file_that_is_overwritten_is_noticed_and_takes_no_more_entries(
+    catalog: SqliteCatalog, path: Path
+) -> None:
+    await catalog.commit(entry(1), Quota())
+    await catalog._rows("PRAGMA wal_checkpoint(TRUNCATE)")  # until then the log has all pages
+    with path.open("r+b") as file:
+        file.write(bytes(range(256)) * (path.stat().st_size // 256))
+    with pytest.raises(CatalogRefuses, match="rebuilt from the object store"):
+        await catalog.ping()
+
+    with pytest.raises(CatalogRefuses, match="rebuilt from the object store"):
+        await catalog.commit(entry(2), Quota())
+
+
+async def test_a_catalog_that_cannot_grow_says_so_before_it_has_to(
+    catalog: SqliteCatalog, limited_files: Callable[[int], None], path: Path
+) -> None:
+    limited_files(path.stat().st_size + 2**19)
+    with pytest.raises(CatalogFull, match="limit on the size of files"):
+        await catalog.ping()

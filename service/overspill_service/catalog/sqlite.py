@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +23,7 @@ from overspill_service.catalog import (
 from overspill_service.catalog.sqlite_worker import Worker
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable
     from pathlib import Path
 
@@ -33,13 +35,14 @@ READERS: Final = 2
 class SqliteCatalog:
     def __init__(self, path: Path | None, clock: Callable[[], float] = time.time) -> None:
         """Open or create the file; None keeps everything in memory. Raises `CatalogUnavailable`."""
-        self._clock = clock
+        self._path, self._clock = path, clock
         self._damaged = records.Damaged()
-        self._writer = Worker([sqlite_schema.prepare(path)], "catalog-writer", writes=True)
+        self._file, writer = sqlite_schema.prepare(path)
+        self._writer = Worker(self._file, [writer], "catalog-writer", writes=True)
         self._reader = self._writer
         if path is not None:
             readers = [sqlite_schema.connect(path) for _ in range(READERS)]
-            self._reader = Worker(readers, "catalog-reader", writes=False)
+            self._reader = Worker(self._file, readers, "catalog-reader", writes=False)
 
     # --- entries ----------------------------------------------------------------------------------
 
@@ -159,8 +162,19 @@ class SqliteCatalog:
         """Nothing: a file has the clock of the machine that it is on."""
 
     async def ping(self) -> None:
-        await self._write("INSERT OR REPLACE INTO facts VALUES ('ping')")
+        try:
+            await self._writer.run(self._examine)
+        except OSError as error:
+            raise self._file.explained(error) from error
         await self._rows("SELECT 1")
+
+    def _examine(self, db: sqlite3.Connection) -> None:
+        """Write to the catalog, and to the disk under it. Raises `OSError`."""
+        if self._path is not None:
+            with closing(sqlite_schema.connect(self._path)) as fresh:  # which sees what the file is now
+                fresh.execute("SELECT count(*) FROM facts").fetchone()
+        self._file.try_out()
+        db.execute("INSERT OR REPLACE INTO facts VALUES ('ping')")
 
     async def close(self) -> None:
         await self._reader.close()

@@ -13,9 +13,9 @@ from aiohttp import hdrs, web
 from overspill.wire import PROBLEM_TYPE, Header
 
 from overspill_service import logs
-from overspill_service.errors import ExpectationFailed
+from overspill_service.errors import CaptureDamaged, ExpectationFailed, ShuttingDown, Unavailable
 from overspill_service.web.fields import require_well_formed
-from overspill_service.web.problems import allow_header, problem_of, response_of
+from overspill_service.web.problems import allow_header, known, problem_of, response_of
 from overspill_service.web.service import SERVICE
 
 if TYPE_CHECKING:
@@ -57,15 +57,14 @@ def _record(request: web.Request, response: web.StreamResponse | None, seconds: 
     status = HUNG_UP if response is None else response.status
     route = _route_of(request)
     request.app[SERVICE].metrics.request(route, request.method, status, seconds)
-    level = logging.INFO if status < HTTPStatus.INTERNAL_SERVER_ERROR else logging.WARNING
-    if log.isEnabledFor(level):
+    if log.isEnabledFor(logging.INFO):
         facts = {
             "status": status,
             "bytes": (response and request.method != "HEAD" and response.content_length) or 0,
             "received": request.content.total_bytes,
             "seconds": round(seconds, 6),
         }
-        log.log(level, "%s %s", request.method, route, extra=logs.facts(**facts))
+        log.info("%s %s", request.method, route, extra=logs.facts(**facts))
 
 
 async def _answered(
@@ -75,9 +74,12 @@ async def _answered(
         require_well_formed(request)
         return await handler(request)
     except Exception as error:  # noqa: BLE001  (the boundary: every failure becomes a problem)
+        failure = known(error)
+        if isinstance(failure, (Unavailable, CaptureDamaged)) and not isinstance(failure, ShuttingDown):
+            request.app[SERVICE].troubles.tell(failure)
         if BEGUN in request:
-            return _broken_off(request, error, identity)
-        return _refused(request, error, identity)
+            return _broken_off(request, failure, identity)
+        return _refused(request, failure, identity)
 
 
 async def stamp(request: web.Request, response: web.StreamResponse) -> None:

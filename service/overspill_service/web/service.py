@@ -11,6 +11,7 @@ from aiohttp import hdrs, web
 from overspill_service.chunks import Caps
 from overspill_service.errors import Forbidden, Unauthorized
 from overspill_service.tenants import KEY_PATTERN, Principal, hash_key
+from overspill_service.troubles import Troubles
 from overspill_service.web.fields import listed
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ class Service:
     metrics: Metrics
     settings: Settings
     uploads: asyncio.Semaphore
+    troubles: Troubles = field(default_factory=Troubles)
     in_flight: InFlight = field(default_factory=InFlight)
     is_stopping: bool = field(default=False)
 
