@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import weakref
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +16,7 @@ from overspill import forks, state_log
 from overspill.circuit import FIRST, LONGEST, Circuit
 from overspill.places import Failure, in_thread, reason
 from overspill.sender import FIRST as SOON
-from overspill.sender import release, sender_to
+from overspill.sender import abandon, release, sender_to
 from overspill.service_place import ServicePlace
 from overspill.spill import Kept
 from overspill.spool_place import SpoolPlace
@@ -80,6 +81,7 @@ class Storage:
         if self.shelf is not None:
             self._places["spool"] = SpoolPlace(self.shelf, partial(self._upload, SOON))
         self._sender: Sender | None = None
+        self._end: weakref.finalize[..., Storage] | None = None
         self.start_afresh()
         forks.renew_in_child(self)
 
@@ -126,6 +128,8 @@ class Storage:
         with self._lock:
             if self._sender is None:
                 self._sender = sender_to(self._client.address)
+                self._end = weakref.finalize(self, abandon, self._sender)
+                self._end.atexit = False
                 if self.shelf is not None and self._is_uploading:
                     self._sender.register(
                         _JOB.format(self.shelf.folder.path), partial(background.job, self.shelf)
@@ -143,6 +147,9 @@ class Storage:
         """Upload nothing more from here; what is spooled waits for whoever comes next."""
         with self._lock:
             sender, self._sender = self._sender, None
+            end, self._end = self._end, None
+        if end is not None:
+            end.detach()
         if sender is not None:
             release(sender)
         service = self._places.get("service")

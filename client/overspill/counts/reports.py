@@ -26,6 +26,7 @@ class Reports:
         self._reporter = Reporter(tally)
         self._name = f"counts {next(_numbers)}"
         self._process = 0
+        self._end: weakref.finalize[..., Reports] | None = None
 
     def start(self) -> None:
         """See that the sender comes; costs next to nothing where it does."""
@@ -36,6 +37,13 @@ class Reports:
         if sender is not None:
             sender.register(self._name, _job(weakref.ref(self._reporter)))
             sender.wake(self._name, after=INTERVAL)
+            self._detach()
+            self._end = weakref.finalize(self, sender.forget, self._name)
+            self._end.atexit = False
+
+    def _detach(self) -> None:
+        if self._end is not None:
+            self._end.detach()
 
     def hurry(self) -> None:
         """An output has spilled: there is a connection anyway."""
@@ -49,6 +57,7 @@ class Reports:
         if sender is None or self._process != os.getpid():
             return
         self._process = 0
+        self._detach()
         sender.unregister(self._name)
         at = sender.address
         with SyncClient(
