@@ -11,7 +11,7 @@ from aiohttp import web
 
 from overspill_service.archive import Archive
 from overspill_service.budget import Budget
-from overspill_service.catalog.urls import open_catalog
+from overspill_service.catalog.urls import open_catalog, sqlite_file
 from overspill_service.cpu import Cpu
 from overspill_service.maintenance import Maintenance
 from overspill_service.metrics import Metered, Metrics
@@ -27,6 +27,7 @@ from overspill_service.web.service import SERVICE, Gate, Service
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
 
     from overspill_service.catalog import Catalog
     from overspill_service.objects import ObjectStore
@@ -72,6 +73,18 @@ def require_folder(settings: Settings) -> None:
             raise SettingError(
                 f"store: the folder {store.folder} cannot be used: {error.strerror}"
             ) from error
+
+
+def embedded(settings: Settings) -> tuple[FileStore, Path]:
+    """The folder store and the catalog file of the settings. Raises `SettingError` for others."""
+    store = named("store", settings.store, lambda url: open_store(url, data_dir=settings.data))
+    catalog = named("catalog", settings.catalog, lambda url: sqlite_file(url, data_dir=settings.data))
+    if not isinstance(store, FileStore) or catalog is None:
+        raise SettingError(
+            "this is for a store in a folder and a catalog in a SQLite file; for S3 and Redis, see Back up "
+            "in service/deploy/README.md"
+        )
+    return store, catalog
 
 
 def named(setting: str, url: str, opener: Callable[[str], T]) -> T:

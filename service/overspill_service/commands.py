@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from overspill.wire import Scope
 
+from overspill_service import moving
 from overspill_service.app import directory_of, open_archive
 from overspill_service.catalog import Examinable, KeyRecord
 from overspill_service.catalog.checks import check_operations as check_catalog
-from overspill_service.objects import Checkable
+from overspill_service.errors import StoreUnavailable
+from overspill_service.moving import backup, copy, restore
+from overspill_service.objects import Checkable, Shared
 from overspill_service.rebuild import rebuild as rebuild_catalog
 from overspill_service.removal import REMOVAL_SECONDS, finish_removals
 from overspill_service.settings import SettingError, Settings
@@ -25,12 +28,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
     from overspill_service.catalog import Catalog
+    from overspill_service.objects import ObjectStore
 
 
 DESCRIPTIONS: Final = {
     "serve": "Serve captures over HTTP.",
     "sweep": "Remove expired captures of all tenants, and orphaned objects, now.",
     "rebuild": "Put every capture of the object store into the catalog.",
+    **moving.DESCRIPTIONS,
     "check": "Check that the back ends are reachable and permit what the service needs.",
 }
 
@@ -54,9 +59,20 @@ async def sweep(settings: Settings, _options: Mapping[str, Any]) -> int:
 
 
 async def rebuild(settings: Settings, _options: Mapping[str, Any]) -> int:
+    """Fails before it changes anything if the store's place holds what is no object of the service."""
     async with open_archive(settings) as archive:
+        await _require_no_foreign(archive.store)
         _print({"captures": await rebuild_catalog(archive)})
     return 0
+
+
+async def _require_no_foreign(store: ObjectStore) -> None:
+    foreign = [name async for name in store.foreign()] if isinstance(store, Shared) else []
+    if foreign:
+        raise StoreUnavailable(
+            f"the store holds {len(foreign)} names that no object of the service has: {foreign[0]!r}. "
+            "Copy stores with `overspill-service copy`, and move away what is not the service's own"
+        )
 
 
 async def keys_create(settings: Settings, options: Mapping[str, Any]) -> int:
@@ -174,6 +190,9 @@ def _print(value: object) -> None:
 COMMANDS: Final[dict[str, Callable[[Settings, Mapping[str, Any]], Coroutine[Any, Any, int]]]] = {
     "sweep": sweep,
     "rebuild": rebuild,
+    "backup": backup,
+    "restore": restore,
+    "copy": copy,
     "check": check,
     "keys create": keys_create,
     "keys list": keys_list,

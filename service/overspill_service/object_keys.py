@@ -14,6 +14,8 @@ from typing import Final
 from msgspec import Struct
 
 ROOT: Final = "v1/"
+PROBES: Final = f"{ROOT}.probe/"
+"""Where `check` tries what a store can do."""
 REMOVALS: Final = "v1-removed/"
 """Where removals that are under way are recorded: apart from `ROOT`, so that one short listing shows all."""
 GENERATIONS: Final = "v1-catalog/"
@@ -75,6 +77,16 @@ def new_removal(tenant: str) -> str:
 
 def generation_key(name: str) -> str:
     return GENERATIONS + name
+
+
+def is_ours(key: str) -> bool:
+    """Return whether a key names a part of a capture, or the record of a removal."""
+    return key.startswith(REMOVALS) or parse(key) is not None
+
+
+def is_known(key: str) -> bool:
+    """Return whether the service ever gives an object this key."""
+    return is_ours(key) or key.startswith((GENERATIONS, PROBES))
 
 
 def parse(key: str) -> ObjectKey | None:

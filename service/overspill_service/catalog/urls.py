@@ -59,6 +59,12 @@ def open_catalog(url: str, *, data_dir: Path) -> Catalog:
     raise ValueError(f"there is no catalog of the kind {parts.scheme!r}; write one of {FORMS}")
 
 
+def sqlite_file(url: str, *, data_dir: Path) -> Path | None:
+    """The file of a catalog that is one, else None. Raises `ValueError` where the URL is wrong."""
+    parts = urlsplit(url)
+    return _path(parts, data_dir) if parts.scheme == "sqlite" else None
+
+
 def _path(parts: SplitResult, data_dir: Path) -> Path:
     path = unquote(parts.path)
     if parts.netloc or parts.query or path[:1] not in ("", "/"):

@@ -27,6 +27,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Literal, ParamSpec, TypeVar
 
 from overspill_service.errors import CaptureDamaged, ServiceError, StoreUnavailable, Unavailable
+from overspill_service.object_keys import is_known
 from overspill_service.objects import Stored
 from overspill_service.objects.checks import check_operations
 from overspill_service.objects.keys import check_key, check_prefix, is_key
@@ -93,6 +94,16 @@ class FileStore:
 
     async def now(self) -> None:
         """Nothing: the clock is this machine's."""
+
+    def path_of(self, key: str) -> Path:
+        """The file that an object is, or would be."""
+        return self._place(key)
+
+    async def foreign(self) -> AsyncIterator[str]:
+        """Every file in the folder that is no object of the service, by its path in the folder."""
+        files = await self._run(_foreign, self._root, self._place)
+        for each in files:
+            yield each
 
     def prepare(self) -> None:
         """Make the folder. Raises `OSError` if it cannot be used. Blocks, so it is for the start alone."""
@@ -269,6 +280,18 @@ def _subfolders(folder: Path, base: str, prefix: str) -> tuple[Sequence[str], Se
         elif is_key(name) and base.count("/") < FOLDERS and _overlap(f"{base}{name}/", prefix):
             folders.append(name)
     return spreads, folders
+
+
+def _foreign(root: Path, place: Callable[[str], Path]) -> list[str]:
+    found = []
+    for folder, _, names in os.walk(root):
+        for name in names:
+            path = root.joinpath(folder, name)
+            *folders, _ = path.relative_to(root).parts[:-1] or ("",)
+            key = "/".join([*folders, _unescaped(name)])
+            if MARK not in name and not (is_key(key) and is_known(key) and place(key) == path):
+                found.append(str(path.relative_to(root)))
+    return found
 
 
 def _overlap(one: str, other: str) -> bool:
