@@ -16,7 +16,8 @@ OverspillError
     ├── CaptureDamaged      what the service has stored is not what was captured
     ├── Internal            the service failed
     └── Unavailable         StoreUnavailable, StoreFull, CatalogUnavailable, CatalogIncomplete,
-                            DeadlineExceeded, OutOfResources, ShuttingDown, ClockSkewed
+                            DeadlineExceeded, Overloaded, OutOfResources, ShuttingDown,
+                            ClockSkewed
 """
 
 from __future__ import annotations
@@ -337,6 +338,12 @@ class DeadlineExceeded(Unavailable):
     """The service could not finish in its time. Ask for less at once, or try again."""
 
     code_of_class = Code.DEADLINE_EXCEEDED
+
+
+class Overloaded(Unavailable):
+    """The service has no memory for one more request now. Try again after `retry_after` seconds."""
+
+    code_of_class = Code.OVERLOADED
 
 
 class OutOfResources(Unavailable):

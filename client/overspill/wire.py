@@ -550,6 +550,7 @@ class Code(StrEnum):
     CATALOG_UNAVAILABLE = "catalog_unavailable"
     CATALOG_INCOMPLETE = "catalog_incomplete"
     DEADLINE_EXCEEDED = "deadline_exceeded"
+    OVERLOADED = "overloaded"
     OUT_OF_RESOURCES = "out_of_resources"
     SHUTTING_DOWN = "shutting_down"
     CLOCK_SKEWED = "clock_skewed"
@@ -597,6 +598,7 @@ _CODES: Final[dict[Code, tuple[int, str]]] = {
     Code.CATALOG_UNAVAILABLE: (503, "The catalog does not answer"),
     Code.CATALOG_INCOMPLETE: (503, "The catalog is being rebuilt"),
     Code.DEADLINE_EXCEEDED: (503, "The work did not end in time"),
+    Code.OVERLOADED: (503, "The service has no room for more at once"),
     Code.OUT_OF_RESOURCES: (503, "The service lacks memory, threads or descriptors"),
     Code.SHUTTING_DOWN: (503, "The service is stopping"),
     Code.CLOCK_SKEWED: (503, "The clock of this replica is wrong"),

@@ -14,6 +14,7 @@ from overspill_service.budget import Budget
 from overspill_service.catalog.urls import open_catalog, sqlite_file
 from overspill_service.cpu import Cpu
 from overspill_service.maintenance import Maintenance
+from overspill_service.memory_limit import default_budget
 from overspill_service.metrics import Metered, Metrics
 from overspill_service.objects.file import FileStore
 from overspill_service.objects.urls import open_store
@@ -54,7 +55,7 @@ async def open_archive(
                 catalog = cast("Catalog", Metered(catalog, "catalog", metrics))
             shared_clock = SharedClock(clock, catalog, store)
             await shared_clock.measure()
-            memory = Budget(settings.read_memory)
+            memory = Budget(settings.memory or default_budget(settings.workers))
             yield Archive(store, catalog, cpu, clock=shared_clock, level=settings.level, memory=memory)
         finally:
             await catalog.close()

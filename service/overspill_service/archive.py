@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 INLINE_INDEX: Final = 16 * 1024
 """The largest packed frame map that lives in the catalog's entry: that of about 1 GB of content."""
-CACHED_MAPS: Final = 32 * 2**20
-"""Bytes of frame maps that a process remembers, over all captures: those of about 500 GB of content."""
+CACHED_MAPS: Final = 8 * 2**20
+"""Bytes of frame maps that a process remembers, those of about 7,000 captures of a few frames."""
 COMPLETE_SECONDS: Final = 5.0
 """For how long a catalog that was found complete is taken to be."""
 MOST_DAMAGED: Final = 1000
@@ -83,7 +83,7 @@ class Archive:
         if frames is None:
             frames = await self._load(entry)
             self.maps.add(entry.upload, frames)
-        return Reader(self.store, self.cpu, self.memory, entry, frames)
+        return Reader(self.store, self.cpu, self.memory.reads, entry, frames)
 
     async def verify(self, entry: Entry) -> None:
         """Read all that is stored for a capture. Raises `CaptureDamaged` unless all of it is good."""

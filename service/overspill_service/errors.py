@@ -10,8 +10,8 @@ ServiceError
 ├── CaptureDamaged      what the object store holds is not what was stored
 │                       ObjectMissing
 └── Unavailable         StoreUnavailable, StoreFull, CatalogUnavailable, CatalogRefuses, CatalogFull,
-                        RecordDamaged, CatalogIncomplete, DeadlineExceeded, OutOfResources, ShuttingDown,
-                        ClockSkewed
+                        RecordDamaged, CatalogIncomplete, DeadlineExceeded, Overloaded, OutOfResources,
+                        ShuttingDown, ClockSkewed
 """
 
 from __future__ import annotations
@@ -219,6 +219,16 @@ class CatalogIncomplete(Unavailable):
 
 class DeadlineExceeded(Unavailable):
     code = Code.DEADLINE_EXCEEDED
+
+
+class Overloaded(Unavailable):
+    """There is no memory for one more request now. Nothing of it was begun."""
+
+    code = Code.OVERLOADED
+
+    def __init__(self, why: str, retry_after: int) -> None:
+        super().__init__(f"{why}; ask again in {retry_after} s")
+        self.retry_after = retry_after
 
 
 class OutOfResources(Unavailable):

@@ -20,7 +20,7 @@ from overspill_service.object_keys import segment_key
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
-    from overspill_service.budget import Budget, Share
+    from overspill_service.budget import Line, Share
     from overspill_service.catalog import Entry
     from overspill_service.cpu import Cpu
     from overspill_service.frame_map import FrameMap, Span
@@ -35,11 +35,10 @@ BATCH: Final = 4
 class Reader:
     """Reads one complete capture. Raises `CaptureDamaged` rather than ever giving a wrong byte.
 
-    Every read raises `DeadlineExceeded` where it waited too long for memory; it does so before it gives
-    anything.
+    Every read raises `Overloaded` where it waited too long for memory; it does so before it gives anything.
     """
 
-    def __init__(self, store: ObjectStore, cpu: Cpu, memory: Budget, entry: Entry, frames: FrameMap) -> None:
+    def __init__(self, store: ObjectStore, cpu: Cpu, memory: Line, entry: Entry, frames: FrameMap) -> None:
         self._store, self._cpu, self._memory = store, cpu, memory
         self.entry, self.frames = entry, frames
 

@@ -109,10 +109,14 @@ class Settings(Struct, frozen=True, kw_only=True):
         float,
         Meta(gt=0, description="seconds that the client of a read may take no byte of it", extra=SECONDS),
     ] = 60.0
-    read_memory: Annotated[
+    memory: Annotated[
         int,
-        Meta(ge=2 * 2**20, description="bytes that all reads of one process may hold at once", extra=BYTES),
-    ] = 96 * 2**20
+        Meta(
+            ge=0,
+            description="bytes that uploads and reads of one process may hold at once (0: by what there is)",
+            extra=BYTES,
+        ),
+    ] = 0
     sweep_interval: Annotated[
         float, Meta(ge=0, description="seconds between sweeps (0: never)", extra=SECONDS)
     ] = 300.0

@@ -30,6 +30,7 @@ from tests.bench import (
     table,
     tail,
     undecoded,
+    uploads,
 )
 from tests.bench.scale import Scale
 from tests.bench.servers import Servers, Unavailable
@@ -49,6 +50,7 @@ BENCHMARKS: Final[dict[str, Callable[[Servers, Scale], Iterator[Row]]]] = {
     "sweep": sweep.measure,
     "undecoded": undecoded.measure,
     "memory": memory.measure,
+    "uploads": uploads.measure,
     "guard": guard.measure,
     "peers": peers.measure,
     "previews": previews.measure,

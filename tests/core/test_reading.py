@@ -33,7 +33,7 @@ def cpu() -> Iterator[Cpu]:
 async def reader(cpu: Cpu, frames: list[Frame], memory: Budget | None = None) -> Reader:
     store, made = MemoryStore(), entry(size=len(CONTENT))
     await store.put(made.segment_keys[0], [STORED])
-    return Reader(store, cpu, memory or Budget(MEMORY), made, FrameMap.of([frames]))
+    return Reader(store, cpu, (memory or Budget(MEMORY)).reads, made, FrameMap.of([frames]))
 
 
 @pytest.mark.parametrize("memory", [1, 2**20, 8 * 2**20, MEMORY])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -13,7 +14,9 @@ import aiohttp
 import pytest
 from overspill.client import Client
 
+from tests.bench.uploads import all_stored
 from tests.faults.traffic import MIB, PATIENCE, log_lines, noise, until
+from tests.servers import cgroup
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,6 +100,29 @@ async def test_memory_is_flat_while_a_large_capture_is_posted(
     assert posted // MIB <= ALLOWED // MIB
 
 
+UPLOADS = 12
+LIMIT = 256 * MIB
+
+
+async def test_more_uploads_than_fit_wait_or_come_again_and_none_is_lost(
+    start_services: StartServices,
+) -> None:
+    with ExitStack() as stack:
+        try:
+            group = stack.enter_context(cgroup.limited(f"overspill-test-{os.getpid()}", LIMIT))
+        except cgroup.CannotLimit:  # then the budget is the one that such a cgroup gives
+            (service,) = start_services(memory=64 * MIB)
+        else:
+            (service,) = start_services(program=group.program)
+            stack.callback(service.stop)
+        memory = Memory(service)
+        told = await all_stored(service, UPLOADS, 24 * MIB)
+
+        assert told["201"] == UPLOADS
+        assert set(told) <= {"201", "503"}
+        assert memory.growth() // MIB <= LIMIT // MIB // 2
+
+
 READERS = 300
 AT_ONCE = 200 * MIB
 LEFT = 64 * MIB
@@ -105,7 +131,7 @@ LEFT = 64 * MIB
 async def test_memory_is_bounded_while_many_clients_take_nothing_and_is_given_back(
     start_services: StartServices, tmp_path: Path
 ) -> None:
-    (service,) = start_services()
+    (service,) = start_services(memory=96 * MIB)
     async with Client(service.url, timeout=PATIENCE, compress=False) as client:
         entry = await client.put(noise(32 * MIB), call_id="large")
         memory = Memory(service)
