@@ -11,7 +11,7 @@ import sys
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from overspill_service import commands, logs, moving
+from overspill_service import commands, keys, logs, moving
 from overspill_service.app import require_folder
 from overspill_service.errors import ServiceError
 from overspill_service.server import listening_socket, run, serve
@@ -103,7 +103,7 @@ def parser() -> argparse.ArgumentParser:
     check = commands_of.choices["check"]
     check.add_argument("--create-bucket", action="store_true", help="create the bucket where it is missing")
     moving.add_arguments(commands_of)
-    commands.add_key_arguments(commands_of, flags)
+    keys.add_arguments(commands_of, flags)
     return root
 
 

@@ -114,6 +114,11 @@ def directory_of(settings: Settings) -> Directory:
 async def is_open(settings: Settings, directory: Directory, catalog: Catalog) -> bool:
     """Whether to serve without keys. Raises `SettingError` where that would expose the service."""
     if directory.has_keys or await catalog.keys():
+        if not settings.is_loopback and not settings.key_secret:
+            raise SettingError(
+                f"key_secret is empty, and listen={settings.listen} is reachable from elsewhere: set "
+                "OVERSPILL_KEY_SECRET to a random word (openssl rand -hex 32) and make the keys anew"
+            )
         return False
     if settings.tenants is None and (settings.is_loopback or settings.anonymous):
         return True
@@ -148,7 +153,7 @@ async def _serve(app: web.Application, settings: Settings, clock: Callable[[], f
             directory,
             archive.catalog,
             clock=archive.shared_clock.now,
-            secret=settings.key_secret,
+            secrets=settings.key_secrets,
             is_open=await is_open(settings, directory, archive.catalog),
         )
         app[SERVICE] = service = Service(

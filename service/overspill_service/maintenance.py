@@ -56,6 +56,7 @@ class Maintenance:
         while True:
             await self._measure_clock()
             await self._guarded("generation", self._generations.keep())
+            await self._guarded("keys", self._service.gate.refresh())
             await self._guarded("rebuild", self.rebuild_once())
             self.has_looked.set()
             await self._guarded("mending", self.mend_once())
@@ -69,6 +70,7 @@ class Maintenance:
 
     async def close(self) -> None:
         """Note that this process writes nothing more."""
+        await self._guarded("keys", self._service.gate.refresh())
         await self._guarded("generation", self._generations.close())
 
     async def _measure_clock(self) -> None:

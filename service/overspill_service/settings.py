@@ -79,6 +79,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     key_secret: Annotated[
         str, Meta(description="secret that keys are hashed with; the same on every replica")
     ] = ""
+    previous_key_secret: Annotated[
+        str, Meta(description="former secret, whose keys stay valid while clients get new ones")
+    ] = ""
     private_metrics: Annotated[bool, Meta(description="/metrics needs a key with scope admin")] = False
     level: Annotated[int, Meta(ge=1, le=19, description="zstd level of stored frames")] = 3
     max_capture_size: Annotated[int, Meta(ge=1, description="bytes of one capture, at most", extra=BYTES)] = (
@@ -142,6 +145,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     def address(self) -> tuple[str, int]:
         """Host and port of `listen`."""
         return parse_address(self.listen)
+
+    @property
+    def key_secrets(self) -> tuple[str, ...]:
+        """The secrets that a valid key may be hashed with, the present one first."""
+        return (self.key_secret, self.previous_key_secret) if self.previous_key_secret else (self.key_secret,)
 
     @property
     def is_loopback(self) -> bool:

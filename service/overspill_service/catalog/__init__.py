@@ -8,17 +8,23 @@ since the epoch; the caller passes `now`, so that an adapter has no clock of its
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from msgspec import Struct
 from overspill import wire
 
 from overspill_service.object_keys import segment_key
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 UNCOUNTED: Final = (
     "the catalog is being rebuilt from the object store, and the tenant's limits cannot be held to until it "
     "is; try again in a moment"
 )
+
+
+KEY_ID_LENGTH: Final = 12
 
 
 class Segment(Struct, frozen=True, array_like=True):
@@ -157,6 +163,11 @@ class KeyRecord(Struct, frozen=True, kw_only=True):
     created: float = 0
     expires: float | None = None
 
+    @property
+    def id(self) -> str:
+        """What people and logs call the key: the beginning of its hash."""
+        return self.hash[:KEY_ID_LENGTH]
+
 
 class Generation(Struct, frozen=True, kw_only=True):
     """Which state of a catalog this is: a copy that was put back has the name of an earlier one."""
@@ -271,6 +282,12 @@ class KeyStore(Protocol):
     async def find_key(self, key_hash: str) -> KeyRecord | None: ...
     async def keys(self) -> list[KeyRecord]: ...
     async def revoke_key(self, key_hash: str) -> bool: ...
+
+    async def note_uses(self, uses: Mapping[str, float]) -> None:
+        """Remember when keys were last used, by their hashes; also keys of the tenants' file."""
+
+    async def uses(self) -> dict[str, float]:
+        """When each key was last used, by its hash."""
 
 
 class Catalog(Entries, Ledger, Coordination, KeyStore, Protocol):

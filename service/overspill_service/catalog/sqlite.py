@@ -24,7 +24,7 @@ from overspill_service.catalog.sqlite_worker import Worker
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from overspill_service.catalog import Generation, KeyRecord, Query, Quota
@@ -154,7 +154,14 @@ class SqliteCatalog:
         return sorted(keys, key=lambda key: (key.created, key.hash))
 
     async def revoke_key(self, key_hash: str) -> bool:
+        await self._write("DELETE FROM uses WHERE hash = ?", (key_hash,))
         return await self._write("DELETE FROM keys WHERE hash = ?", (key_hash,)) > 0
+
+    async def note_uses(self, uses: Mapping[str, float]) -> None:
+        await self._writer.run(partial(sqlite_steps.note_uses, uses))
+
+    async def uses(self) -> dict[str, float]:
+        return dict(await self._rows("SELECT hash, used FROM uses"))
 
     # --- service ----------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from overspill_service.errors import CatalogIncomplete, QuotaExceeded
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from overspill_service.catalog import Query, Quota
 
@@ -196,6 +196,10 @@ def lease(name: str, holder: str, now: float, until: float, db: sqlite3.Connecti
         (name, holder, until, now),
     )
     return taken.rowcount > 0
+
+
+def note_uses(uses: Mapping[str, float], db: sqlite3.Connection) -> None:
+    db.executemany("INSERT OR REPLACE INTO uses VALUES (?, ?)", [*uses.items()])
 
 
 def _digest(text: str) -> bytes | None:
