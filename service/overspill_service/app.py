@@ -7,6 +7,7 @@ import time
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
+import msgspec
 from aiohttp import web
 
 from overspill_service.archive import Archive
@@ -18,7 +19,7 @@ from overspill_service.memory_limit import default_budget
 from overspill_service.metrics import Metered, Metrics
 from overspill_service.objects.file import FileStore
 from overspill_service.objects.urls import open_store
-from overspill_service.settings import SettingError
+from overspill_service.settings import SettingError, Settings
 from overspill_service.shared_clock import SharedClock
 from overspill_service.tenants import Directory, Limits, read_tenants
 from overspill_service.web.middleware import around, stamp
@@ -32,10 +33,14 @@ if TYPE_CHECKING:
 
     from overspill_service.catalog import Catalog
     from overspill_service.objects import ObjectStore
-    from overspill_service.settings import Settings
 
 T = TypeVar("T")
 
+RELOADED: Final = (
+    *("tenants", "log_level", "log_format"),
+    *("max_capture_size", "max_stored_size", "max_captures", "default_ttl", "max_ttl"),
+)
+"""Settings that take effect without a restart."""
 FIRST_LOOK_SECONDS: Final = 2.0
 """How long a start waits for a new catalog to become complete; a rebuild of much may take longer."""
 
@@ -143,6 +148,24 @@ def make_app(settings: Settings, *, clock: Callable[[], float] = time.time) -> w
     app.cleanup_ctx.append(lambda app: _serve(app, settings, clock))
     bind(app, map(made_private, ROUTES) if settings.private_metrics else ROUTES)
     return app
+
+
+async def reload(service: Service, settings: Settings) -> list[str]:
+    """Take over the tenants, their limits and the log's settings; return the other settings that changed.
+
+    Those need a restart. Raises `SettingError`, and then everything stays as it was.
+    """
+    directory = await asyncio.to_thread(directory_of, settings)
+    opened = await is_open(settings, directory, service.archive.catalog)
+    service.directory = directory
+    service.gate.use(directory, is_open=opened)
+    service.settings = _with_reloaded(service.settings, settings)
+    names = Settings.__struct_fields__
+    return [name for name in names if getattr(settings, name) != getattr(service.settings, name)]
+
+
+def _with_reloaded(former: Settings, latter: Settings) -> Settings:
+    return msgspec.structs.replace(former, **{name: getattr(latter, name) for name in RELOADED})
 
 
 async def _serve(app: web.Application, settings: Settings, clock: Callable[[], float]) -> AsyncIterator[None]:

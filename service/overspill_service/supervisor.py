@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client.multiprocess import mark_process_dead
@@ -37,12 +38,15 @@ class Supervisor:
         self._settings, self._listener, self._arguments = settings, listener, arguments
         self._stop = asyncio.Event()
         self._exit_code = 0
+        self._workers: set[asyncio.subprocess.Process] = set()
 
     async def run(self) -> int:
         """Until SIGTERM or SIGINT, or until a worker cannot even start; the exit code."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
+        if hasattr(signal, "SIGHUP"):
+            loop.add_signal_handler(signal.SIGHUP, self._pass_on)
         url = url_of(self._listener)
         with metrics_folder() as figures:
             started = [loop.create_future() for _ in range(self._settings.workers)]
@@ -54,6 +58,12 @@ class Supervisor:
                     print(f"overspill-service listens on {url}", flush=True)
         return self._exit_code
 
+    def _pass_on(self) -> None:
+        """Have every worker read its settings again."""
+        for worker in self._workers:
+            with suppress(ProcessLookupError):  # it has just ended
+                worker.send_signal(signal.SIGHUP)
+
     async def _close_listener(self) -> None:
         """From the stop on nobody is to wait for an answer that no worker will give."""
         await self._stop.wait()
@@ -64,9 +74,11 @@ class Supervisor:
         while not self._stop.is_set():
             born = time.monotonic()
             worker = await self._spawn(figures)
+            self._workers.add(worker)
             if not started.done():
                 started.set_result(await self._has_started(worker))
             code = await self._wait(worker)
+            self._workers.discard(worker)
             mark_process_dead(worker.pid, figures.path)  # type: ignore[no-untyped-call]
             if not started.result() and not self._stop.is_set():
                 self._exit_code = code or 1

@@ -14,6 +14,7 @@ from aiohttp import hdrs, web
 from overspill_service import logs
 from overspill_service.catalog import KEY_ID_LENGTH
 from overspill_service.chunks import Caps
+from overspill_service.connections import Connections
 from overspill_service.errors import Forbidden, Unauthorized
 from overspill_service.tenants import KEY_PATTERN, Principal, hash_key
 from overspill_service.troubles import Troubles
@@ -65,6 +66,11 @@ class Gate:
     def is_open(self) -> bool:
         """Whether everyone may do everything."""
         return self._is_open
+
+    def use(self, directory: Directory, *, is_open: bool) -> None:
+        """Let in whom this directory names, from now on."""
+        self._directory, self._is_open = directory, is_open
+        self._remembered.clear()
 
     async def principal(self, request: web.Request, scope: Scope) -> Principal:
         """Who asks. Raises `Unauthorized` without a valid key, `Forbidden` where it lacks the scope."""
@@ -173,6 +179,7 @@ class Service:
     metrics: Metrics
     settings: Settings
     uploads: asyncio.Semaphore
+    connections: Connections = field(default_factory=Connections)
     troubles: Troubles = field(default_factory=Troubles)
     in_flight: InFlight = field(default_factory=InFlight)
     is_stopping: bool = field(default=False)
