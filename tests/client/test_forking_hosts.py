@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from overspill.errors import ClientClosed
 from overspill.spools import flush, own_directory
 from overspill.spools.draft import Draft
 from overspill.spools.spool import Shelf, Spool
@@ -60,7 +61,7 @@ def until(condition: Callable[[], object]) -> bool:
 
 
 def flushed_until_closed(shelf: Shelf, client: SyncClient) -> None:
-    with suppress(RuntimeError):
+    with suppress(RuntimeError, ClientClosed):
         flush.flush(shelf, client)
 
 
