@@ -207,7 +207,7 @@ class _Senders:
         self._release_abandoned()
         return sender
 
-    def release(self, sender: Sender) -> None:
+    def release(self, sender: Sender) -> bool:
         with self._lock:
             self._users[sender.address] -= 1
             is_needed = self._users[sender.address] > 0
@@ -216,6 +216,7 @@ class _Senders:
                 del self._users[sender.address]
         if not is_needed:
             sender.close()
+        return not is_needed
 
     def abandon(self, sender: Sender) -> None:
         self._abandoned.append(sender)
@@ -234,9 +235,9 @@ def sender_to(address: Address) -> Sender:
     return _of_this_process.acquire(address)
 
 
-def release(sender: Sender) -> None:
-    """Close the sender once nobody needs it."""
-    _of_this_process.release(sender)
+def release(sender: Sender) -> bool:
+    """Close the sender once nobody needs it; return whether nobody does."""
+    return _of_this_process.release(sender)
 
 
 def abandon(sender: Sender) -> None:

@@ -33,6 +33,7 @@ class Reports:
         if self._process == os.getpid():
             return
         self._process = os.getpid()
+        self._storage.look()
         sender = self._storage.sender
         if sender is not None:
             sender.register(self._name, _job(weakref.ref(self._reporter)))
@@ -52,18 +53,24 @@ class Reports:
             sender.wake(self._name, after=SOON)
 
     def close(self) -> None:
-        """A last report, which takes no more than `LAST_REPORT` seconds. Counting may go on afterwards."""
+        """Make a last report, for `LAST_REPORT` seconds at most; none to a service that is left alone.
+
+        Counting may go on afterwards.
+        """
         sender = self._storage.sender
         if sender is None or self._process != os.getpid():
             return
         self._process = 0
         self._detach()
         sender.unregister(self._name)
+        if self._storage.is_service_away:
+            return
         at = sender.address
         with SyncClient(
             at.url, at.key, timeout=LAST_REPORT, connect_timeout=LAST_REPORT, retries=0
         ) as client:
-            self._reporter.finish(client)
+            if not self._reporter.finish(client):
+                self._storage.note_silence(f"the service took no report within {LAST_REPORT:g} s")
 
 
 def _job(reporter: weakref.ref[Reporter]) -> Job:

@@ -189,7 +189,7 @@ class Shelf:
     ) -> None:
         """Keep all that can be kept; set `failure` of the others. Raises nothing."""
         try:
-            self._make()
+            self.make()
             new = [addition for addition in additions if not self._is_here(addition)]
         except (NotSpooled, OSError) as error:
             failure = error if isinstance(error, NotSpooled) else NotSpooled(told(error))
@@ -209,7 +209,8 @@ class Shelf:
             addition.failure = error
             return True
 
-    def _make(self) -> None:
+    def make(self) -> None:
+        """Create the folder where it is not there. Raises `NotSpooled` and `OSError`."""
         self.spool.make()
         with suppress(FileExistsError):
             self.folder.path.mkdir(mode=0o700)
