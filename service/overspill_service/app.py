@@ -12,6 +12,8 @@ from aiohttp import web
 
 from overspill_service.archive import Archive
 from overspill_service.budget import Budget
+from overspill_service.catalog.sqlite import SqliteCatalog
+from overspill_service.catalog.sqlite_clock import steady_seconds
 from overspill_service.catalog.urls import open_catalog, sqlite_file
 from overspill_service.cpu import Cpu
 from overspill_service.maintenance import Maintenance
@@ -53,12 +55,15 @@ async def open_archive(
     cpu = Cpu()
     store = named("store", settings.store, lambda url: open_store(url, data_dir=settings.data))
     try:
-        catalog = named("catalog", settings.catalog, lambda url: open_catalog(url, data_dir=settings.data))
+        catalog = named(
+            "catalog", settings.catalog, lambda url: open_catalog(url, data_dir=settings.data, clock=clock)
+        )
         try:
+            steady = None if isinstance(catalog, SqliteCatalog) else steady_seconds
             if metrics:
                 store = cast("ObjectStore", Metered(store, "store", metrics))
                 catalog = cast("Catalog", Metered(catalog, "catalog", metrics))
-            shared_clock = SharedClock(clock, catalog, store)
+            shared_clock = SharedClock(clock, catalog, store, steady)
             await shared_clock.measure()
             memory = Budget(settings.memory or default_budget(settings.workers))
             yield Archive(store, catalog, cpu, clock=shared_clock, level=settings.level, memory=memory)

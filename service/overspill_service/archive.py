@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections import deque
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
@@ -64,13 +66,14 @@ class Archive:
         self.damaged: deque[str] = deque(maxlen=MOST_DAMAGED)
         """Uploads that were found damaged lately."""
         self.maps = MapCache(CACHED_MAPS)
-        self._complete_at = -COMPLETE_SECONDS
+        self._complete_at = -math.inf
 
     async def was_complete(self) -> bool:
         """Whether the catalog was complete a moment ago: enough where an error costs nothing but work."""
-        if self.clock() - self._complete_at > COMPLETE_SECONDS and await self.catalog.is_complete():
-            self._complete_at = self.clock()
-        return self.clock() - self._complete_at <= COMPLETE_SECONDS
+        now = time.monotonic()
+        if now - self._complete_at > COMPLETE_SECONDS and await self.catalog.is_complete():
+            self._complete_at = now
+        return now - self._complete_at <= COMPLETE_SECONDS
 
     async def store_time(self) -> float:
         """The time by which the ages of objects are told."""

@@ -14,6 +14,7 @@ from overspill_service.moving import backup, copy, restore
 from overspill_service.objects import Checkable, Shared
 from overspill_service.rebuild import rebuild as rebuild_catalog
 from overspill_service.removal import REMOVAL_SECONDS, finish_removals
+from overspill_service.settings import SettingError
 from overspill_service.sweep import sweep_all, sweep_orphans
 
 if TYPE_CHECKING:
@@ -29,8 +30,16 @@ DESCRIPTIONS: Final = {
     "sweep": "Remove expired captures of all tenants, and orphaned objects, now.",
     "rebuild": "Put every capture of the object store into the catalog.",
     **moving.DESCRIPTIONS,
+    "trust-clock": "Take this machine's clock as right, after it was set by more than a minute.",
     "check": "Check that the back ends are reachable and permit what the service needs.",
 }
+
+
+@runtime_checkable
+class ClockKeeper(Protocol):
+    """A catalog that tells the time by the machine's clock, but for its jumps."""
+
+    async def trust_clock(self) -> float: ...
 
 
 @runtime_checkable
@@ -49,6 +58,15 @@ async def sweep(settings: Settings, _options: Mapping[str, Any]) -> int:
     removed = swept.removed
     _print({"captures": removed.captures, "stored_size": removed.stored_size, "orphaned_objects": orphans})
     return 1 if swept.failed else 0
+
+
+async def trust_clock(settings: Settings, _options: Mapping[str, Any]) -> int:
+    """Have a catalog in a file follow the machine's clock; others have clocks of their own."""
+    async with open_archive(settings) as archive:
+        if not isinstance(archive.catalog, ClockKeeper):
+            raise SettingError("this catalog has a clock of its own: set that, or restart the replicas")
+        _print({"moved": round(await archive.catalog.trust_clock(), 3)})
+    return 0
 
 
 async def rebuild(settings: Settings, _options: Mapping[str, Any]) -> int:
@@ -98,6 +116,7 @@ def _print(value: object) -> None:
 
 COMMANDS: Final[dict[str, Callable[[Settings, Mapping[str, Any]], Coroutine[Any, Any, int]]]] = {
     "sweep": sweep,
+    "trust-clock": trust_clock,
     "rebuild": rebuild,
     "backup": backup,
     "restore": restore,

@@ -245,5 +245,15 @@ class ClockSkewed(Unavailable):
     def __init__(self, skew: float) -> None:
         super().__init__(
             f"the clock of this replica is {skew:+.0f} s off that of the catalog and the object store; "
-            "nothing is swept until it is set"
+            "nothing is swept until it is set, or `overspill-service trust-clock` says that it is right"
+        )
+
+
+class ClockJumped(Unavailable):
+    code = Code.CLOCK_SKEWED
+
+    def __init__(self, jump: float) -> None:
+        super().__init__(
+            f"the clocks of this replica and of its back ends have jumped by {jump:+.0f} s; nothing is swept "
+            "until they are set, or the replica is restarted because they are right"
         )

@@ -212,14 +212,16 @@ async def test_a_damaged_entry_is_reported_and_not_taken_for_absent(catalog: Sql
 
 
 async def test_tombstones_are_cleared_away_once_their_time_is_over(path: Path) -> None:
-    clock = iter([NOW, NOW, NOW + 100]).__next__
-    catalog = SqliteCatalog(path, clock)
+    machine = [NOW]
+    catalog = SqliteCatalog(path, lambda: machine[0])
     for number in range(2):
         await catalog.commit(entry(number), Quota())
-    await catalog.remove(entry(0), tombstone(entry(0)), keep=50)
+    await catalog.remove(entry(0), tombstone(entry(0)), keep=30)
     assert await catalog.get(TENANT, entry(0).id) == tombstone(entry(0))
 
-    await catalog.remove(entry(1), tombstone(entry(1)), keep=50)
+    machine[0] += 50
+    await catalog.now()
+    await catalog.remove(entry(1), tombstone(entry(1)), keep=30)
     rows = await catalog._rows("SELECT id FROM captures")
     await catalog.close()
     assert rows == [(entry(1).id,)]

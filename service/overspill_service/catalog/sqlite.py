@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,11 +16,13 @@ from overspill_service.catalog import (
     Tombstone,
     Totals,
     records,
+    sqlite_clock,
     sqlite_generations,
     sqlite_schema,
     sqlite_steps,
 )
 from overspill_service.catalog.sqlite_worker import Worker
+from overspill_service.errors import CatalogUnavailable
 
 if TYPE_CHECKING:
     import sqlite3
@@ -34,10 +36,14 @@ READERS: Final = 2
 
 class SqliteCatalog:
     def __init__(self, path: Path | None, clock: Callable[[], float] = time.time) -> None:
-        """Open or create the file; None keeps everything in memory. Raises `CatalogUnavailable`."""
-        self._path, self._clock = path, clock
+        """Open or create the file; None keeps everything in memory. Raises `CatalogUnavailable`.
+
+        `clock` is the machine's, in seconds since the epoch.
+        """
+        self._path, self._machine, self._boot = path, clock, sqlite_clock.boot()
         self._damaged = records.Damaged()
         self._file, writer = sqlite_schema.prepare(path)
+        self._reading = sqlite_clock.reconciled(sqlite_clock.stored(writer), *self._moment())
         self._writer = Worker(self._file, [writer], "catalog-writer", writes=True)
         self._reader = self._writer
         if path is not None:
@@ -165,8 +171,27 @@ class SqliteCatalog:
 
     # --- service ----------------------------------------------------------------------------------
 
-    async def now(self) -> None:
-        """Nothing: a file has the clock of the machine that it is on."""
+    async def now(self) -> float:
+        """The time by the file's clock, which is stored with it while that is possible."""
+        moment = self._moment()
+        with suppress(CatalogUnavailable):
+            self._reading = await self._writer.run(partial(sqlite_clock.tell, *moment))
+        return self._clock()
+
+    async def trust_clock(self) -> float:
+        """Take the machine's clock as right from now on; return by how many seconds that moves the time."""
+        boot, steady, machine = self._moment()
+        moved = machine - await self.now()
+        self._reading = sqlite_clock.Reading(boot, steady, machine, is_sure=True)
+        await self._writer.run(partial(sqlite_clock.store, self._reading))
+        return moved
+
+    def _moment(self) -> tuple[str, float, float]:
+        return self._boot, sqlite_clock.steady_seconds(), self._machine()
+
+    def _clock(self) -> float:
+        """The time as it was last told, and as long as it is ago."""
+        return self._reading.later(sqlite_clock.steady_seconds())
 
     async def ping(self) -> None:
         try:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from overspill_service.catalog import Query, Quota
 
+AHEAD_SECONDS: Final = 60.0
+"""By how much more than a lease lasts one may end later: else it is from a clock that was ahead."""
 PURGED: Final = 100
 """Lapsed tombstones or leases that one step clears away."""
 
@@ -192,8 +194,9 @@ def lease(name: str, holder: str, now: float, until: float, db: sqlite3.Connecti
     db.execute(f"DELETE FROM leases WHERE name IN ({lapsed})", (now, PURGED))  # noqa: S608  (a constant)
     taken = db.execute(
         "INSERT INTO leases VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET holder = excluded.holder,"
-        " until = excluded.until WHERE leases.holder = excluded.holder OR leases.until <= ?",
-        (name, holder, until, now),
+        " until = excluded.until WHERE leases.holder = excluded.holder OR leases.until <= ?"
+        " OR leases.until > ?",
+        (name, holder, until, now, until + AHEAD_SECONDS),
     )
     return taken.rowcount > 0
 

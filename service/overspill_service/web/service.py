@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aiohttp import hdrs, web
 
@@ -43,6 +44,19 @@ _WRONG_KEY: Final = "the key is not known here, was revoked or has expired"
 log = logging.getLogger(__name__)
 
 
+class Remembered(NamedTuple):
+    """A key of the catalog that was found a moment ago."""
+
+    until: float
+    """By the monotonic clock: how long nobody asks the catalog again."""
+    expires: float | None
+    """By the shared clock: when the key itself expires."""
+    principal: Principal
+
+    def has_expired(self, now: float) -> bool:
+        return self.expires is not None and self.expires <= now
+
+
 class Gate:
     """Tells from a request's credential, and from nothing else, who asks."""
 
@@ -57,7 +71,7 @@ class Gate:
     ) -> None:
         self._directory, self._keys, self._clock = directory, keys, clock
         self._secrets, self._is_open = secrets, is_open
-        self._remembered: dict[str, tuple[float, Principal]] = {}
+        self._remembered: dict[str, Remembered] = {}
         self._used: dict[str, float] = {}
         """When keys were last used, by their hashes, as far as the catalog is to be told."""
         self._told: dict[str, float] = {}
@@ -118,8 +132,8 @@ class Gate:
         if principal is not None:
             return principal
         known = self._remembered.get(key_hash)
-        if known is not None and known[0] > self._clock():
-            return known[1]
+        if known is not None and known.until > time.monotonic() and not known.has_expired(self._clock()):
+            return known.principal
         record = await self._keys.find_key(key_hash)
         if record is None or (record.expires is not None and record.expires <= self._clock()):
             self._remembered.pop(key_hash, None)
@@ -131,8 +145,7 @@ class Gate:
     def _remember(self, key_hash: str, principal: Principal, expires: float | None) -> None:
         if len(self._remembered) >= REMEMBERED_KEYS:
             self._remembered.clear()
-        until = self._clock() + REMEMBERED_SECONDS
-        self._remembered[key_hash] = (until if expires is None else min(until, expires)), principal
+        self._remembered[key_hash] = Remembered(time.monotonic() + REMEMBERED_SECONDS, expires, principal)
 
 
 class InFlight:
