@@ -2,7 +2,8 @@
 
 The file keeps what was told last, with the machine's start and the seconds since then by a clock that never
 jumps. So a machine's clock that is set by more than a minute is noticed, by a process that runs and by one
-that starts later, and the catalog goes on telling the time as it was. One row of `facts`: `clock:BOOT:STEADY:TOLD:SURE`.
+that starts later, and the catalog goes on telling the time as it was. One row of `facts`:
+`clock:BOOT:STEADY:TOLD:SURE`.
 """
 
 from __future__ import annotations
