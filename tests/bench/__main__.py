@@ -24,6 +24,7 @@ from tests.bench import (
     peers,
     previews,
     small_captures,
+    soak,
     spool,
     stored_size,
     sweep,
@@ -54,6 +55,7 @@ BENCHMARKS: Final[dict[str, Callable[[Servers, Scale], Iterator[Row]]]] = {
     "guard": guard.measure,
     "peers": peers.measure,
     "previews": previews.measure,
+    "soak": soak.measure,
     "spool": spool.measure,
 }
 ROUNDS: Final = 5

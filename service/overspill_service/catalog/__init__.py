@@ -209,6 +209,7 @@ class Entries(Protocol):
     ) -> tuple[list[Entry], str | None]:
         """A page of unexpired captures, newest first, and the cursor of the next page.
 
+        A page has about a MiB of entries at most, so large ones come in shorter pages.
         Pages neither repeat nor skip a capture that exists throughout. One with a cursor is never empty,
         though it may be shorter than `limit`. Raises `InvalidParameter` on a cursor that this method did
         not return.
@@ -239,7 +240,7 @@ class Ledger(Protocol):
         """The stored totals: exactly the sum over the entries, at any moment."""
 
     async def expired(self, tenant: str, *, now: float, limit: int) -> list[Entry]:
-        """Entries whose time has come, the longest expired first."""
+        """Entries whose time has come, the longest expired first; about a MiB of them at most."""
 
 
 class Coordination(Protocol):

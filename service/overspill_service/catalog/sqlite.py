@@ -68,17 +68,17 @@ class SqliteCatalog:
         self, tenant: str, query: Query, *, now: float, limit: int, cursor: str | None = None
     ) -> tuple[list[Entry], str | None]:
         where, values = sqlite_steps.conditions(query)
-        values |= {"tenant": tenant, "now": now, "limit": limit + 1}
+        values |= {"tenant": tenant, "now": now}
         if cursor is not None:
             where.append("(created, id) < (:created, :id)")
             values["created"], values["id"] = records.decode_cursor(cursor)
-        entries = await self._reader.run(
-            partial(sqlite_steps.find, self._damaged, sqlite_steps.index(query), where, values)
+        entries, has_more = await self._reader.run(
+            partial(sqlite_steps.find, self._damaged, sqlite_steps.index(query), where, values, limit)
         )
-        if len(entries) <= limit:
+        if not has_more:
             return entries, None
-        last = entries[limit - 1]
-        return entries[:limit], records.encode_cursor(records.position(last.created, last.id))
+        last = entries[-1]
+        return entries, records.encode_cursor(records.position(last.created, last.id))
 
     async def amend(self, entry: Entry, *, expires: float, marker: str | None) -> Entry | None:
         return await self._writer.run(partial(sqlite_steps.amend, entry, expires, marker))

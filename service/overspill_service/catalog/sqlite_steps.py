@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -114,11 +113,13 @@ def find(
     index: str,
     where: Sequence[str],
     values: dict[str, Any],
+    limit: int,
     db: sqlite3.Connection,
-) -> list[Entry]:
+) -> tuple[list[Entry], bool]:
+    """A page of entries, and whether there are more."""
     select = f"SELECT id, value FROM captures INDEXED BY {index} WHERE {' AND '.join(where)}"  # noqa: S608
     rows = db.execute(f"{select} ORDER BY created DESC, id DESC", values)
-    return _entries(damaged, values["tenant"], rows, values["limit"])
+    return _entries(damaged, values["tenant"], rows, limit)
 
 
 def index(query: Query) -> str:
@@ -178,15 +179,20 @@ def expired(
         "SELECT id, value FROM captures WHERE tenant = ? AND created IS NOT NULL AND expires <= ?"
         " ORDER BY expires, id"
     )
-    return _entries(damaged, tenant, db.execute(select, (tenant, now)), limit)
+    entries, _ = _entries(damaged, tenant, db.execute(select, (tenant, now)), limit)
+    return entries
 
 
 def _entries(
     damaged: records.Damaged, tenant: str, rows: Iterable[tuple[str, bytes]], limit: int
-) -> list[Entry]:
-    """The first entries among the rows; those that cannot be decoded are passed over."""
-    found = (damaged.entry(tenant, capture, value) for capture, value in rows)
-    return [*islice((entry for entry in found if entry is not None), limit)]
+) -> tuple[list[Entry], bool]:
+    """A page of the rows' entries, and whether there are more; what cannot be decoded is passed over."""
+    page = records.Page(limit)
+    for capture, value in rows:
+        entry = damaged.entry(tenant, capture, value)
+        if entry is not None and not page.add(entry):
+            return page.entries, True
+    return page.entries, False
 
 
 def lease(name: str, holder: str, now: float, until: float, db: sqlite3.Connection) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import ClientError, hdrs, web
@@ -29,7 +29,7 @@ from overspill_service.web.negotiation import body_coding
 from overspill_service.web.registry import Route
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
 
     from overspill_service.catalog import Entry
     from overspill_service.upload_memory import UploadMemory
@@ -98,23 +98,11 @@ async def _memory(
     """Hold the memory that the body needs. Raises `Overloaded` where none comes free in time."""
     budget, length = call.service.archive.memory, call.request.content_length
     async with AsyncExitStack() as stack:
-        with _unread(call.request.transport):
+        with call.unread():
             memory = await stack.enter_async_context(
                 upload_memory(budget, encoding, length, is_copied=is_copied)
             )
         yield memory
-
-
-@contextmanager
-def _unread(transport: asyncio.Transport | None) -> Iterator[None]:
-    """Leave what a client sends to the systems of both sides, so that one who waits holds little here."""
-    if transport is None:
-        raise ConnectionResetError("the client has gone")
-    transport.pause_reading()
-    try:
-        yield
-    finally:
-        transport.resume_reading()
 
 
 @asynccontextmanager
