@@ -116,3 +116,18 @@ async def test_a_slow_reader_holds_one_frame_at_a_time(cpu: Cpu, monkeypatch: py
         await anext(pieces)
     async for _ in pieces:
         assert memory.size - memory.free == largest
+
+
+async def test_a_scan_has_its_memory_once_for_all_its_reads(cpu: Cpu) -> None:
+    memory = Budget(MEMORY)
+    read = await reader(cpu, FRAMES, memory)
+    least = sum(read.frames.largest(range(len(FRAMES))))
+    async with read.held(2**20) as scan:
+        for _ in range(2):
+            pieces = scan.content(0, len(CONTENT))
+            await anext(pieces)
+            await pieces.aclose()
+
+            assert memory.free == memory.size - least - 2**20
+        assert b"".join([piece async for piece in scan.content(0, len(CONTENT))]) == CONTENT
+    assert memory.free == memory.size
