@@ -1,8 +1,8 @@
 """The figures of several processes in memory that they share, added up by whichever is asked.
 
 Each worker writes a memory of its own, which the supervisor made: no file that may be removed, on no disk
-that may fill. A worker that replaces another one goes on with its memory. Room is reserved before it is used. A
-figure without room is counted by its process alone, and costs no request.
+that may fill. A worker that replaces another one goes on with its memory. Room is reserved before it is used.
+A figure without room is counted by its process alone, and costs no request.
 
     0   8 bytes: bytes in use
     8   entries: 8 bytes: length of the key, the key padded to 8, 8 bytes: the value (IEEE 754)
