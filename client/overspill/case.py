@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from overspill import cut, notice
+from overspill.measure import Newlines
 from overspill.previews import excerpt, preview
 
 if TYPE_CHECKING:
@@ -19,10 +21,17 @@ if TYPE_CHECKING:
 
 
 class Previews:
-    """The previews that were made of one output: its notice may be tried several times."""
+    """The previews of one output and where its lines end: found once, for its notice may be tried often."""
 
     def __init__(self) -> None:
         self._made: dict[tuple[Limits, bool], tuple[Body, str]] = {}
+        self._newlines: Newlines | None = None
+
+    def newlines(self, text: str) -> Newlines:
+        """Return the newlines of the output's `text`, which are counted once."""
+        if self._newlines is None or self._newlines.text is not text:
+            self._newlines = Newlines(text)
+        return self._newlines
 
     def of(self, body: Body, shown: Limits, make: Callable[[], str], *, has_failed: bool) -> str:
         """Return the preview of `body` within the limits `shown`, which is made once."""
@@ -57,6 +66,20 @@ class Case:
     def excerpt(self, limits: Limits) -> Excerpt | None:
         """The output as far as something within `limits` can be kept of it; None where it is no text."""
         return excerpt.of_body(self.body, self.extent, min(limits.max_bytes, cut.CEILING) * 2)
+
+    def preview(self, *, has_failed: bool) -> str:
+        """Return the preview of the output within `shown`, made once."""
+        return self.previews.of(
+            self.body, self.shown, partial(self._preview, has_failed=has_failed), has_failed=has_failed
+        )
+
+    def _preview(self, *, has_failed: bool) -> str:
+        newlines = self.previews.newlines(self.body) if isinstance(self.body, str) else None
+        size, lines = self.shown.max_bytes, self.shown.max_lines
+        made = preview.of_body(
+            self.body, self.content_type, size, lines, self.extent, has_failed=has_failed, newlines=newlines
+        )
+        return made.text
 
     def showing(self, text: str) -> Notice:
         """Return our own notice with this preview."""

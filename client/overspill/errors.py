@@ -16,8 +16,7 @@ OverspillError
     ├── CaptureDamaged      what the service has stored is not what was captured
     ├── Internal            the service failed
     └── Unavailable         StoreUnavailable, StoreFull, CatalogUnavailable, CatalogIncomplete,
-                            DeadlineExceeded, Overloaded, OutOfResources, ShuttingDown,
-                            ClockSkewed
+                            DeadlineExceeded, ShuttingDown, ClockSkewed
 """
 
 from __future__ import annotations
@@ -338,18 +337,6 @@ class DeadlineExceeded(Unavailable):
     """The service could not finish in its time. Ask for less at once, or try again."""
 
     code_of_class = Code.DEADLINE_EXCEEDED
-
-
-class Overloaded(Unavailable):
-    """The service has no memory for one more request now. Try again after `retry_after` seconds."""
-
-    code_of_class = Code.OVERLOADED
-
-
-class OutOfResources(Unavailable):
-    """The service lacks memory, threads or file descriptors. Try again, and tell its operator."""
-
-    code_of_class = Code.OUT_OF_RESOURCES
 
 
 class ShuttingDown(Unavailable):

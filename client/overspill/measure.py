@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import sys
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from overspill import token_estimate, wire
@@ -145,11 +146,29 @@ codecs.register_error(_ENCODE_ERRORS[-1], _each)
 def newlines(text: str, start: int = 0, stop: int | None = None) -> int:
     r"""`\n` in `text[start:stop]`, counted in steps that let other threads run between."""
     stop = len(text) if stop is None else stop
-    if stop - start <= _FEW:
-        return text.count("\n", start, stop)
+    return text.count("\n", start, stop) if stop - start <= _FEW else sum(_by_step(text, start, stop))
+
+
+def _by_step(text: str, start: int, stop: int) -> Iterator[int]:
     if text.isascii():
-        return sum(_newlines(text[at : min(at + _FEW, stop)].encode()) for at in range(start, stop, _FEW))
-    return sum(text.count("\n", at, min(at + _STEP, stop)) for at in range(start, stop, _STEP))
+        return (_newlines(text[at : min(at + _FEW, stop)].encode()) for at in range(start, stop, _FEW))
+    return (text.count("\n", at, min(at + _FEW, stop)) for at in range(start, stop, _FEW))
+
+
+class Newlines:
+    r"""The `\n` of a text, counted once: how many stand before any place of it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._before = list(accumulate(_by_step(text, 0, len(text)), initial=0))
+
+    @property
+    def lines(self) -> int:
+        return self._before[-1] + (not self.text.endswith("\n")) if self.text else 0
+
+    def before(self, position: int) -> int:
+        step = position // _FEW
+        return self._before[step] + self.text.count("\n", step * _FEW, position)
 
 
 def lines(text: str) -> int:

@@ -42,7 +42,9 @@ if TYPE_CHECKING:
     from overspill.ways import Way
 
 TOO_MUCH_TOGETHER: Final = "too long beside the other results of this turn"
-_SAMPLE: Final = notice.Facts(id="", tool="", size=0, lines=0, preview="", reader="")
+_SAMPLE: Final = notice.truncated(
+    notice.Facts(id="", tool="", size=0, lines=0, preview="", reader=""), "a sample"
+)
 _MOST_TOOLS: Final = 1000
 _SHORT: Final = 128 * 1024
 """Characters up to which a text is measured on an event loop."""
@@ -308,7 +310,7 @@ def _inline(output: Output, size: int) -> Guarded:
 def _unchangeable(spill: Spill) -> Unchangeable | None:
     """Why nothing can stand in the output's place, found out before anything is stored; None where it can."""
     try:
-        spill.content.replaced(notice.truncated(_SAMPLE, "a sample"))
+        spill.content.replaced(_SAMPLE)
     except Unchangeable as problem:
         return problem
     return None

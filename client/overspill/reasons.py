@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from overspill.plain import clean
@@ -55,7 +56,13 @@ def for_model(reason: str) -> str:
 
 
 def _without_secrets(reason: str) -> str:
-    text = " ".join(clean(reason[: 10 * MAX_CHARS]).split())
+    return _cleaned(reason[: 10 * MAX_CHARS])
+
+
+@lru_cache(maxsize=100)
+def _cleaned(reason: str) -> str:
+    """Every output of a time of trouble has the same reason."""
+    text = " ".join(clean(reason).split())
     for pattern, instead in _SECRETS:
         text = pattern.sub(instead, text)
     return text

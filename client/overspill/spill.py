@@ -157,19 +157,14 @@ class Spill:
         Raises `OSError` where a long text cannot be written to a file.
         """
         content = _narrowed(content, policy, origin.tool, room)
+        previews = Previews() if previews is None else previews
         made = partial(
-            cls,
-            content=content,
-            policy=policy,
-            origin=origin,
-            why=why,
-            room=room,
-            previews=Previews() if previews is None else previews,
+            cls, content=content, policy=policy, origin=origin, why=why, room=room, previews=previews
         )
         body: Body = content.body
+        lines = previews.newlines(body).lines if isinstance(body, str) else Extent.of(body).lines
         if not identify:
-            size, lines = Extent.of(body)
-            return made(body=body, sha256=b"", id="", size=size, lines=lines)
+            return made(body=body, sha256=b"", id="", size=measure.size_of(body), lines=lines)
         data = _encoded(body) if isinstance(body, str) else body
         sha256 = data.sha256 if isinstance(data, Filed) else hashlib.sha256(data).digest()
         return made(
@@ -177,7 +172,7 @@ class Spill:
             sha256=sha256,
             id=wire.capture_id(origin.session, origin.call_id, sha256),
             size=len(data),
-            lines=measure.lines(body) if isinstance(body, str) else Extent.of(data).lines,
+            lines=lines,
         )
 
     def notice(self, kept: Kept, *, same_as: str | None = None, counts_tokens: bool = True) -> Notice:

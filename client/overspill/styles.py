@@ -8,7 +8,6 @@ handle says so.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final
 
 from overspill import cut, measure, notice
@@ -19,7 +18,6 @@ from overspill.filling import CAPPED, CLAMPED, COUNTED, PARTIAL
 from overspill.measure import UNLIMITED, Extent
 from overspill.notice import Facts, Kept, Notice, defused
 from overspill.plain import clean
-from overspill.previews import preview
 from overspill.wire import Outcome
 
 __all__ = ["CAPPED", "CLAMPED", "COUNTED", "MARKED", "PARTIAL", "PERSISTED", "TERSE", "Case", "Style"]
@@ -65,8 +63,7 @@ class Marked:
     def _preview(self, case: Case) -> str:
         if case.strategy.head is None:
             has_failed = ended(case.facts.status).startswith("failed")
-            make = partial(_preview_of, case, has_failed=has_failed)
-            return case.previews.of(case.body, case.shown, make, has_failed=has_failed)
+            return case.preview(has_failed=has_failed)
         found = case.excerpt(case.shown)
         if found is None:
             return case.description()
@@ -76,12 +73,6 @@ class Marked:
         between = "" if not kept.head or kept.head.endswith("\n") else "\n"
         text = f"{clean(kept.head)}{between}{_gap(kept.omitted)}{clean(kept.tail)}"
         return "" if measure.exceeds(text, case.shown) else text
-
-
-def _preview_of(case: Case, *, has_failed: bool) -> str:
-    size, lines = case.shown.max_bytes, case.shown.max_lines
-    made = preview.of_body(case.body, case.content_type, size, lines, case.extent, has_failed=has_failed)
-    return made.text
 
 
 def _gap(omitted: Extent) -> str:

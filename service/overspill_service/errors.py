@@ -9,9 +9,8 @@ ServiceError
 │                       CaptureTooLarge, BodyTooLarge, RangeNotSatisfiable, TooManyRequests, QuotaExceeded
 ├── CaptureDamaged      what the object store holds is not what was stored
 │                       ObjectMissing
-└── Unavailable         StoreUnavailable, StoreFull, CatalogUnavailable, CatalogRefuses, CatalogFull,
-                        RecordDamaged, CatalogIncomplete, DeadlineExceeded, Overloaded, OutOfResources,
-                        ShuttingDown, ClockSkewed
+└── Unavailable         StoreUnavailable, StoreFull, CatalogUnavailable, CatalogRefuses,
+                        RecordDamaged, CatalogIncomplete, DeadlineExceeded, ShuttingDown, ClockSkewed
 """
 
 from __future__ import annotations
@@ -31,8 +30,6 @@ class ServiceError(Exception):
     expired: datetime | None = None
     limit: int | None = None
     retry_after: int | None = None
-    trouble: str = ""
-    """What the system lacks, as one word of `system_errors`; empty for every other failure."""
 
 
 class BadRequest(ServiceError):
@@ -203,12 +200,6 @@ class CatalogRefuses(CatalogUnavailable):
     """The catalog answers, but cannot be trusted to keep what it is given; nothing was recorded."""
 
 
-class CatalogFull(CatalogRefuses):
-    """The catalog has no room for what it is given."""
-
-    code = Code.STORE_FULL
-
-
 class RecordDamaged(CatalogUnavailable):
     """One record of the catalog cannot be decoded; the others can."""
 
@@ -221,20 +212,6 @@ class DeadlineExceeded(Unavailable):
     code = Code.DEADLINE_EXCEEDED
 
 
-class Overloaded(Unavailable):
-    """There is no memory for one more request now. Nothing of it was begun."""
-
-    code = Code.OVERLOADED
-
-    def __init__(self, why: str, retry_after: int) -> None:
-        super().__init__(f"{why}; ask again in {retry_after} s")
-        self.retry_after = retry_after
-
-
-class OutOfResources(Unavailable):
-    code = Code.OUT_OF_RESOURCES
-
-
 class ShuttingDown(Unavailable):
     code = Code.SHUTTING_DOWN
 
@@ -245,15 +222,5 @@ class ClockSkewed(Unavailable):
     def __init__(self, skew: float) -> None:
         super().__init__(
             f"the clock of this replica is {skew:+.0f} s off that of the catalog and the object store; "
-            "nothing is swept until it is set, or `overspill-service trust-clock` says that it is right"
-        )
-
-
-class ClockJumped(Unavailable):
-    code = Code.CLOCK_SKEWED
-
-    def __init__(self, jump: float) -> None:
-        super().__init__(
-            f"the clocks of this replica and of its back ends have jumped by {jump:+.0f} s; nothing is swept "
-            "until they are set, or the replica is restarted because they are right"
+            "nothing is swept until it is set"
         )

@@ -185,7 +185,7 @@ def test_of_a_text_of_any_length_so_much_is_searched_and_judged() -> None:
 
     assert sum(part.end - part.begin for part in searched) < 10_000_000 < len(text)
     assert all(one.end <= other.begin for one, other in pairwise(searched))
-    assert len(candidates.find(excerpt.of_text(text), 0, len(text)).candidates) < 100
+    assert len(candidates.Search(excerpt.of_text(text), 0, len(text)).usual().candidates) < 100
 
 
 HOSTILE = (

@@ -9,6 +9,7 @@ import secrets
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill import forks, wire
@@ -92,17 +93,14 @@ class Reporter:
         finally:
             self._sending.release()
 
-    def finish(self, client: SyncClient, within: float = LAST_REPORT) -> bool:
-        """Make a last report; return whether that came to an end within so many seconds."""
+    def finish(self, client: SyncClient, within: float = LAST_REPORT) -> None:
+        """A last report, waited for no longer than `within` seconds."""
         last = threading.Thread(
             target=self.send, args=[client], kwargs={"wait": within}, name="overspill-report", daemon=True
         )
-        try:
+        with suppress(RuntimeError):  # the interpreter is ending
             last.start()
-        except RuntimeError:  # the interpreter is ending, or has threads enough
-            return True
-        last.join(within)
-        return not last.is_alive()
+            last.join(within)
 
     def _report(self, client: SyncClient) -> bool:
         """What is left of the last report first, and then what came since."""

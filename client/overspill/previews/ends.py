@@ -36,19 +36,60 @@ class End(NamedTuple):
         return measure.size(self.text)
 
 
-def head(text: str, stop: int, budget: int, rows: int) -> End:
-    """The beginning of `text[:stop]` in at most `budget` bytes and `rows` lines.
+class Ends:
+    """The beginning of `text[:stop]` and the end of `text[start:]`, for one budget after another.
 
-    The last line of all is left to the tail.
+    What the lines say, and which are alike, is found out once.
     """
-    if stop == len(text):
-        stop = text.rfind("\n", 0, stop - 1) + 1 or stop
-    return _filled(_Side(text, budget, rows, is_tail=False), _forward(text, stop), 0, stop)
+
+    def __init__(self, text: str, stop: int, start: int) -> None:
+        if stop == len(text):  # the last line of all is left to the tail
+            stop = text.rfind("\n", 0, stop - 1) + 1 or stop
+        self._text, self._stop = text, stop
+        self._head = _Replayed(folding.groups(text, _forward(text, stop)))
+        self._tail = _Replayed(folding.groups(text, _backward(text, start)))
+        self._cleaned: dict[int, str] = {}
+
+    def head(self, budget: int, rows: int) -> End:
+        """The beginning in at most `budget` bytes and `rows` lines."""
+        side = _Side(self._text, budget, rows, self._cleaned, is_tail=False)
+        return _filled(side, iter(self._head), 0, self._stop)
+
+    def tail(self, start: int, budget: int, rows: int) -> End:
+        """The end, from `start` on at most, in at most `budget` bytes and `rows` lines."""
+        side = _Side(self._text, budget, rows, self._cleaned, is_tail=True)
+        groups = (group for each in self._tail for group in _from(self._text, each, start))
+        return _filled(side, groups, len(self._text), start)
 
 
-def tail(text: str, start: int, budget: int, rows: int) -> End:
-    """The end of `text[start:]` in at most `budget` bytes and `rows` lines."""
-    return _filled(_Side(text, budget, rows, is_tail=True), _backward(text, start), len(text), start)
+def _from(text: str, group: Group, start: int) -> Iterator[Group]:
+    """The lines of `group`, which come from the last on, that do not begin before `start`."""
+    kept = [span for span in group.spans if span[0] >= start]
+    if not kept:
+        return
+    is_last = text.find("\n", start, max(start, kept[-1][0] - 1)) < 0
+    is_whole = len(kept) == len(group.spans) and (group.is_open or not is_last)
+    yield group if is_whole else folding.unfollowed(text, kept)
+
+
+class _Replayed:
+    """Groups that can be gone through again, each of which is made once."""
+
+    def __init__(self, groups: Iterator[Group]) -> None:
+        self._groups = groups
+        self._made: list[Group] = []
+
+    def __iter__(self) -> Iterator[Group]:
+        at = 0
+        while at < len(self._made) or self._make():
+            yield self._made[at]
+            at += 1
+
+    def _make(self) -> bool:
+        group = next(self._groups, None)
+        if group is not None:
+            self._made.append(group)
+        return group is not None
 
 
 class _Row(NamedTuple):
@@ -59,15 +100,19 @@ class _Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One end and its budget. `far` of a line is where the end has got to once the line is in it."""
+    """One end and its budget. `far` of a line is where the end has got to once the line is in it.
+
+    `cleaned` are the lines by where they begin, as they are shown.
+    """
 
     text: str
     budget: int
     max_rows: int
+    cleaned: dict[int, str]
     is_tail: bool
 
-    def rows(self, lines: Iterator[Line]) -> Iterator[_Row]:
-        for group in folding.groups(self.text, lines):
+    def rows(self, groups: Iterator[Group]) -> Iterator[_Row]:
+        for group in groups:
             for begin, end in group.spans[: group.shown]:
                 yield self._line(begin, end)
             if group.is_open:
@@ -76,11 +121,14 @@ class _Side:
                 yield self._fold(group)
 
     def _line(self, begin: int, end: int) -> _Row:
-        line, far = self.text[begin:end], begin if self.is_tail else end
-        shown = clean(line)
+        far = begin if self.is_tail else end
+        shown = self.cleaned.get(begin)
+        if shown is None:
+            shown = self.cleaned[begin] = clean(self.text[begin:end])
         most = max(self.budget // 2, _LEAST_PART)
         if measure.size(shown) <= most:
             return _Row(far, shown)
+        line = self.text[begin:end]
         first, last = _parted(line, most)
         hidden = measure.size(line) - measure.size(first) - measure.size(last)
         return _Row(far, f"{clean(first)}… [{hidden:,} bytes of this line] …{clean(last)}", Extent(hidden, 1))
@@ -108,11 +156,11 @@ class _Side:
         return edge + len(part), clean(part)
 
 
-def _filled(side: _Side, lines: Iterator[Line], edge: int, limit: int) -> End:
+def _filled(side: _Side, groups: Iterator[Group], edge: int, limit: int) -> End:
     texts: list[str] = []
     used = hidden_bytes = hidden_lines = 0
     is_full = False
-    for row in side.rows(lines):
+    for row in side.rows(groups):
         cost = measure.size(row.text)
         is_full = len(texts) == side.max_rows or used + cost > side.budget
         if is_full:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from overspill import measure
 from overspill.body import Filed
-from overspill.measure import Extent
+from overspill.measure import Extent, Newlines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable
 
     from overspill.body import Body
 
@@ -30,12 +30,14 @@ _CONTINUATION: Final = bytes(range(0x80, 0xC0))
 class Excerpt:
     """`text` is the whole, or its two ends, the second of which begins at `seam`.
 
-    `whole` is the extent of all of it. What no encoding explains is there as Python's escaped surrogates.
+    `whole` is the extent of all of it, and `newlines` those of `text` where they are counted. What no
+    encoding explains is there as Python's escaped surrogates.
     """
 
     text: str
     whole: Extent
     seam: int | None = None
+    newlines: Newlines | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_whole(self) -> bool:
@@ -56,37 +58,31 @@ class Excerpt:
         text, newlines = self.text, self.whole.lines - (not self.text.endswith("\n"))
         return newlines - measure.newlines(text, 0, stop) - measure.newlines(text, start)
 
-    def numbers_of(self, positions: Iterable[int]) -> dict[int, int]:
-        """The numbers of the lines at `positions`, the text counted once, from the nearest end."""
-        near = {position: self._is_near_begin(position) for position in positions}
-        numbers: dict[int, int] = {}
-        known, number = 0, 1
-        for position in sorted(position for position in near if near[position]):
-            number += measure.newlines(self.text, known, position)
-            known = position
-            numbers[position] = number
-        known, number = len(self.text) - self.text.endswith("\n"), self.whole.lines
-        for position in sorted((position for position in near if not near[position]), reverse=True):
-            number -= measure.newlines(self.text, position, known)
-            known = position
-            numbers[position] = number
-        return numbers
+    def numbering(self) -> Callable[[int], int]:
+        """Return what tells the number of the line at a position."""
+        found = self.newlines or Newlines(self.text)
+        end = found.before(len(self.text) - self.text.endswith("\n"))
 
-    def _is_near_begin(self, position: int) -> bool:
-        return position < self.first_stop and (self.seam is not None or position <= len(self.text) // 2)
+        def number(position: int) -> int:
+            if position < self.first_stop:
+                return 1 + found.before(position)
+            return self.whole.lines - end + found.before(position)
+
+        return number
 
 
 def of_text(text: str, extent: Extent | None = None) -> Excerpt:
     return Excerpt(text, Extent.of(text) if extent is None else extent)
 
 
-def of_body(body: Body, extent: Extent, least: int) -> Excerpt | None:
+def of_body(body: Body, extent: Extent, least: int, newlines: Newlines | None = None) -> Excerpt | None:
     """The excerpt of `body`, at least `least` bytes at either end; None where it is no text.
 
-    `extent` is that of the body. Raises `OSError` where a file cannot be read.
+    `extent` is that of the body, and `newlines` are those of a text, where somebody has counted them.
+    Raises `OSError` where a file cannot be read.
     """
     if isinstance(body, str):
-        return Excerpt(body, extent)
+        return Excerpt(body, extent, newlines=newlines)
     reach = max(REACH, least)
     if extent.size <= 2 * reach:
         data = body.at(0, extent.size) if isinstance(body, Filed) else body

@@ -77,7 +77,12 @@ def groups(text: str, lines: Iterable[Line]) -> Iterator[Group]:
             yield Group(run, 1 if is_same else len(run), is_open=is_same)
             run, reach = [], 0
     if run:
-        yield _closed(text, run) if _is_same(text, run) else Group(run, len(run))
+        yield unfollowed(text, run)
+
+
+def unfollowed(text: str, run: list[Span]) -> Group:
+    """The group of a run that nothing follows: its lines stand for no others, unless they are the same."""
+    return _closed(text, run) if _is_same(text, run) else Group(run, len(run))
 
 
 def _are_alike(text: str, one: Span, other: Span) -> bool:

@@ -19,7 +19,7 @@ from overspill.previews.prefixes import message
 from overspill.previews.rules import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from overspill.previews.candidates import Candidate
     from overspill.previews.excerpt import Excerpt
@@ -76,14 +76,15 @@ def highlights(excerpt: Excerpt, stop: int, start: int, *, max_bytes: int, max_l
 
     `max_bytes` and `max_lines` bound all of them together, the newline after each included.
     """
-    found = candidates.find(excerpt, stop, start)
-    groups = _groups(found.candidates)
+    search = candidates.Search(excerpt, stop, start)
+    found = search.usual()
+    verdict_of = _Verdicts()
+    groups = _groups(found.candidates, verdict_of)
     if not _have_reason(groups) and not spans.is_short(stop, start):
-        found = candidates.find(excerpt, stop, start, is_thorough=True)
-        groups = _groups(found.candidates)
-    if not _have_reason(groups):
-        unlike = novelty.find(excerpt, stop, start)
-        groups = _groups(sorted([*found.candidates, *unlike], key=attrgetter("begin")))
+        found = search.further()
+        groups = _groups(found.candidates, verdict_of)
+    if not _have_reason(groups) and (unlike := novelty.find(excerpt, stop, start)):
+        groups = _groups(sorted([*found.candidates, *unlike], key=attrgetter("begin")), verdict_of)
     ranked = _ranked(groups)[:_OFFERED]
     shown: dict[int, Highlight] = {}
     for item in _offered(excerpt, ranked, (stop, start), is_all=found.is_all):
@@ -99,11 +100,24 @@ def _have_reason(groups: list[_Group]) -> bool:
     return any(group.verdict.weight >= rules.MARKED for group in groups)
 
 
-def _groups(found: Iterable[Candidate]) -> list[_Group]:
+class _Verdicts:
+    """Verdicts, each of which is found once: a text may be searched several times."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int, bool], Verdict | None] = {}
+
+    def __call__(self, item: Candidate) -> Verdict | None:
+        key = item.begin, item.place, item.is_unlike
+        if key not in self._known:
+            self._known[key] = _verdict(item)
+        return self._known[key]
+
+
+def _groups(found: Iterable[Candidate], verdict_of: _Verdicts) -> list[_Group]:
     """What is alike together, each under its first line, in the order of those."""
     groups: dict[str, _Group] = {}
     for item in found:
-        verdict = _verdict(item)
+        verdict = verdict_of(item)
         if verdict is None:
             continue
         key = f"{verdict.rule} {form(item.line[: 2 * _LONGEST])}"
@@ -171,24 +185,24 @@ def _offered(
     excerpt: Excerpt, ranked: list[_Group], within: tuple[int, int], *, is_all: bool
 ) -> Iterator[Highlight]:
     """What to show, in the order of importance, with lines around the most important ones."""
-    numbers = excerpt.numbers_of({place for group in ranked for place in (group.first.begin, group.last)})
+    number_at = excerpt.numbering()
     for place, group in enumerate(ranked):
-        yield _highlight(group, numbers, is_all=is_all)
+        yield _highlight(group, number_at, is_all=is_all)
         if place < _SURROUNDED and group.verdict.weight >= rules.SAID and group.lines < _RARE:
             around = surroundings.of(excerpt.text, group.first, group.verdict.role, within)
             for offset, begin, end in around:
-                number = numbers[group.first.begin] + offset
+                number = number_at(group.first.begin) + offset
                 text = f"line {number:,}: {_shown(excerpt.text[begin:end], 0)}"
                 yield Highlight(number, begin, end, text)
 
 
-def _highlight(group: _Group, numbers: dict[int, int], *, is_all: bool) -> Highlight:
+def _highlight(group: _Group, number_at: Callable[[int], int], *, is_all: bool) -> Highlight:
     item, more = group.first, group.lines - 1
-    number = numbers[item.begin]
+    number = number_at(item.begin)
     text = f"line {number:,}: {_shown(item.line, item.place)}"
     if more:
         least = "" if is_all else "at least "
-        last = numbers[group.last]
+        last = number_at(group.last)
         text += f" (and {least}{measure.counted(more, 'more line')} like it, to line {last:,})"
     return Highlight(number, item.begin, item.end, text, group.verdict.weight)
 

@@ -18,6 +18,9 @@ _BARE: Final = b"0123456789abcdefABCDEF .,:;-_/+"
 """What lines that are alike may differ in: numbers, also hexadecimal ones, and what stands between."""
 _LEAST_FLOOD: Final = 200
 _MOST_KINDS: Final = 0.1
+_FEW_KINDS: Final = 3
+_SAMPLE: Final = 16 * 1024
+"""Characters of either part in which the kinds of lines are counted before all of it is looked at."""
 _RARE: Final = 2
 _MOST_UNLIKE: Final = 20
 
@@ -28,6 +31,8 @@ def find(excerpt: Excerpt, stop: int, start: int) -> list[Candidate]:
     first_end = min(start, excerpt.first_stop, stop + _REACH)
     last_begin = max(first_end, excerpt.last_start, start - _REACH)
     parts = (text[stop:first_end], text[last_begin:start])
+    if not any(_is_flood(_kinds(part[len(part) // 2 :][:_SAMPLE])[1:-1]) for part in parts if part):
+        return []
     kinds = [_kinds(part) for part in parts]
     rare = _rare([*kinds[0], *kinds[1]])
     begins = (stop, last_begin)
@@ -44,9 +49,14 @@ def _kinds(part: str) -> list[bytes]:
     return data.translate(None, _BARE).split(b"\n")
 
 
-def _rare(kinds: list[bytes]) -> set[bytes]:
+def _is_flood(kinds: list[bytes]) -> bool:
+    """Whether so few kinds of lines are among so many that one alone would stand out."""
     sample = kinds[len(kinds) // 2 :][:_LEAST_FLOOD]
-    if len(kinds) < _LEAST_FLOOD or len(set(sample)) > _LEAST_FLOOD * _MOST_KINDS:
+    return len(set(sample)) <= max(_FEW_KINDS, len(sample) * _MOST_KINDS)
+
+
+def _rare(kinds: list[bytes]) -> set[bytes]:
+    if len(kinds) < _LEAST_FLOOD or not _is_flood(kinds):
         return set()
     counts = Counter(kinds)
     rare = {kind for kind, count in counts.items() if kind and count <= _RARE}

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sized
 
     from overspill.body import Body
-    from overspill.previews.ends import End
+    from overspill.measure import Newlines
+    from overspill.previews.ends import End, Ends
     from overspill.previews.excerpt import Excerpt
     from overspill.previews.highlights import Highlight
 
@@ -61,14 +62,22 @@ def preview(
 
 
 def of_body(
-    body: Body, content_type: str, max_bytes: int, max_lines: int, extent: Extent, *, has_failed: bool = False
+    body: Body,
+    content_type: str,
+    max_bytes: int,
+    max_lines: int,
+    extent: Extent,
+    *,
+    has_failed: bool = False,
+    newlines: Newlines | None = None,
 ) -> Preview:
     """Return the preview of `body`, of which at most its two ends are read; describe bytes that are no text.
 
-    `extent` is that of the body. Of a call that `has_failed`, more of the end is shown.
+    `extent` is that of the body, and `newlines` are those of a text, where somebody has counted them. Of a
+    call that `has_failed`, more of the end is shown.
     Raises `OSError` where a file cannot be read.
     """
-    found = excerpt.of_body(body, extent, max_bytes * _WINDOW)
+    found = excerpt.of_body(body, extent, max_bytes * _WINDOW, newlines)
     if found is None:
         description = describe(body, content_type)
         shown = description if len(description.encode()) <= max_bytes and max_lines else ""
@@ -112,38 +121,39 @@ def _parts(found: Excerpt, max_bytes: int, max_lines: int, head_share: float) ->
     room = _Room(max_bytes - gap - len("\n") - len("\n"), max_lines - 1)
     if room.size <= 0 or room.rows < _MIN_ROWS:
         return Preview("", whole.lines, whole.size)
+    both = ends.Ends(found.text, found.first_stop, found.last_start)
     if room.size < _MIN_FOR_HIGHLIGHTS:
-        return _assembled(found, "", _both_ends(found, room, head_share), [])
+        return _assembled(found, "", _both_ends(both, found, room, head_share), [])
     shape = sketch.of(found)
     sketched = shape.within(*room.share(_SKETCH_SHARE)) if shape else ""
     room = room.without(measure.size(sketched), sketched.count("\n"))
     share = _JSON_HEAD_SHARE if shape else head_share
     if shape is not None and shape.is_whole and not (shape.troubles and whole.lines > 1):
-        return _assembled(found, sketched, _both_ends(found, room, share), [])
-    head, tail, items = _filled(found, room, share)
+        return _assembled(found, sketched, _both_ends(both, found, room, share), [])
+    head, tail, items = _filled(both, found, room, share)
     return _assembled(found, sketched, (head, tail), items)
 
 
-def _filled(found: Excerpt, room: _Room, head_share: float) -> tuple[End, End, list[Highlight]]:
+def _filled(both: Ends, found: Excerpt, room: _Room, head_share: float) -> tuple[End, End, list[Highlight]]:
     """Head, tail and highlights; what highlights leave unused goes to head and tail."""
     most = room.share(_HIGHLIGHT_SHARE)
-    head, tail = _both_ends(found, room.without(*most), head_share)
+    head, tail = _both_ends(both, found, room.without(*most), head_share)
     inside = most.without(len((_BUT + _END).encode()), 1)
     items = highlights(found, head.edge, tail.edge, max_bytes=inside.size, max_lines=inside.rows)
     if any(item.weight >= MARKED for item in items):
         head_share = min(head_share, _HEAD_BESIDE_SHARE)
     used = _Room(sum(item.cost for item in items), len(items))
     rest = room.without(*used).without(most.size - inside.size, 1) if items else room
-    head, tail = _both_ends(found, rest, head_share)
+    head, tail = _both_ends(both, found, rest, head_share)
     return head, tail, [item for item in items if item.end > head.edge and item.begin < tail.edge]
 
 
-def _both_ends(found: Excerpt, room: _Room, head_share: float) -> tuple[End, End]:
+def _both_ends(both: Ends, found: Excerpt, room: _Room, head_share: float) -> tuple[End, End]:
     """What the head leaves unused goes to the tail."""
     share = room.share(head_share)
-    head = ends.head(found.text, found.first_stop, share.size, max(1, share.rows))
+    head = both.head(share.size, max(1, share.rows))
     start = max(head.edge, found.last_start)
-    return head, ends.tail(found.text, start, room.size - head.cost, max(1, room.rows - head.rows))
+    return head, both.tail(start, room.size - head.cost, max(1, room.rows - head.rows))
 
 
 def _assembled(found: Excerpt, sketched: str, both: tuple[End, End], items: list[Highlight]) -> Preview:

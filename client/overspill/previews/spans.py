@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from overspill.previews.excerpt import Excerpt
 
@@ -16,8 +16,9 @@ _SHORT: Final = 384 * 1024
 _USUAL: Final = 96 * 1024
 _THOROUGH: Final = 1024 * 1024
 """Characters at either end that are searched for all but the weak words; how many if nothing was found."""
+FURTHER: Final = 1
 MIDDLE: Final = 2
-"""How deep a part is that is far from both ends."""
+"""How deep a part is that is not near an end, and that is far from both."""
 _REACH: Final = 4 * 1024 * 1024
 """Characters at either end that are searched without a gap."""
 _BEYOND: Final = 3
@@ -29,7 +30,7 @@ _PIECE: Final = 4 * 1024
 
 
 class Span(NamedTuple):
-    """A part of whole lines, unless one is huge; `depth` is 0 near an end, 1 further in, `MIDDLE` beyond."""
+    """A part of whole lines, unless one is huge; `depth` is 0 near an end, else `FURTHER` or `MIDDLE`."""
 
     begin: int
     end: int
@@ -45,10 +46,20 @@ class Slice(NamedTuple):
     is_ascii: bool
 
 
-def spans(excerpt: Excerpt, stop: int, start: int, *, is_thorough: bool = False) -> Iterator[Span]:
-    """The parts of `excerpt.text[stop:start]` to search, in their order; for more words if `is_thorough`."""
-    text, at, last = excerpt.text, stop, stop
-    for begin, end, depth in _plan(excerpt, stop, start, _THOROUGH if is_thorough else _USUAL):
+def spans(excerpt: Excerpt, stop: int, start: int) -> Iterator[Span]:
+    """The parts of `excerpt.text[stop:start]` to search, in their order."""
+    return _sliced(excerpt.text, start, _plan(excerpt, stop, start))
+
+
+def further(excerpt: Excerpt, stop: int, start: int) -> Iterator[Span]:
+    """The parts to search for more words where nothing was found."""
+    return _sliced(excerpt.text, start, _further(excerpt, stop, start))
+
+
+def _sliced(text: str, start: int, plan: Iterable[tuple[int, int, int]]) -> Iterator[Span]:
+    """The parts of whole lines that make up the plan for `text[:start]`."""
+    at = last = -1
+    for begin, end, depth in plan:
         at = at if begin == last else begin
         last = end
         while at < end:
@@ -72,21 +83,37 @@ def of(text: str, span: Span) -> Slice:
     return Slice(span.begin, data if span.depth == MIDDLE else data.lower(), data, part.isascii())
 
 
-def _plan(excerpt: Excerpt, stop: int, start: int, usual: int) -> Iterator[tuple[int, int, int]]:
+def _further(excerpt: Excerpt, stop: int, start: int) -> Iterator[tuple[int, int, int]]:
+    """The edges of what lies behind that which is searched for the usual words."""
+    first_stop, last_start = max(stop, min(start, excerpt.first_stop)), max(stop, excerpt.last_start)
+    middle = (stop + start) // 2
+    first = _line_begin(excerpt.text, stop + _USUAL), min(middle, first_stop, stop + _THOROUGH)
+    last = _line_begin(excerpt.text, max(middle, last_start, start - _THOROUGH)), start - _USUAL
+    return ((begin, end, FURTHER) for begin, end in (first, last) if begin < end)
+
+
+def _plan(excerpt: Excerpt, stop: int, start: int) -> Iterator[tuple[int, int, int]]:
     """The edges of what is near the ends, further in, and in the middle, without what nobody has read."""
     first_stop, last_start = max(stop, min(start, excerpt.first_stop)), max(stop, excerpt.last_start)
     middle = (stop + start) // 2
     near = _SHORT if is_short(stop, start) else _NEAR
-    usual = max(near, usual)
+    usual = max(near, _USUAL)
     edges = [stop, *(min(middle, stop + reach) for reach in (near, usual, _REACH))]
     edges += [max(middle, start - reach) for reach in (_REACH, usual, near)] + [start]
-    for depth, (begin, end) in zip((0, 1, MIDDLE, _BEYOND, MIDDLE, 1, 0), pairwise(edges), strict=True):
+    for depth, (begin, end) in zip(
+        (0, FURTHER, MIDDLE, _BEYOND, MIDDLE, FURTHER, 0), pairwise(edges), strict=True
+    ):
         if depth == _BEYOND:
             yield from ((at, at + _SAMPLE, MIDDLE) for at in _samples(begin, end))
             continue
         for low, high in sorted({(begin, min(end, first_stop)), (max(begin, last_start), end)}):
             if low < high:
                 yield low, high, depth
+
+
+def _line_begin(text: str, at: int) -> int:
+    """Where the next line begins, unless that is far."""
+    return text.find("\n", at, at + _PIECE) + 1 or at
 
 
 def _samples(begin: int, end: int) -> range:

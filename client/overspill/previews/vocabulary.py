@@ -30,9 +30,13 @@ _STEMS: Final = tuple(
     word for at, word in enumerate(_WORDS) if not any(shorter in word for shorter in _WORDS[:at])
 )
 """What a line has one of if it has a word of any rule, looked for once for all rules."""
-_STEMS_OF: Final = tuple(
-    frozenset(stem for stem in _STEMS if any(stem in word.lower() for word in rule.words)) for rule in RULES
-)
+_RULES_OF: Final = {
+    stem: sum(
+        1 << number for number, rule in enumerate(RULES) if any(stem in word.lower() for word in rule.words)
+    )
+    for stem in _STEMS
+}
+"""The rules with words that have the stem, a bit for each."""
 _HARMLESS: Final = re.compile(
     r"\b(?:0|no|zero|without)\s{1,3}(?:[a-z]{1,20}\s{1,3})?"
     r"(?:errors?|failures?|failed|exceptions?|warnings?|problems?|issues?|offenses)\b"
@@ -42,6 +46,10 @@ _HARMLESS: Final = re.compile(
 )
 """In lower case: what says that nothing went wrong."""
 _DENIALS: Final = ("0", "no ", "none", "null", "false", "[]", '""', "zero", "without", "--no")
+_DENIED: Final = (
+    *("error", "fail", "exception", "warning", "problem", "issue", "offenses", "unreachable", "exit", "--no"),
+)
+"""A line with nothing of these says of nothing that it did not happen."""
 _PASSING: Final = re.compile(
     r"^(?:ok|PASS(?:ED)?:?)\s|^\s*(?:✓|✔|√)"
     r"|\s(?:PASSED|PASS|passed|ok|OK|SKIPPED)\s*(?:\[ *\d+%\]|\(?[\d.]+ ?m?s\)?)?\s*$"
@@ -63,12 +71,15 @@ _TRACED: Final = re.compile(r"^(?:\+{1,4} ?[\w'\[/.]|\$ \S)|^\s*(?:-{1,2}[a-z]|/
 def verdict(line: str) -> Verdict | None:
     """How much `line` matters; None where nothing in it says that something went wrong."""
     said = message(line)
-    found = _of_message(said, line)
-    bare = without_level(said)
-    if bare != said and (found is None or found.weight < MARKED):
-        found = max(found, _of_message(bare, line), key=lambda one: one.weight if one else 0)
+    told = _without_denials(said)
+    rules = _rules_of(told)
+    found = _by_rule(told, rules, line)
+    bare = without_level(told)
+    if bare != told and (found is None or found.weight < MARKED):
+        found = max(found, _by_rule(bare, rules, line), key=lambda one: one.weight if one else 0)
     if found is None and said != line:
-        found = _of_message(line.strip(), line)
+        told = _without_denials(line.strip())
+        found = _by_rule(told, _rules_of(told), line)
     return found
 
 
@@ -77,27 +88,35 @@ def is_red(line: str) -> bool:
     return _RED.search(line, 0, _PREFIX) is not None if "\x1b" in line else False
 
 
-def _of_message(said: str, line: str) -> Verdict | None:
-    if _has(said, _PASSED) and _PASSING.search(said):
+def _rules_of(said: str) -> int:
+    """The rules that `said` has the stem of a word of, a bit for each."""
+    lower, rules = said.lower(), 0
+    for stem in filter(lower.__contains__, _STEMS):
+        rules |= _RULES_OF[stem]
+    return rules
+
+
+def _by_rule(said: str, rules: int, line: str) -> Verdict | None:
+    """The verdict by the first of the `rules` that the message meets; None where it says that all is well."""
+    if not rules or (_has(said, _PASSED) and _PASSING.search(said)):
         return None
     lower = said.lower()
-    if _has(lower, _DENIALS) and len(lower) == len(said):
-        said, lower = _without_denials(said, lower)
-    stems = [stem for stem in _STEMS if stem in lower]
     for number, rule in enumerate(RULES):
-        if _STEMS_OF[number].isdisjoint(stems):
-            continue
-        text = said if rule.is_exact else lower
-        if _has(text, rule.words) and rule.pattern.search(text):
-            return Verdict(_weighed(rule, said, line), number, rule.role)
+        if rules >> number & 1:
+            text = said if rule.is_exact else lower
+            if _has(text, rule.words) and rule.pattern.search(text):
+                return Verdict(_weighed(rule, said, line), number, rule.role)
     return None
 
 
-def _without_denials(said: str, lower: str) -> tuple[str, str]:
+def _without_denials(said: str) -> str:
+    lower = said.lower()
+    if not _has(lower, _DENIALS) or not _has(lower, _DENIED) or len(lower) != len(said):
+        return said
     for denial in reversed(list(_HARMLESS.finditer(lower))):
         begin, end = denial.span()
-        said, lower = said[:begin] + said[end:], lower[:begin] + lower[end:]
-    return said, lower
+        said = said[:begin] + said[end:]
+    return said
 
 
 def _weighed(rule: Rule, said: str, line: str) -> float:

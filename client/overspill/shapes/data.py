@@ -44,6 +44,7 @@ _PICTURES: Final = frozenset(
     | {"inlineData", "inline_data", "fileData", "file_data"}
 )
 _SHORT_SCALARS: Final = frozenset({bool, float, type(None)})
+_MANY_PARTS: Final = 50
 _LEAST_PAYLOAD: Final = 256
 _BASE64: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=-_\r\n")
 
@@ -106,13 +107,18 @@ def _plain_frame(value: Any, most: int) -> str | None:
 
     No value has less than a byte, so data of too many values is not looked at to its end.
     """
-    found = outline(value, min(most + FRAME, _MOST_VALUES)) if is_plain(value) else None
-    if found is None or found.longest >= LONG_TEXT or found.chars > _MOST_CHARS:
+    if not is_plain(value) or _plain_outline(value, min(most + FRAME, _MOST_VALUES)) is None:
         return None
     try:
         return msgspec.json.encode(value).decode()
     except (UnicodeEncodeError, RecursionError, OverflowError):
         return None
+
+
+def _plain_outline(value: Any, most: int) -> Outline | None:
+    """The outline of plain data of up to `most` values without long texts; None of any other."""
+    found = outline(value, most)
+    return None if found is None or found.longest >= LONG_TEXT or found.chars > _MOST_CHARS else found
 
 
 def texts_in(value: Any) -> Iterator[str]:
@@ -176,7 +182,7 @@ def _largest(
     kept = [_is_kept(step, part, is_picture=is_picture) for step, part in parts]
     if len(parts) == 1 and not kept[0]:
         return parts, 0
-    sizes = [
+    sizes = _plain_sizes(parts) or [
         0 if is_kept and is_picture else size_within(part, room)
         for is_kept, (_, part) in zip(kept, parts, strict=True)
     ]
@@ -189,6 +195,17 @@ def _largest(
             chosen.append(at)
             rest -= sizes[at]
     return [parts[at] for at in sorted(chosen)], rest
+
+
+def _plain_sizes(parts: list[tuple[Any, Any]]) -> list[int]:
+    """The bytes of many parts that are plain data, which is found out of all at once; empty of any others."""
+    values = [part for _, part in parts]
+    if len(values) < _MANY_PARTS or _plain_outline(values, _MOST_VALUES) is None:
+        return []
+    try:
+        return [len(msgspec.json.encode(value)) for value in values]
+    except (UnicodeEncodeError, RecursionError, OverflowError):
+        return []
 
 
 def _is_kept(step: Any, part: Any, *, is_picture: bool) -> bool:
