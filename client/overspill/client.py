@@ -421,7 +421,7 @@ class Client:
         if self._is_closed:
             raise ClientClosed(CLOSED)
         if self._opened is None:
-            module = await self._threads.run(_load_transport)
+            module = await self._threads.run(load_transport)
             self._opened = self._opened or module(self.address, self._threads)
         return self._opened
 
@@ -432,7 +432,7 @@ class Client:
         return _fit(session or None)
 
 
-def _load_transport() -> type[Transport]:
+def load_transport() -> type[Transport]:
     """Import what a request needs; slow the first time."""
     importlib.import_module("overspill.transfer.upload")
     kind: type[Transport] = importlib.import_module("overspill.transfer.transport").Transport

@@ -16,7 +16,8 @@ OverspillError
     ├── CaptureDamaged      what the service has stored is not what was captured
     ├── Internal            the service failed
     └── Unavailable         StoreUnavailable, StoreFull, CatalogUnavailable, CatalogIncomplete,
-                            DeadlineExceeded, ShuttingDown, ClockSkewed
+                            DeadlineExceeded, Overloaded, OutOfResources, ShuttingDown,
+                            ClockSkewed
 """
 
 from __future__ import annotations
@@ -337,6 +338,18 @@ class DeadlineExceeded(Unavailable):
     """The service could not finish in its time. Ask for less at once, or try again."""
 
     code_of_class = Code.DEADLINE_EXCEEDED
+
+
+class Overloaded(Unavailable):
+    """The service has no memory for one more request now. Try again after `retry_after` seconds."""
+
+    code_of_class = Code.OVERLOADED
+
+
+class OutOfResources(Unavailable):
+    """The service lacks memory, threads or file descriptors. Try again, and tell its operator."""
+
+    code_of_class = Code.OUT_OF_RESOURCES
 
 
 class ShuttingDown(Unavailable):

@@ -62,6 +62,9 @@ class Guard:
     given. Raises `TypeError` and `ValueError` for arguments that cannot be meant.
     """
 
+    _uploads_unasked = True
+    """Whether it looks, when it begins and ends, for what other guards and processes left in the spool."""
+
     def __init__(
         self,
         client: Client | SyncClient | str | None = None,
@@ -75,13 +78,14 @@ class Guard:
         self._own_client = None
         if isinstance(client, str):
             client = self._own_client = SyncClient(client)
-        self._storage = Storage(client, spool=spool)
+        self._storage = Storage(client, spool=spool, uploads_unasked=self._uploads_unasked)
         self.session = self._storage.session if session is None else session
         self._given: dict[str, Any] = {"client": client, "policy": policy, "session": session, "spool": spool}
         self._looping = Looping()
         self._blocking = Blocking()
         self._passage = Passage(self.policy, self._storage, self.session)
         self._passage.owner = self
+        self._storage.look()
         self._wrapper = Wrapper(self._passage, self._looping, self._blocking, self)
 
     def __copy__(self) -> Self:
@@ -112,7 +116,10 @@ class Guard:
         await self._looping.run(self.close)
 
     def close(self) -> None:
-        """Report the last counts, within seconds. What is spooled waits for the next process."""
+        """Report the last counts and upload what waits, for some seconds and some tenths of a second at most.
+
+        A service that is left alone is not asked. What is still spooled then waits for the next guard.
+        """
         self._passage.reports.close()
         self._storage.close()
         self._looping.close()

@@ -213,7 +213,7 @@ def _because(kept: Kept) -> str:
     reason = for_model(kept.reason)
     if kept.is_refused:
         return f"; it is not in the service ({reason})"
-    later = "" if kept.path else "; it will be uploaded as soon as the service can take it"
+    later = "" if kept.path else "; it waits to be uploaded"
     return f"; the service could not take it ({reason}){later}"
 
 

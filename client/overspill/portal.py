@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import threading
 from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -13,25 +15,45 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+log = logging.getLogger("overspill")
+
 _PATIENCE: Final = 5.0
 """Seconds that closing waits for the thread; it is a daemon, so the process can end without it."""
 
 
 class Portal:
+    """Raises `RuntimeError` where no thread can be started."""
+
     def __init__(self) -> None:
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
         self._loop = self._runner.get_loop()
         self._stop = asyncio.Event()
         self._submitted: dict[Future[Any], Coroutine[Any, Any, Any]] = {}
+        self._process = os.getpid()
         self._thread = threading.Thread(target=self._serve, name="overspill-loop", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except BaseException:  # the process has threads enough, or is ending
+            self._runner.close()
+            raise
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its thread and loop live, in this very process."""
+        return self._process == os.getpid() and self._thread.is_alive() and not self._loop.is_closed()
 
     def _serve(self) -> None:
-        with self._runner:
-            self._runner.run(self._stop.wait())
-        for future, coroutine in list(self._submitted.items()):  # submitted too late to be started
-            coroutine.close()
-            future.cancel()
+        try:
+            if _is_in_loop():
+                log.warning("a thread runs inside another event loop, as under gevent: use Client there")
+                self._loop.close()
+            else:
+                with self._runner:
+                    self._runner.run(self._stop.wait())
+        finally:
+            for future, coroutine in list(self._submitted.items()):  # submitted too late to be started
+                coroutine.close()
+                future.cancel()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """What the coroutine returns or raises. An interrupt in the caller's thread cancels it.
@@ -85,3 +107,11 @@ class Portal:
         self._submitted[future] = coroutine
         future.add_done_callback(lambda done: self._submitted.pop(done, None))
         return future
+
+
+def _is_in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

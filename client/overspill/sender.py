@@ -10,7 +10,7 @@ import logging
 import random
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -44,6 +44,7 @@ class Sender:
     def __init__(self, address: Address, *, first: float = FIRST, longest: float = LONGEST) -> None:
         self.address, self._first, self._longest = address, first, longest
         self._jobs: dict[str, Job] = {}
+        self._forgotten: deque[str] = deque()
         self.failures = 0
         self.start_afresh()
         forks.renew_in_child(self)
@@ -65,6 +66,7 @@ class Sender:
     def register(self, name: str, job: Job) -> None:
         """Take on a job; another of the same name goes."""
         with self._lock:
+            self._drop_forgotten()
             self._jobs[name] = job
 
     def unregister(self, name: str) -> None:
@@ -72,7 +74,12 @@ class Sender:
         with self._lock:
             self._jobs.pop(name, None)
             self._due.pop(name, None)
+            self._in_a_row.pop(name, None)
         self._calls.put(None)
+
+    def forget(self, name: str) -> None:
+        """Let go of a job soon, without any lock: the garbage collector may call this at any moment."""
+        self._forgotten.append(name)
 
     def wake(self, name: str, *, after: float = 0.0) -> None:
         """Let a job run within `after` seconds, whenever it was to run."""
@@ -130,10 +137,18 @@ class Sender:
     def _pause(self) -> float | None:
         """Return the seconds until a job is due; if there is none, None, and the thread ends."""
         with self._lock:
+            self._drop_forgotten()
             if self._due:
                 return max(0.0, min(self._due.values()) - time.monotonic())
             self._thread = None
             return None
+
+    def _drop_forgotten(self) -> None:
+        """For whoever holds the lock."""
+        while self._forgotten:
+            name = self._forgotten.popleft()
+            for register in (self._jobs, self._due, self._in_a_row):
+                register.pop(name, None)
 
     def _now_due(self) -> list[str]:
         now = time.monotonic()
@@ -176,6 +191,7 @@ class _Senders:
     def __init__(self) -> None:
         self._senders: dict[Address, Sender] = {}
         self._users: Counter[Address] = Counter()
+        self._abandoned: deque[Sender] = deque()
         self.start_afresh()
         forks.renew_in_child(self)
 
@@ -187,16 +203,28 @@ class _Senders:
             if address not in self._senders:
                 self._senders[address] = Sender(address)
             self._users[address] += 1
-            return self._senders[address]
+            sender = self._senders[address]
+        self._release_abandoned()
+        return sender
 
-    def release(self, sender: Sender) -> None:
+    def release(self, sender: Sender) -> bool:
         with self._lock:
             self._users[sender.address] -= 1
             is_needed = self._users[sender.address] > 0
             if not is_needed:
                 self._senders.pop(sender.address, None)
+                del self._users[sender.address]
         if not is_needed:
             sender.close()
+        return not is_needed
+
+    def abandon(self, sender: Sender) -> None:
+        self._abandoned.append(sender)
+
+    def _release_abandoned(self) -> None:
+        with suppress(IndexError):
+            while True:
+                self.release(self._abandoned.popleft())
 
 
 _of_this_process: Final = _Senders()
@@ -207,6 +235,11 @@ def sender_to(address: Address) -> Sender:
     return _of_this_process.acquire(address)
 
 
-def release(sender: Sender) -> None:
-    """Close the sender once nobody needs it."""
-    _of_this_process.release(sender)
+def release(sender: Sender) -> bool:
+    """Close the sender once nobody needs it; return whether nobody does."""
+    return _of_this_process.release(sender)
+
+
+def abandon(sender: Sender) -> None:
+    """As `release`, soon and without any lock: the garbage collector may call this at any moment."""
+    _of_this_process.abandon(sender)

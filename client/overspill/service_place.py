@@ -8,7 +8,6 @@ that stalls is cancelled, and the service is left alone for a while.
 from __future__ import annotations
 
 import asyncio
-import importlib
 import logging
 import sys
 import threading
@@ -17,9 +16,12 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from overspill import forks
 from overspill.body import Filed
-from overspill.client import Client
+from overspill.circuit import FIRST
+from overspill.client import Client, load_transport
 from overspill.errors import (
     Denied,
     Internal,
@@ -35,6 +37,7 @@ from overspill.errors import (
 from overspill.places import Failure, in_thread, reason
 from overspill.spill import Kept
 from overspill.spools import flush
+from overspill.spools.absence import Away
 from overspill.spools.own_directory import NotSpooled
 from overspill.sync import SyncClient, begin
 from overspill.waiting import Reply
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
 
     from overspill.circuit import Circuit
     from overspill.spill import Spill
+    from overspill.spools.absence import Absence
     from overspill.spools.folder import Spooled
     from overspill.spools.spool import Shelf
     from overspill.waiting import Wait
@@ -58,6 +62,7 @@ _DOUBTFUL: Final = (ProtocolError, Internal, Unavailable)
 _REFUSING: Final = (Denied, QuotaExceeded, StoreFull)
 """Refusals that last until somebody changes a key or a limit."""
 _SLOW_MODULES: Final = frozenset({"overspill.transfer.transport", "overspill.transfer.upload"})
+"""The HTTP library and what belongs to it: on a busy machine importing them alone may take seconds."""
 _IMPORTING: Final = 60.0
 _ASKING: Final = 2.0
 """Seconds within which the service must say whether it has a capture that it did not acknowledge."""
@@ -78,10 +83,17 @@ log = logging.getLogger("overspill")
 class ServicePlace:
     """The service behind either client, left alone for a while when it keeps failing."""
 
-    def __init__(self, client: Client | SyncClient, new_circuit: Callable[[], Circuit]) -> None:
+    def __init__(
+        self,
+        client: Client | SyncClient,
+        new_circuit: Callable[[], Circuit],
+        absence: Absence | None = None,
+    ) -> None:
+        """`absence` is what all processes of this machine know of the service, if they share a spool."""
         self._client = client
         self._sync = client if isinstance(client, SyncClient) else None
         self._new_circuit = new_circuit
+        self._absence = absence
         self.start_afresh()
         forks.renew_in_child(self)
 
@@ -91,14 +103,15 @@ class ServicePlace:
         self.moved_at = -_RECENTLY
         self._failing_since: datetime | None = None
         self._last_failure = ""
+        self._has_noted = False
         self._under_way: set[Upload] = set()
 
     async def put(self, wait: Wait, spill: Spill, before: Failure | None) -> Kept | Failure:  # noqa: ARG002
-        if not self.circuit.allows():
+        if not self._may_be_asked():
             since = "" if self._failing_since is None else f" since {self._failing_since:%Y-%m-%dT%H:%M:%SZ}"
             return Failure(f"the service has failed{since}: {self._last_failure}")
         if not sys.modules.keys() >= _SLOW_MODULES:
-            await wait(in_thread(_prepare), _IMPORTING)
+            await wait(in_thread(load_transport), _IMPORTING)
         upload = Upload(self, self.synchronous(), spill)
         try:
             await wait(upload.settled, spill.policy.wait)
@@ -142,6 +155,25 @@ class ServicePlace:
         upload.settled.add_done_callback(lambda _: self._under_way.discard(upload))
         return True
 
+    @property
+    def is_away(self) -> bool:
+        """Return whether the service is left alone, by this process or by others."""
+        return self.circuit.is_open or (self._absence is not None and self._absence.pause() > 0)
+
+    def _may_be_asked(self) -> bool:
+        """Return whether to ask the service. Once it is due, the caller alone tries it again."""
+        if self.circuit.is_open:
+            return self.circuit.allows()
+        away = None if self._absence is None else self._absence.known()
+        if away is None or self._absence is None:
+            return True
+        self._failing_since, self._last_failure = datetime.fromtimestamp(away.since, UTC), away.why
+        if away.next_try > time.time():
+            return False
+        self._has_noted = True
+        self._absence.note(replace(away, next_try=time.time() + FIRST))
+        return True
+
     def captured(self, entry: Entry) -> Kept:
         self._answered()
         return Kept(outcome=Outcome.CAPTURED, expires=entry.expires)
@@ -161,10 +193,16 @@ class ServicePlace:
             self._failing_since = datetime.now(UTC)
         self._last_failure = why
         self.circuit.failed(slow=slow)
+        if slow and self._absence is not None:
+            self._has_noted = True
+            self._absence.note(Away(time.time() + FIRST, self._failing_since.timestamp(), why))
 
     def _answered(self) -> None:
         self.circuit.succeeded()
         self._failing_since = None
+        if self._has_noted and self._absence is not None:
+            self._has_noted = False
+            self._absence.end()
 
     def close(self) -> None:
         """Cut off the uploads that go on, and close the synchronous client beside an asynchronous one."""
@@ -270,12 +308,6 @@ class Upload:
             return Failure("the service stored it with another digest", is_doubtful=True)
         self._place.moved_at = time.monotonic()
         return self._place.captured(call.result())
-
-
-def _prepare() -> None:
-    """Import the HTTP library: on a busy machine that alone may take seconds."""
-    for module in _SLOW_MODULES:
-        importlib.import_module(module)
 
 
 def _is_doubtful(error: BaseException) -> bool:

@@ -7,21 +7,27 @@ wrong becomes a reason that the notice can state.
 from __future__ import annotations
 
 import logging
+import math
 import threading
+import weakref
+from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from overspill import forks, state_log
+from overspill import at_exit, forks, state_log
 from overspill.circuit import FIRST, LONGEST, Circuit
 from overspill.places import Failure, in_thread, reason
 from overspill.sender import FIRST as SOON
-from overspill.sender import release, sender_to
+from overspill.sender import abandon, release, sender_to
 from overspill.service_place import ServicePlace
 from overspill.spill import Kept
 from overspill.spool_place import SpoolPlace
-from overspill.spools import background
+from overspill.spools import background, location
+from overspill.spools.absence import Absence
+from overspill.spools.own_directory import NotSpooled
 from overspill.spools.spool import Spool
 from overspill.spools.workspace import Workspace
+from overspill.sync import SyncClient
 from overspill.waiting import finished, wait_blocking, wait_on_loop
 from overspill.wire import Outcome
 
@@ -32,7 +38,6 @@ if TYPE_CHECKING:
     from overspill.sender import Sender
     from overspill.spill import Spill
     from overspill.spools.spool import Shelf
-    from overspill.sync import SyncClient
     from overspill.waiting import Wait
 
 __all__ = ["Storage", "reason", "shelf_for"]
@@ -68,18 +73,24 @@ def shelf_for(client: Client | SyncClient | None, spool: Spool | bool = True) ->
 class Storage:
     """Takes either client, and a spool as `shelf_for` does."""
 
-    def __init__(self, client: Client | SyncClient | None, *, spool: Spool | bool = True) -> None:
+    def __init__(
+        self, client: Client | SyncClient | None, *, spool: Spool | bool = True, uploads_unasked: bool = True
+    ) -> None:
         self._client = client
         self.shelf = shelf_for(client, spool)
         self._is_uploading = (
             client is not None and self.shelf is not None and not isinstance(spool, Workspace)
         )
+        self.exit_seconds = location.exit_seconds() if self._is_uploading and uploads_unasked else 0.0
+        self._uploads_unasked = uploads_unasked
         self._places: dict[str, Place] = {}
         if client is not None:
-            self._places["service"] = ServicePlace(client, self._new_circuit)
+            absence = Absence(self.shelf) if self.shelf is not None and self._is_uploading else None
+            self._places["service"] = ServicePlace(client, self._new_circuit, absence)
         if self.shelf is not None:
             self._places["spool"] = SpoolPlace(self.shelf, partial(self._upload, SOON))
         self._sender: Sender | None = None
+        self._end: weakref.finalize[..., Storage] | None = None
         self.start_afresh()
         forks.renew_in_child(self)
 
@@ -126,6 +137,8 @@ class Storage:
         with self._lock:
             if self._sender is None:
                 self._sender = sender_to(self._client.address)
+                self._end = weakref.finalize(self, abandon, self._sender)
+                self._end.atexit = False
                 if self.shelf is not None and self._is_uploading:
                     self._sender.register(
                         _JOB.format(self.shelf.folder.path), partial(background.job, self.shelf)
@@ -139,15 +152,54 @@ class Storage:
         elif self.shelf is not None:
             in_thread(self.shelf.tidy_if_due)
 
-    def close(self) -> None:
-        """Upload nothing more from here; what is spooled waits for whoever comes next."""
+    def look(self) -> None:
+        """Upload in the background what waits already, if anything does. Raises nothing."""
+        if self.shelf is None or not (self._is_uploading and self._uploads_unasked):
+            return
+        at_exit.expect(self)
+        with suppress(NotSpooled, OSError):
+            if not self.shelf.is_empty():
+                self._upload(0.0)
+
+    def close(self, seconds: float = math.inf) -> None:
+        """Upload what waits, unless another guard of this process does; for `exit_seconds` at most."""
+        at_exit.forget(self)
+        if self._closed():
+            self._upload_last(min(seconds, self.exit_seconds))
+
+    def _closed(self) -> bool:
+        """Close all that works in the background; return whether nothing of this process does any more."""
         with self._lock:
             sender, self._sender = self._sender, None
-        if sender is not None:
-            release(sender)
+            end, self._end = self._end, None
+        if end is not None:
+            end.detach()
+        is_last = sender is None or release(sender)
         service = self._places.get("service")
         if isinstance(service, ServicePlace):
             service.close()
+        return is_last
+
+    def _upload_last(self, seconds: float) -> None:
+        """Upload what waits, unless the service is left alone. Raises nothing."""
+        if self.shelf is None or self._client is None or seconds <= 0 or self.is_service_away:
+            return
+        at = self._client.address
+        limits: dict[str, Any] = {"timeout": seconds, "connect_timeout": seconds, "retries": 0}
+        with SyncClient(at.url, at.key, session="", **limits) as client:
+            background.flush_shortly(self.shelf, client, seconds)
+
+    @property
+    def is_service_away(self) -> bool:
+        """Whether the service is left alone, since it failed just now."""
+        service = self._places.get("service")
+        return isinstance(service, ServicePlace) and service.is_away
+
+    def note_silence(self, why: str) -> None:
+        """Leave the service alone for a while, for it did not answer."""
+        service = self._places.get("service")
+        if isinstance(service, ServicePlace):
+            service.failed(why, slow=True)
 
     async def put(self, spill: Spill) -> Kept:
         """Return what became of it. Raises nothing but `CancelledError`."""

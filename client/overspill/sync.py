@@ -178,6 +178,8 @@ class SyncClient:
         with self._lock:
             if self._is_closed:
                 raise ClientClosed(CLOSED)
+            if self._portal is not None and not self._portal.is_alive:
+                self._abandon()
             if self._portal is None:
                 self._portal = Portal()
                 self._finalizer = weakref.finalize(self, _end, self._portal, self._client)
@@ -185,11 +187,15 @@ class SyncClient:
 
     def _start_afresh(self) -> None:
         """In a forked child: leave the parent's loop and sockets alone; its thread does not exist here."""
+        _abandoned.append((self._portal, self._client))
+        self._lock = threading.RLock()
+        self._abandon()
+
+    def _abandon(self) -> None:
+        """Go on with another portal and other connections: these have no thread any more."""
         if self._finalizer is not None:
             self._finalizer.detach()
-        _abandoned.append((self._portal, self._client))
         self._client = self._new_client()
-        self._lock = threading.RLock()
         self._portal = self._finalizer = None
 
     put = _method(Client.put)

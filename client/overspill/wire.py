@@ -550,6 +550,8 @@ class Code(StrEnum):
     CATALOG_UNAVAILABLE = "catalog_unavailable"
     CATALOG_INCOMPLETE = "catalog_incomplete"
     DEADLINE_EXCEEDED = "deadline_exceeded"
+    OVERLOADED = "overloaded"
+    OUT_OF_RESOURCES = "out_of_resources"
     SHUTTING_DOWN = "shutting_down"
     CLOCK_SKEWED = "clock_skewed"
 
@@ -592,10 +594,12 @@ _CODES: Final[dict[Code, tuple[int, str]]] = {
     Code.CAPTURE_DAMAGED: (500, "The stored bytes are damaged"),
     Code.INTERNAL: (500, "The service failed"),
     Code.STORE_UNAVAILABLE: (503, "The object store does not answer"),
-    Code.STORE_FULL: (507, "The object store is full"),
+    Code.STORE_FULL: (507, "The object store or the catalog is full"),
     Code.CATALOG_UNAVAILABLE: (503, "The catalog does not answer"),
     Code.CATALOG_INCOMPLETE: (503, "The catalog is being rebuilt"),
     Code.DEADLINE_EXCEEDED: (503, "The work did not end in time"),
+    Code.OVERLOADED: (503, "The service has no room for more at once"),
+    Code.OUT_OF_RESOURCES: (503, "The service lacks memory, threads or descriptors"),
     Code.SHUTTING_DOWN: (503, "The service is stopping"),
     Code.CLOCK_SKEWED: (503, "The clock of this replica is wrong"),
 }

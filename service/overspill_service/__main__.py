@@ -6,12 +6,14 @@ import argparse
 import asyncio
 import logging
 import os
+import signal
 import socket
 import sys
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from overspill_service import commands, logs
+from overspill_service import commands, keys, logs, moving
 from overspill_service.app import require_folder
 from overspill_service.errors import ServiceError
 from overspill_service.server import listening_socket, run, serve
@@ -24,6 +26,7 @@ from overspill_service.settings import (
     unknown_variables,
 )
 from overspill_service.supervisor import Supervisor
+from overspill_service.system_errors import found_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +52,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SettingError as error:
         return _fail(str(error), USAGE_ERROR)
     except (ServiceError, OSError) as error:
-        return _fail(str(error), 1)
+        return _fail(str(found_in(error) or error), 1)
+    except (RuntimeError, MemoryError) as error:
+        if lack := found_in(error):
+            return _fail(str(lack), 1)
+        raise
 
 
 def _fail(message: str, code: int) -> int:
@@ -58,6 +65,10 @@ def _fail(message: str, code: int) -> int:
 
 
 def _run(command: str, settings: Settings, options: dict[str, Any], given: list[str]) -> int:
+    flags = {name: value for name, value in options.items() if value is not None}
+    reread = partial(load, flags, os.environ)
+    if command in {"serve", "work"} and hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until it is handled it must not end the process
     if command == "serve":
         require_folder(settings)
     match command:
@@ -65,10 +76,10 @@ def _run(command: str, settings: Settings, options: dict[str, Any], given: list[
             return _supervise(settings, given[1:])
         case "serve":
             with listening_socket(settings) as listener:
-                run(serve(settings, listener))
+                run(serve(settings, listener, reread))
             return 0
         case "work":
-            run(serve(settings, socket.socket(fileno=int(options["descriptor"])), sys.stdin))
+            run(serve(settings, socket.socket(fileno=int(options["descriptor"])), reread, sys.stdin))
             return 0
         case _:
             return asyncio.run(commands.COMMANDS[command](settings, options))
@@ -102,7 +113,8 @@ def parser() -> argparse.ArgumentParser:
     work.add_argument("descriptor")
     check = commands_of.choices["check"]
     check.add_argument("--create-bucket", action="store_true", help="create the bucket where it is missing")
-    commands.add_key_arguments(commands_of, flags)
+    moving.add_arguments(commands_of)
+    keys.add_arguments(commands_of, flags)
     return root
 
 

@@ -7,17 +7,21 @@ import time
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
+import msgspec
 from aiohttp import web
 
 from overspill_service.archive import Archive
 from overspill_service.budget import Budget
-from overspill_service.catalog.urls import open_catalog
+from overspill_service.catalog.sqlite import SqliteCatalog
+from overspill_service.catalog.sqlite_clock import steady_seconds
+from overspill_service.catalog.urls import open_catalog, sqlite_file
 from overspill_service.cpu import Cpu
 from overspill_service.maintenance import Maintenance
+from overspill_service.memory_limit import default_budget
 from overspill_service.metrics import Metered, Metrics
 from overspill_service.objects.file import FileStore
 from overspill_service.objects.urls import open_store
-from overspill_service.settings import SettingError
+from overspill_service.settings import SettingError, Settings
 from overspill_service.shared_clock import SharedClock
 from overspill_service.tenants import Directory, Limits, read_tenants
 from overspill_service.web.middleware import around, stamp
@@ -27,13 +31,18 @@ from overspill_service.web.service import SERVICE, Gate, Service
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
 
     from overspill_service.catalog import Catalog
     from overspill_service.objects import ObjectStore
-    from overspill_service.settings import Settings
 
 T = TypeVar("T")
 
+RELOADED: Final = (
+    *("tenants", "log_level", "log_format"),
+    *("max_capture_size", "max_stored_size", "max_captures", "default_ttl", "max_ttl"),
+)
+"""Settings that take effect without a restart."""
 FIRST_LOOK_SECONDS: Final = 2.0
 """How long a start waits for a new catalog to become complete; a rebuild of much may take longer."""
 
@@ -46,14 +55,17 @@ async def open_archive(
     cpu = Cpu()
     store = named("store", settings.store, lambda url: open_store(url, data_dir=settings.data))
     try:
-        catalog = named("catalog", settings.catalog, lambda url: open_catalog(url, data_dir=settings.data))
+        catalog = named(
+            "catalog", settings.catalog, lambda url: open_catalog(url, data_dir=settings.data, clock=clock)
+        )
         try:
+            steady = None if isinstance(catalog, SqliteCatalog) else steady_seconds
             if metrics:
                 store = cast("ObjectStore", Metered(store, "store", metrics))
                 catalog = cast("Catalog", Metered(catalog, "catalog", metrics))
-            shared_clock = SharedClock(clock, catalog, store)
+            shared_clock = SharedClock(clock, catalog, store, steady)
             await shared_clock.measure()
-            memory = Budget(settings.read_memory)
+            memory = Budget(settings.memory or default_budget(settings.workers))
             yield Archive(store, catalog, cpu, clock=shared_clock, level=settings.level, memory=memory)
         finally:
             await catalog.close()
@@ -72,6 +84,18 @@ def require_folder(settings: Settings) -> None:
             raise SettingError(
                 f"store: the folder {store.folder} cannot be used: {error.strerror}"
             ) from error
+
+
+def embedded(settings: Settings) -> tuple[FileStore, Path]:
+    """The folder store and the catalog file of the settings. Raises `SettingError` for others."""
+    store = named("store", settings.store, lambda url: open_store(url, data_dir=settings.data))
+    catalog = named("catalog", settings.catalog, lambda url: sqlite_file(url, data_dir=settings.data))
+    if not isinstance(store, FileStore) or catalog is None:
+        raise SettingError(
+            "this is for a store in a folder and a catalog in a SQLite file; for S3 and Redis, see Back up "
+            "in service/deploy/README.md"
+        )
+    return store, catalog
 
 
 def named(setting: str, url: str, opener: Callable[[str], T]) -> T:
@@ -100,6 +124,11 @@ def directory_of(settings: Settings) -> Directory:
 async def is_open(settings: Settings, directory: Directory, catalog: Catalog) -> bool:
     """Whether to serve without keys. Raises `SettingError` where that would expose the service."""
     if directory.has_keys or await catalog.keys():
+        if not settings.is_loopback and not settings.key_secret:
+            raise SettingError(
+                f"key_secret is empty, and listen={settings.listen} is reachable from elsewhere: set "
+                "OVERSPILL_KEY_SECRET to a random word (openssl rand -hex 32) and make the keys anew"
+            )
         return False
     if settings.tenants is None and (settings.is_loopback or settings.anonymous):
         return True
@@ -126,6 +155,24 @@ def make_app(settings: Settings, *, clock: Callable[[], float] = time.time) -> w
     return app
 
 
+async def reload(service: Service, settings: Settings) -> list[str]:
+    """Take over the tenants, their limits and the log's settings; return the other settings that changed.
+
+    Those need a restart. Raises `SettingError`, and then everything stays as it was.
+    """
+    directory = await asyncio.to_thread(directory_of, settings)
+    opened = await is_open(settings, directory, service.archive.catalog)
+    service.directory = directory
+    service.gate.use(directory, is_open=opened)
+    service.settings = _with_reloaded(service.settings, settings)
+    names = Settings.__struct_fields__
+    return [name for name in names if getattr(settings, name) != getattr(service.settings, name)]
+
+
+def _with_reloaded(former: Settings, latter: Settings) -> Settings:
+    return msgspec.structs.replace(former, **{name: getattr(latter, name) for name in RELOADED})
+
+
 async def _serve(app: web.Application, settings: Settings, clock: Callable[[], float]) -> AsyncIterator[None]:
     metrics = Metrics()
     directory = directory_of(settings)
@@ -134,7 +181,7 @@ async def _serve(app: web.Application, settings: Settings, clock: Callable[[], f
             directory,
             archive.catalog,
             clock=archive.shared_clock.now,
-            secret=settings.key_secret,
+            secrets=settings.key_secrets,
             is_open=await is_open(settings, directory, archive.catalog),
         )
         app[SERVICE] = service = Service(
@@ -156,3 +203,4 @@ async def _serve(app: web.Application, settings: Settings, clock: Callable[[], f
             running.cancel()
             with suppress(asyncio.CancelledError):
                 await running
+            await maintenance.close()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections import deque
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
@@ -28,8 +30,8 @@ if TYPE_CHECKING:
 
 INLINE_INDEX: Final = 16 * 1024
 """The largest packed frame map that lives in the catalog's entry: that of about 1 GB of content."""
-CACHED_MAPS: Final = 32 * 2**20
-"""Bytes of frame maps that a process remembers, over all captures: those of about 500 GB of content."""
+CACHED_MAPS: Final = 8 * 2**20
+"""Bytes of frame maps that a process remembers, those of about 7,000 captures of a few frames."""
 COMPLETE_SECONDS: Final = 5.0
 """For how long a catalog that was found complete is taken to be."""
 MOST_DAMAGED: Final = 1000
@@ -64,13 +66,14 @@ class Archive:
         self.damaged: deque[str] = deque(maxlen=MOST_DAMAGED)
         """Uploads that were found damaged lately."""
         self.maps = MapCache(CACHED_MAPS)
-        self._complete_at = -COMPLETE_SECONDS
+        self._complete_at = -math.inf
 
     async def was_complete(self) -> bool:
         """Whether the catalog was complete a moment ago: enough where an error costs nothing but work."""
-        if self.clock() - self._complete_at > COMPLETE_SECONDS and await self.catalog.is_complete():
-            self._complete_at = self.clock()
-        return self.clock() - self._complete_at <= COMPLETE_SECONDS
+        now = time.monotonic()
+        if now - self._complete_at > COMPLETE_SECONDS and await self.catalog.is_complete():
+            self._complete_at = now
+        return now - self._complete_at <= COMPLETE_SECONDS
 
     async def store_time(self) -> float:
         """The time by which the ages of objects are told."""
@@ -83,7 +86,7 @@ class Archive:
         if frames is None:
             frames = await self._load(entry)
             self.maps.add(entry.upload, frames)
-        return Reader(self.store, self.cpu, self.memory, entry, frames)
+        return Reader(self.store, self.cpu, self.memory.reads, entry, frames)
 
     async def verify(self, entry: Entry) -> None:
         """Read all that is stored for a capture. Raises `CaptureDamaged` unless all of it is good."""

@@ -1,7 +1,11 @@
-"""Memory that the reads of one process share, so that no number of slow readers exhausts it.
+"""Memory that reads and uploads of one process share, so that no number of them exhausts it.
 
-A read begins once the least that it needs is free, and holds that until it ends: what has begun never
-waits. While at least half of all is free, it may take more, to fetch and decode ahead.
+A request begins once the least that it needs is free, and holds that until it ends: what has begun never
+waits. While at least half of all is free, it may take more: a read to work ahead, an upload for larger
+segments.
+
+There are three lines, served in this order: small uploads, reads, large uploads. Each is sure of a part of
+all. So a small upload passes by large ones that wait, and a read that an upload needs waits for no upload.
 """
 
 from __future__ import annotations
@@ -11,13 +15,21 @@ from collections import deque
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
-from overspill_service.errors import DeadlineExceeded
+from overspill_service.errors import Overloaded
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
 QUEUE_SECONDS: Final = 5.0
-"""How long a read waits for memory before it is sent away."""
+"""How long a request waits for memory before it is sent away."""
+RETRY_SECONDS: Final = 2
+"""After how long one that was sent away may ask again."""
+SMALL: Final = 2**20
+"""An upload that needs no more bytes than this is a small one."""
+WAITING_SIZE: Final = 256 * 1024
+"""The most bytes of its body that an upload holds while it waits."""
+WAITING_PART: Final = 8
+"""Uploads that wait hold one part in so many of all at most; more are sent away at once."""
 
 
 class Budget:
@@ -25,15 +37,69 @@ class Budget:
 
     def __init__(self, size: int) -> None:
         self.size = self.free = size
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        most = max(1, size // WAITING_PART // WAITING_SIZE)
+        self.small = Line(self, "small upload", size // 16, most)
+        self.reads = Line(self, "read", size // 4)
+        self.large = Line(self, "upload", size // 4, most)
+        self._lines = self.small, self.reads, self.large
+
+    def line_for(self, least: int) -> Line:
+        """The line in which an upload waits that needs so many bytes."""
+        return self.small if least <= SMALL else self.large
+
+    def most(self, line: Line) -> int:
+        """The bytes that one request of a line may have when no other is there."""
+        return self.size - sum(other.part for other in self._lines if other is not line)
+
+    def room_for(self, line: Line) -> int:
+        """The bytes that a line may take now: all that is free but what the others are sure of."""
+        return self.free - sum(other.missing for other in self._lines if other is not line)
+
+    def try_take(self, line: Line, amount: int) -> bool:
+        """Take more than the least, where half is left for those who have nothing yet."""
+        if self.is_awaited or self.free - amount < self.size // 2:
+            return False
+        self.take(line, amount)
+        return True
+
+    def take(self, line: Line, amount: int) -> None:
+        self.free -= amount
+        line.held += amount
+
+    def give(self, line: Line, amount: int) -> None:
+        """Give bytes back; those who wait have them next."""
+        line.held -= amount
+        self.free += amount
+        if self.is_awaited:
+            for each in self._lines:
+                each.serve()
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether anybody waits."""
+        return any(line.waiting for line in self._lines)
+
+
+class Line:
+    """Requests of one kind, served in the order in which they came. A line is sure of `part` bytes."""
+
+    def __init__(self, budget: Budget, name: str, part: int, most_waiting: int | None = None) -> None:
+        self._budget, self._name, self.part, self._most_waiting = budget, name, part, most_waiting
+        self.held = 0
+        self.waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    @property
+    def missing(self) -> int:
+        """Bytes that nobody else may take: what this line is sure of and does not hold."""
+        return max(0, self.part - self.held)
 
     @asynccontextmanager
     async def shares(self, *least: int) -> AsyncIterator[Sequence[Share]]:
-        """Shares of at least so many bytes each, for one read. A read larger than all has all.
+        """Shares of at least so many bytes each, for one request. One larger than all has all.
 
-        Waits in line for them. Raises `DeadlineExceeded` after `QUEUE_SECONDS`.
+        Waits in line for them. Raises `Overloaded` after `QUEUE_SECONDS`, or at once where too many wait.
         """
-        amount = min(sum(least), self.size)
+        amount = min(sum(least), self._budget.most(self))
         await self._wait_for(amount)
         shares = [Share(self, each) for each in least]
         try:
@@ -44,52 +110,52 @@ class Budget:
             self.give(amount)
 
     def try_take(self, amount: int) -> bool:
-        """Take more than the least, where half is left for those who have nothing yet."""
-        if self._waiting or self.free - amount < self.size // 2:
-            return False
-        self.free -= amount
-        return True
+        return self._budget.try_take(self, amount)
 
     def give(self, amount: int) -> None:
-        """Give bytes back; the first in line have them next."""
-        self.free += amount
-        while self._waiting and self._waiting[0][0] <= self.free:
-            wanted, turn = self._waiting.popleft()
+        self._budget.give(self, amount)
+
+    def serve(self) -> None:
+        """Let the first of those who wait begin, as many as there is room for."""
+        while self.waiting and self.waiting[0][0] <= self._budget.room_for(self):
+            wanted, turn = self.waiting.popleft()
             if not turn.done():
-                self.free -= wanted
+                self._budget.take(self, wanted)
                 turn.set_result(None)
 
     async def _wait_for(self, amount: int) -> None:
-        if not self._waiting and amount <= self.free:
-            self.free -= amount
+        if not self.waiting and amount <= self._budget.room_for(self):
+            self._budget.take(self, amount)
             return
+        if self._most_waiting is not None and len(self.waiting) >= self._most_waiting:
+            raise Overloaded(f"{len(self.waiting)} {self._name}s wait for memory already", RETRY_SECONDS)
         turn = asyncio.get_running_loop().create_future()
-        self._waiting.append((amount, turn))
+        self.waiting.append((amount, turn))
         try:
             async with asyncio.timeout(QUEUE_SECONDS):
                 await turn
         except BaseException as error:
             self._give_up(amount, turn)
             if isinstance(error, TimeoutError):
-                raise DeadlineExceeded(
-                    f"no memory for one more read came free within {QUEUE_SECONDS:g} s; ask again"
+                raise Overloaded(
+                    f"no memory for one more {self._name} came free within {QUEUE_SECONDS:g} s", RETRY_SECONDS
                 ) from error
             raise
 
     def _give_up(self, amount: int, turn: asyncio.Future[None]) -> None:
         """Leave the line; give back what was granted in the same moment."""
-        if (amount, turn) in self._waiting:
-            self._waiting.remove((amount, turn))
+        if (amount, turn) in self.waiting:
+            self.waiting.remove((amount, turn))
             self.give(0)  # to whom the one that left stood in the way
         elif not turn.cancelled():
             self.give(amount)
 
 
 class Share:
-    """What a read holds of one kind: `least` bytes without asking, more where there is plenty."""
+    """What a request holds of one kind: `least` bytes without asking, more where there is plenty."""
 
-    def __init__(self, budget: Budget, least: int) -> None:
-        self._budget, self._least = budget, least
+    def __init__(self, line: Line, least: int) -> None:
+        self._line, self.least = line, least
         self._used = self._extra = 0
 
     def try_use(self, amount: int) -> bool:
@@ -97,9 +163,9 @@ class Share:
 
         The first bytes that are held are never too many, up to `least`.
         """
-        missing = self._used + amount - self._least - self._extra
+        missing = self._used + amount - self.least - self._extra
         if missing > 0:
-            if not self._budget.try_take(missing):
+            if not self._line.try_take(missing):
                 return False
             self._extra += missing
         self._used += amount
@@ -108,12 +174,12 @@ class Share:
     def release(self, amount: int) -> None:
         """Account for bytes that are no longer held."""
         self._used -= amount
-        spare = self._extra - max(self._used - self._least, 0)
+        spare = self._extra - max(self._used - self.least, 0)
         if spare > 0:
             self._extra -= spare
-            self._budget.give(spare)
+            self._line.give(spare)
 
     def close(self) -> None:
         """Give back what is held beyond `least`."""
-        self._budget.give(self._extra)
+        self._line.give(self._extra)
         self._used = self._extra = 0

@@ -6,9 +6,9 @@ The libraries that do this work release the GIL, so as many threads as cores kee
 from __future__ import annotations
 
 import asyncio
-import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+
+from overspill_service.threads import cpu_threads, running_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,8 +22,8 @@ T = TypeVar("T")
 
 class Cpu:
     def __init__(self, threads: int | None = None) -> None:
-        self.threads = threads or max(2, os.cpu_count() or 2)
-        self._executor = ThreadPoolExecutor(self.threads, thread_name_prefix="cpu")
+        self.threads = threads or cpu_threads()
+        self._executor = running_pool(self.threads, "cpu")
 
     def start(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
         """Begin `work` in a thread, as soon as one is free."""

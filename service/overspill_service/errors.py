@@ -9,8 +9,9 @@ ServiceError
 │                       CaptureTooLarge, BodyTooLarge, RangeNotSatisfiable, TooManyRequests, QuotaExceeded
 ├── CaptureDamaged      what the object store holds is not what was stored
 │                       ObjectMissing
-└── Unavailable         StoreUnavailable, StoreFull, CatalogUnavailable, CatalogRefuses,
-                        RecordDamaged, CatalogIncomplete, DeadlineExceeded, ShuttingDown, ClockSkewed
+└── Unavailable         StoreUnavailable, StoreFull, CatalogUnavailable, CatalogRefuses, CatalogFull,
+                        RecordDamaged, CatalogIncomplete, DeadlineExceeded, Overloaded, OutOfResources,
+                        ShuttingDown, ClockSkewed
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ class ServiceError(Exception):
     expired: datetime | None = None
     limit: int | None = None
     retry_after: int | None = None
+    trouble: str = ""
+    """What the system lacks, as one word of `system_errors`; empty for every other failure."""
 
 
 class BadRequest(ServiceError):
@@ -200,6 +203,12 @@ class CatalogRefuses(CatalogUnavailable):
     """The catalog answers, but cannot be trusted to keep what it is given; nothing was recorded."""
 
 
+class CatalogFull(CatalogRefuses):
+    """The catalog has no room for what it is given."""
+
+    code = Code.STORE_FULL
+
+
 class RecordDamaged(CatalogUnavailable):
     """One record of the catalog cannot be decoded; the others can."""
 
@@ -212,6 +221,20 @@ class DeadlineExceeded(Unavailable):
     code = Code.DEADLINE_EXCEEDED
 
 
+class Overloaded(Unavailable):
+    """There is no memory for one more request now. Nothing of it was begun."""
+
+    code = Code.OVERLOADED
+
+    def __init__(self, why: str, retry_after: int) -> None:
+        super().__init__(f"{why}; ask again in {retry_after} s")
+        self.retry_after = retry_after
+
+
+class OutOfResources(Unavailable):
+    code = Code.OUT_OF_RESOURCES
+
+
 class ShuttingDown(Unavailable):
     code = Code.SHUTTING_DOWN
 
@@ -222,5 +245,15 @@ class ClockSkewed(Unavailable):
     def __init__(self, skew: float) -> None:
         super().__init__(
             f"the clock of this replica is {skew:+.0f} s off that of the catalog and the object store; "
-            "nothing is swept until it is set"
+            "nothing is swept until it is set, or `overspill-service trust-clock` says that it is right"
+        )
+
+
+class ClockJumped(Unavailable):
+    code = Code.CLOCK_SKEWED
+
+    def __init__(self, jump: float) -> None:
+        super().__init__(
+            f"the clocks of this replica and of its back ends have jumped by {jump:+.0f} s; nothing is swept "
+            "until they are set, or the replica is restarted because they are right"
         )

@@ -16,7 +16,7 @@ from __future__ import annotations
 import codecs
 import struct
 import threading
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import zstandard
@@ -24,8 +24,8 @@ from msgspec import Struct
 
 from overspill_service.errors import CaptureDamaged
 
-Column = np.ndarray[tuple[int], np.dtype[np.int64]]
-"""One number per frame."""
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 FRAME_SIZE: Final = 576 * 1024
 """The most content that one frame holds, in bytes: all frames together are a few percent larger than one."""
@@ -190,22 +190,16 @@ def _check_header(header: zstandard.FrameParameters, limit: int) -> None:
         raise CaptureDamaged(f"a frame of {header.content_size} bytes has a window of {header.window_size}")
 
 
-def check(stored_sizes: Column, sizes: Column, newlines: Column) -> None:
-    """Raise `CaptureDamaged` where frames are listed that no `FrameWriter` could have made."""
-    possible = (
-        (stored_sizes > 0)
-        & (stored_sizes <= STORED_SIZE_LIMIT)
-        & (sizes > 0)
-        & (sizes <= FRAME_SIZE)
-        & (newlines >= 0)
-        & (newlines <= sizes)
-    )
-    if not possible.all():
-        frame = int(np.argmin(possible))
-        raise CaptureDamaged(
-            f"frame {frame} cannot be: {stored_sizes[frame]} stored bytes, {sizes[frame]} bytes, "
-            f"{newlines[frame]} newlines"
-        )
+def check(rows: Iterable[tuple[int, int, int]]) -> None:
+    """Raise `CaptureDamaged` where frames are listed that no `FrameWriter` could have made.
+
+    A row is a frame's stored size, size and newlines.
+    """
+    for frame, (stored_size, size, newlines) in enumerate(rows):
+        if not (0 < stored_size <= STORED_SIZE_LIMIT and 0 < size <= FRAME_SIZE and 0 <= newlines <= size):
+            raise CaptureDamaged(
+                f"frame {frame} cannot be: {stored_size} stored bytes, {size} bytes, {newlines} newlines"
+            )
 
 
 def _described(content: bytes | memoryview, stored: bytes) -> Frame:

@@ -193,8 +193,8 @@ def _index(body: _Body, entries: list[seek_table.Entry]) -> Index:
     stored_sizes, sizes, checksums = np.array(entries, np.int64).reshape(-1, 3).T
     marks = np.frombuffer(body.newlines, MARK).astype(np.int64)
     newlines, utf8 = marks & ~NOT_UTF8, marks & NOT_UTF8 == 0
-    check(stored_sizes, sizes, newlines)
-    columns = (column.tolist() for column in (stored_sizes, sizes, newlines, utf8, checksums))
+    columns = [column.tolist() for column in (stored_sizes, sizes, newlines, utf8, checksums)]
+    check(zip(*columns[:3], strict=True))
     index = Index(
         upload=body.upload,
         number=body.number,

@@ -37,6 +37,8 @@ class Ingest:
         self._writer = FrameWriter(level)
         self._content, self._encoded = hashlib.sha256(), hashlib.sha256()
         self._is_begun = False
+        self.is_refused_as_frame = False
+        """The last step found that a body that came as a whole cannot be stored as it is."""
         self.size = 0
         self.head = b""
         self.ends_in_newline = False
@@ -64,10 +66,11 @@ class Ingest:
         """
         if self._may_adopt(is_last=is_last):
             adopted = self._adopt(chunks)
+            self.is_refused_as_frame = not adopted
             yield adopted, not adopted
             if adopted:
                 return
-        self._is_begun = True
+        self._is_begun, self.is_refused_as_frame = True, False
         frames: list[Framed] = []
         done = 0
         for piece in self._pieces(chunks, is_last=is_last):

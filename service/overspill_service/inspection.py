@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from overspill_service.chunks import Extent
 
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from overspill_service.frame_map import FrameMap
     from overspill_service.grep import Search
     from overspill_service.scanning import Prepared
+
+SCAN_LEAST: Final = 512 * 1024
+SCAN_MOST: Final = 12 * 2**20
+"""Bytes that a scan keeps of a large capture: a line of 8 MiB, or half as much and a large automaton."""
 
 A_co = TypeVar("A_co", covariant=True)
 T = TypeVar("T")
@@ -34,32 +38,41 @@ class Read(Protocol[A_co]):
 
 async def inspect(archive: Archive, entry: Entry, begin: Callable[[Extent], Read[T]]) -> T:
     """The answer of the read that `begin` makes for a capture of this extent."""
-    read = await archive.cpu.run(begin, Extent(entry.size, entry.lines))
-    reader = await archive.reader(entry)
-    while (wanted := read.wanted) is not None:
-        frames = frames_wanted(reader.frames, wanted)
-        async with aclosing(reader.chunks(frames)) as batches:
-            async for batch in batches:
-                await archive.cpu.run(_feed, read, batch)
-                if read.wanted is None:
-                    break
-    return await archive.cpu.run(read.answer)
+    async with (await archive.reader(entry)).held(_scan_size(entry)) as reader:
+        read = await archive.cpu.run(begin, Extent(entry.size, entry.lines))
+        while (wanted := read.wanted) is not None:
+            frames = frames_wanted(reader.frames, wanted)
+            async with aclosing(reader.chunks(frames)) as batches:
+                async for batch in batches:
+                    await archive.cpu.run(_feed, read, batch)
+                    if read.wanted is None:
+                        break
+        return await archive.cpu.run(read.answer)
 
 
 async def search(archive: Archive, entry: Entry, begin: Callable[[Extent], Search]) -> Text:
     """The answer of the search that `begin` makes; several threads decode and search at once."""
-    search = await archive.cpu.run(begin, Extent(entry.size, entry.lines))
-    reader = await archive.reader(entry)
-    while (wanted := search.begin_part()) is not None:
-        near = frames_wanted(reader.frames, wanted)
-        last = near[0] if wanted.span is None else near[-1]
-        frames = range(last + 1) if search.backwards else range(near[0], len(reader.frames))
-        async with aclosing(reader.map(frames, search.prepare, is_reversed=search.backwards)) as batches:
-            async for batch in batches:
-                await archive.cpu.run(_take, search, batch)
-                if search.wanted is None or search.has_jumped:
-                    break
-    return await archive.cpu.run(search.answer)
+    async with (await archive.reader(entry)).held(_scan_size(entry)) as reader:
+        search = await archive.cpu.run(begin, Extent(entry.size, entry.lines))
+        while (wanted := search.begin_part()) is not None:
+            frames = _frames_to_search(reader.frames, wanted, backwards=search.backwards)
+            async with aclosing(reader.map(frames, search.prepare, is_reversed=search.backwards)) as batches:
+                async for batch in batches:
+                    await archive.cpu.run(_take, search, batch)
+                    if search.wanted is None or search.has_jumped:
+                        break
+        return await archive.cpu.run(search.answer)
+
+
+def _scan_size(entry: Entry) -> int:
+    """Bytes of memory for what a scan keeps of a capture: a long line, automata, groups of lines."""
+    return SCAN_LEAST + min(entry.size, SCAN_MOST)
+
+
+def _frames_to_search(frames: FrameMap, wanted: Wanted, *, backwards: bool) -> range:
+    near = frames_wanted(frames, wanted)
+    last = near[0] if wanted.span is None else near[-1]
+    return range(last + 1) if backwards else range(near[0], len(frames))
 
 
 def _take(search: Search, batch: Sequence[Prepared]) -> None:

@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from overspill_service.errors import RecordDamaged, ServiceError
+from overspill_service.generations import Generations
 from overspill_service.rebuild import rebuild_if_due
 from overspill_service.recovery import record_of
 from overspill_service.removal import REMOVAL_SECONDS, finish_removals
@@ -40,6 +41,7 @@ class Maintenance:
     def __init__(self, service: Service) -> None:
         self._service, self._archive = service, service.archive
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+        self._generations = Generations(self._archive, self._holder)
         self._orphans_due = time.monotonic()
         self._clock_due = time.monotonic() + CLOCK_SECONDS
         self._failing: dict[str, str] = {}
@@ -53,15 +55,23 @@ class Maintenance:
         waited = 0.0
         while True:
             await self._measure_clock()
+            await self._guarded("generation", self._generations.keep())
+            await self._guarded("keys", self._service.gate.refresh())
             await self._guarded("rebuild", self.rebuild_once())
             self.has_looked.set()
             await self._guarded("mending", self.mend_once())
+            self._service.troubles.tell_rest()
             if interval and waited >= due:
                 if not await self._guarded("sweep", self.sweep_once()):
                     self._service.metrics.sweep(0, is_done=False)
                 waited, due = 0.0, interval
             await asyncio.sleep(LOOK_SECONDS)
             waited += LOOK_SECONDS
+
+    async def close(self) -> None:
+        """Note that this process writes nothing more."""
+        await self._guarded("keys", self._service.gate.refresh())
+        await self._guarded("generation", self._generations.close())
 
     async def _measure_clock(self) -> None:
         if time.monotonic() >= self._clock_due:

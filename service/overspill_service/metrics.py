@@ -1,7 +1,6 @@
 """What operators see at /metrics. Labels are bounded: never a session, call or capture id.
 
-With several workers the figures of all processes are added up: `prometheus_client` keeps them in files
-under `PROMETHEUS_MULTIPROC_DIR`, which the supervisor sets before a worker starts.
+With several workers the figures of all processes are added up: see `shared_figures`.
 """
 
 from __future__ import annotations
@@ -13,8 +12,9 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from overspill.wire import SIZE_BOUNDS
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
+
+from overspill_service.shared_figures import VARIABLE, Added, Figures, Memories, value_class
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from overspill_service.catalog import Entry
 
-MULTIPROCESS: Final = "PROMETHEUS_MULTIPROC_DIR"
 NAMESPACE: Final = "overspill"
 OTHER: Final = "other"
 METHODS: Final = frozenset({"GET", "HEAD", "PUT", "PATCH", "POST", "DELETE", "OPTIONS"})
@@ -66,7 +65,7 @@ class Metrics:
     """The service's counters and histograms, on a registry of their own."""
 
     def __init__(self) -> None:
-        self._registry = CollectorRegistry()
+        self._registry, self._memories = CollectorRegistry(), _shared_memories()
         self._tool, self._tenant = Bounded(MOST_TOOLS), Bounded(MOST_TENANTS)
         self._count_outputs()
         self._count_captures()
@@ -178,11 +177,21 @@ class Metrics:
 
     def exposition(self) -> bytes:
         """The figures of this service, of all its workers, in Prometheus' text format."""
-        if os.environ.get(MULTIPROCESS):
+        if self._memories is not None:
             registry = CollectorRegistry()
-            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+            registry.register(Added(self._memories.descriptors))
             return generate_latest(registry)
         return generate_latest(self._registry)
+
+
+def _shared_memories() -> Memories | None:
+    """Have figures kept in this worker's memory, if it is a worker; the memories of all of them."""
+    given = os.environ.get(VARIABLE)
+    if not given:
+        return None
+    memories = Memories.of(given)
+    values.ValueClass = value_class(Figures(memories.descriptors[memories.own]))
+    return memories
 
 
 class Metered:

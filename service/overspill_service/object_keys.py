@@ -14,8 +14,12 @@ from typing import Final
 from msgspec import Struct
 
 ROOT: Final = "v1/"
+PROBES: Final = f"{ROOT}.probe/"
+"""Where `check` tries what a store can do."""
 REMOVALS: Final = "v1-removed/"
 """Where removals that are under way are recorded: apart from `ROOT`, so that one short listing shows all."""
+GENERATIONS: Final = "v1-catalog/"
+"""Where the name of the catalog's generation is kept."""
 _KEY: Final = re.compile(
     r"v1/(?P<tenant>[a-z0-9][a-z0-9-]{0,62})/(?P<capture>cap_[a-z2-7]{20})/"
     r"(?P<upload>[a-z2-7]{16})-(?:(?P<number>\d{5})|expires-(?P<expires>\d{1,12})-(?P<revision>\d{16}))"
@@ -69,6 +73,20 @@ def removals_prefix(tenant: str) -> str:
 def new_removal(tenant: str) -> str:
     """A key for the record of one removal."""
     return f"{REMOVALS}{tenant}/{new_upload()}"
+
+
+def generation_key(name: str) -> str:
+    return GENERATIONS + name
+
+
+def is_ours(key: str) -> bool:
+    """Return whether a key names a part of a capture, or the record of a removal."""
+    return key.startswith(REMOVALS) or parse(key) is not None
+
+
+def is_known(key: str) -> bool:
+    """Return whether the service ever gives an object this key."""
+    return is_ours(key) or key.startswith((GENERATIONS, PROBES))
 
 
 def parse(key: str) -> ObjectKey | None:

@@ -35,12 +35,8 @@ class Pattern:
         """`chains` are the texts of its blocks (see `stages`). Raises `InvalidPattern`."""
         self._ignore_case, self._texts = ignore_case, chains
         self._engine = _compile(b"(?m)" + source, ignore_case=ignore_case)
-        if not self._engine.ok():
-            raise InvalidPattern(_explain(self._engine.error().decode(errors="replace")))
-        self.program_size: int = max(self._engine.ProgramSize(), self._engine.ReverseProgramSize())
+        self.program_size = _size_of(self._engine)
         """Instructions: a bound on the time that a byte of text can take."""
-        if self.program_size > MAX_PROGRAM:
-            raise InvalidPattern(_explain("pattern too large"))
         self._finder: Finder | None = None
 
     @classmethod
@@ -54,9 +50,7 @@ class Pattern:
             source = re2.RE2.QuoteMeta(source)
         else:
             _check(pattern)
-            bare = _compile(source, ignore_case=ignore_case)
-            if not bare.ok():
-                raise InvalidPattern(_explain(bare.error().decode(errors="replace")))
+            _compile(source, ignore_case=ignore_case)
         chains = ((source.decode(),),) if fixed else chains_of(pattern)
         compiled = cls(source, ignore_case=ignore_case, chains=chains)
         literals = literals_of(pattern, fixed=fixed, ignore_case=ignore_case)
@@ -119,7 +113,20 @@ def _compile(source: bytes, *, ignore_case: bool) -> re2.RE2:
     options.never_nl = True
     options.never_capture = True
     options.case_sensitive = not ignore_case
-    return re2.RE2(source, options)
+    engine = re2.RE2(source, options)
+    if not engine.ok():
+        trouble = engine.error().decode(errors="replace")
+    elif _size_of(engine) > MAX_PROGRAM:
+        trouble = "pattern too large"
+    else:
+        return engine
+    del engine  # it may take megabytes, and an exception keeps what its frames hold
+    raise InvalidPattern(_explain(trouble))
+
+
+def _size_of(engine: re2.RE2) -> int:
+    """Instructions of the larger of its two programs."""
+    return max(int(engine.ProgramSize()), int(engine.ReverseProgramSize()))
 
 
 def _encode(pattern: str) -> bytes:

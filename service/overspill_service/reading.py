@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from overspill_service.chunks import Chunk
@@ -18,9 +18,9 @@ from overspill_service.frames import decode_frame
 from overspill_service.object_keys import segment_key
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 
-    from overspill_service.budget import Budget, Share
+    from overspill_service.budget import Line, Share
     from overspill_service.catalog import Entry
     from overspill_service.cpu import Cpu
     from overspill_service.frame_map import FrameMap, Span
@@ -35,13 +35,37 @@ BATCH: Final = 4
 class Reader:
     """Reads one complete capture. Raises `CaptureDamaged` rather than ever giving a wrong byte.
 
-    Every read raises `DeadlineExceeded` where it waited too long for memory; it does so before it gives
-    anything.
+    Every read raises `Overloaded` where it waited too long for memory; it does so before it gives anything.
     """
 
-    def __init__(self, store: ObjectStore, cpu: Cpu, memory: Budget, entry: Entry, frames: FrameMap) -> None:
+    def __init__(self, store: ObjectStore, cpu: Cpu, memory: Line, entry: Entry, frames: FrameMap) -> None:
         self._store, self._cpu, self._memory = store, cpu, memory
         self.entry, self.frames = entry, frames
+        self._held: Sequence[Share] = ()
+
+    @asynccontextmanager
+    async def held(self, size: int) -> AsyncIterator[Reader]:
+        """A reader that has its memory for all of its reads, one after the other, and `size` bytes besides.
+
+        Raises `Overloaded`.
+        """
+        reader = Reader(self._store, self._cpu, self._memory, self.entry, self.frames)
+        largest = self.frames.largest(range(len(self.frames)))
+        async with self._memory.shares(size, *largest) as (_, *reader._held):
+            yield reader
+
+    @asynccontextmanager
+    async def _shares(self, frames: range) -> AsyncIterator[Sequence[Share]]:
+        """Memory for one of these frames, stored and decoded."""
+        if not self._held:
+            async with self._memory.shares(*self.frames.largest(frames)) as shares:
+                yield shares
+            return
+        try:
+            yield self._held
+        finally:
+            for share in self._held:
+                share.close()
 
     async def undecoded(self) -> AsyncGenerator[bytes, None]:
         """The whole capture as stored frames, each of which is known to be the one listed in its place."""
@@ -73,7 +97,7 @@ class Reader:
         has been taken, since with it most reads end, nor for a reader that is slow.
         """
         fetcher, pace = Fetcher(self._fetch, self.frames, frames, is_reversed=is_reversed), Pace()
-        async with self._memory.shares(*self.frames.largest(frames)) as (stored, raw):
+        async with self._shares(frames) as (stored, raw):
             batches = _Batches[T](self._cpu.threads + 1, raw, pace)
             try:
                 async with aclosing(fetcher.windows(stored, pace)) as windows:

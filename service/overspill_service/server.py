@@ -11,20 +11,27 @@ import socket
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 
 from overspill_service import logs
-from overspill_service.app import make_app
+from overspill_service.app import make_app, reload
+from overspill_service.connections import Connections, most_connections
+from overspill_service.errors import ServiceError
+from overspill_service.settings import SettingError
+from overspill_service.system_errors import failure
+from overspill_service.threads import prepare_threads
 from overspill_service.web.service import SERVICE
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
     from typing import TextIO
 
     from overspill_service.settings import Settings
+    from overspill_service.troubles import Troubles
     from overspill_service.web.service import Service
 
 MOST_HEADER_BYTES: Final = 64 * 1024
@@ -107,38 +114,87 @@ def _set_up_malloc() -> None:
             libc.mallopt(M_MMAP_THRESHOLD, LARGE_BUFFER)
 
 
-async def serve(settings: Settings, listener: socket.socket, parent: TextIO | None = None) -> None:
+async def serve(
+    settings: Settings,
+    listener: socket.socket,
+    reread: Callable[[], Settings],
+    parent: TextIO | None = None,
+) -> None:
     """Serve until SIGTERM or SIGINT, or until `parent` ends: the pipe from the process that started this one.
 
-    Then let requests in flight end within the grace, and close. Prints one line with the address once
-    requests are served.
+    SIGHUP takes over what `reread` finds changed, as far as that needs no restart. After a stop, let requests
+    in flight end within the grace, and close. Prints one line with the address once requests are served.
     """
     app = make_app(settings)
+    await prepare_threads()
     runner = runner_of(app)
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    if parent is not None:
-        loop.add_reader(parent, stop.set)
+    stop, reloading = _signals(parent)
     await runner.setup()
+    tasks = [asyncio.create_task(_reload_when(reloading, app[SERVICE], reread))]
     try:
-        site = web.SockSite(runner, listener, backlog=BACKLOG)
-        await site.start()
+        accepting = asyncio.create_task(_accept(runner, app[SERVICE], listener))
+        tasks.append(accepting)
         print(f"overspill-service listens on {url_of(listener)}", flush=True)
         log.info("serving", extra=logs.facts(**_setup(app[SERVICE], url_of(listener))))
         await stop.wait()
         if parent is not None:
-            loop.remove_reader(parent)
-        await _stop(site, app[SERVICE])
+            asyncio.get_running_loop().remove_reader(parent)
+        await _stop(accepting, listener, app[SERVICE])
     finally:
+        for task in tasks:
+            task.cancel()
         await runner.cleanup()
 
 
-async def _stop(site: web.SockSite, service: Service) -> None:
+def _signals(parent: TextIO | None) -> tuple[asyncio.Event, asyncio.Event]:
+    """Events for a stop and for a reload, set by signals; a stop also by the end of `parent`."""
+    stop, reloading = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    if hasattr(signal, "SIGHUP"):
+        loop.add_signal_handler(signal.SIGHUP, reloading.set)
+    if parent is not None:
+        loop.add_reader(parent, stop.set)
+    return stop, reloading
+
+
+async def _accept(runner: web.AppRunner, service: Service, listener: socket.socket) -> None:
+    assert runner.server is not None
+    service.connections = Connections(most_connections())
+    tell = partial(_tell_refusal, service.troubles)
+    await service.connections.accept(listener, runner.server, tell)
+
+
+def _tell_refusal(troubles: Troubles, error: OSError) -> None:
+    known = failure(error, "the network")
+    troubles.tell_of(known.trouble if known else "accepting", f"no client can be accepted: {known or error}")
+
+
+async def _reload_when(asked: asyncio.Event, service: Service, reread: Callable[[], Settings]) -> None:
+    """Until cancelled: read the settings again each time that somebody asks for it."""
+    while True:
+        await asked.wait()
+        asked.clear()
+        try:
+            settings = reread()
+            waiting = await reload(service, settings)
+        except (SettingError, ServiceError) as error:
+            log.error("not reloaded, all stays as it was: %s", error)  # noqa: TRY400  (no traceback for a typo)
+            continue
+        logs.configure(settings.log_level, settings.log_format)
+        log.info(
+            "reloaded", extra=logs.facts(process=os.getpid(), needs_restart=",".join(waiting) or "nothing")
+        )
+
+
+async def _stop(accepting: asyncio.Task[None], listener: socket.socket, service: Service) -> None:
     start = time.monotonic()
     log.info("stopping", extra=logs.facts(process=os.getpid(), in_flight=service.in_flight.count))
-    await site.stop()
+    accepting.cancel()
+    with suppress(asyncio.CancelledError):
+        await accepting
+    listener.close()
     await _drain(service, service.settings.grace)
     facts = {"in_flight": service.in_flight.count, "seconds": round(time.monotonic() - start, 3)}
     log.info("stopped", extra=logs.facts(process=os.getpid(), **facts))

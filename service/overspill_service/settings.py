@@ -79,6 +79,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     key_secret: Annotated[
         str, Meta(description="secret that keys are hashed with; the same on every replica")
     ] = ""
+    previous_key_secret: Annotated[
+        str, Meta(description="former secret, whose keys stay valid while clients get new ones")
+    ] = ""
     private_metrics: Annotated[bool, Meta(description="/metrics needs a key with scope admin")] = False
     level: Annotated[int, Meta(ge=1, le=19, description="zstd level of stored frames")] = 3
     max_capture_size: Annotated[int, Meta(ge=1, description="bytes of one capture, at most", extra=BYTES)] = (
@@ -109,10 +112,14 @@ class Settings(Struct, frozen=True, kw_only=True):
         float,
         Meta(gt=0, description="seconds that the client of a read may take no byte of it", extra=SECONDS),
     ] = 60.0
-    read_memory: Annotated[
+    memory: Annotated[
         int,
-        Meta(ge=2 * 2**20, description="bytes that all reads of one process may hold at once", extra=BYTES),
-    ] = 96 * 2**20
+        Meta(
+            ge=0,
+            description="bytes that uploads and reads of one process may hold at once (0: by what there is)",
+            extra=BYTES,
+        ),
+    ] = 0
     sweep_interval: Annotated[
         float, Meta(ge=0, description="seconds between sweeps (0: never)", extra=SECONDS)
     ] = 300.0
@@ -138,6 +145,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     def address(self) -> tuple[str, int]:
         """Host and port of `listen`."""
         return parse_address(self.listen)
+
+    @property
+    def key_secrets(self) -> tuple[str, ...]:
+        """The secrets that a valid key may be hashed with, the present one first."""
+        return (self.key_secret, self.previous_key_secret) if self.previous_key_secret else (self.key_secret,)
 
     @property
     def is_loopback(self) -> bool:

@@ -1,7 +1,9 @@
 """The time that all replicas share, whatever the clock of this machine says.
 
 The median of three clocks: this machine's, the catalog's and the object store's. Where a back end has no
-clock of its own the other one's counts twice, so a back end is always believed before this machine.
+clock of its own the other one's counts twice, so a back end is always believed before this machine. A catalog
+in a file has a clock of its own, which does not follow a jump of the machine's. With other catalogs the
+shared time is held against a steady clock, because they may run on this very machine.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import logging
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from overspill_service.errors import ClockSkewed, ServiceError
+from overspill_service.errors import ClockJumped, ClockSkewed, ServiceError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -32,8 +34,18 @@ log = logging.getLogger(__name__)
 class SharedClock:
     """Tells the shared time: this machine's, put right by what was last measured."""
 
-    def __init__(self, machine: Callable[[], float], catalog: Catalog, store: ObjectStore) -> None:
-        self._machine, self._catalog, self._store = machine, catalog, store
+    def __init__(
+        self,
+        machine: Callable[[], float],
+        catalog: Catalog,
+        store: ObjectStore,
+        steady: Callable[[], float] | None = None,
+    ) -> None:
+        """`steady` tells seconds that never jump; none is needed where a back end notices jumps."""
+        self._machine, self._catalog, self._store, self._steady = machine, catalog, store, steady
+        self._ahead_of_steady: float | None = None
+        self._jump = 0.0
+        """Seconds by which the shared time is further on than the steady clock says."""
         self.skew = 0.0
         """Seconds by which this machine's clock is ahead of the shared time."""
 
@@ -52,12 +64,25 @@ class SharedClock:
         self.skew = ahead if abs(ahead) > TOLERATED_SECONDS + half_way else 0.0
         if self.skew:
             log.warning("the clock of this machine is %+.0f s off that of the back ends: set it", self.skew)
+        self._look_for_jump()
 
     async def require_agreement(self) -> None:
         """Raise `ClockSkewed` where what has expired, or is old, must not be judged by this machine."""
         await self.measure()
         if abs(self.skew) > MOST_SECONDS:
             raise ClockSkewed(self.skew)
+        if self._jump:
+            raise ClockJumped(self._jump)
+
+    def _look_for_jump(self) -> None:
+        if self._steady is None:
+            return
+        ahead = self.now() - self._steady()
+        if self._ahead_of_steady is None or abs(ahead - self._ahead_of_steady) <= MOST_SECONDS:
+            self._ahead_of_steady, self._jump = ahead, 0.0
+        else:
+            self._jump = ahead - self._ahead_of_steady
+            log.warning("the clocks of all machines have jumped by %+.0f s: set them", self._jump)
 
 
 async def _reading(now: Awaitable[float | None]) -> float | None:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from overspill_service.archive import Archive
     from overspill_service.captures import Captures
     from overspill_service.examining import Examination
+    from overspill_service.upload_memory import UploadMemory
 
 DEFAULT_TYPE = "text/plain; charset=utf-8"
 BINARY_TYPE = "application/octet-stream"
@@ -66,6 +67,7 @@ class Body(Struct, frozen=True):
     """An uploaded body as it comes: its bytes, their `Content-Encoding`, the SHA-256 announced for it."""
 
     chunks: AsyncIterator[bytes]
+    memory: UploadMemory
     encoding: str | None = None
     digest: bytes | None = None
 
@@ -97,7 +99,7 @@ async def post(captures: Captures, facts: Facts, body: Body) -> tuple[Entry, boo
     those of a capture of more than one are then copied in the store. Raises what `put` raises.
     """
     expires = retention.expiry(captures.archive.clock(), facts.ttl, captures.tenant.limits)
-    upload, ingest = await _received(captures, object_keys.provisional_id(), body)
+    upload, ingest = await _received(captures, object_keys.provisional_id(), body, is_moved=True)
     capture = wire.capture_id(facts.session, facts.call_id, ingest.sha256)
     draft = msgspec.structs.replace(_draft(captures, upload, ingest, facts, expires), id=capture)
     return await to_the_end(_identified(captures, upload, draft))
@@ -121,12 +123,14 @@ async def _identified(captures: Captures, upload: Upload, draft: Entry) -> tuple
     return await _renewed(captures, held, draft.expires), False
 
 
-async def _received(captures: Captures, capture: str, body: Body) -> tuple[Upload, Ingest]:
+async def _received(
+    captures: Captures, capture: str, body: Body, *, is_moved: bool = False
+) -> tuple[Upload, Ingest]:
     """Take in a whole body; all of its segments but the last are in the store then."""
     archive = captures.archive
     if captures.quota.is_limited and not await archive.was_complete():
         raise CatalogIncomplete(UNCOUNTED)
-    upload = Upload(archive.store, archive.cpu, captures.tenant.name, capture, object_keys.new_upload())
+    upload = _upload(captures, capture, object_keys.new_upload(), body, is_moved=is_moved)
     ingest = _ingest(captures, body)
     try:
         await upload.fill(ingest, body.chunks)
@@ -171,9 +175,8 @@ async def _repeat(
     captures: Captures, held: Entry, body: Body, expires: float, examination: Examination
 ) -> Entry:
     """Answer a body for an id that is taken: read to its end and compared, but not stored again."""
-    archive = captures.archive
     ingest = _ingest(captures, body, is_dry=True)
-    await Upload(archive.store, archive.cpu, held.tenant, held.id, held.upload).fill(ingest, body.chunks)
+    await _upload(captures, held.id, held.upload, body).fill(ingest, body.chunks)
     ingest.verify(body.digest)
     _require_same(held, ingest.sha256)
     if not await examination.is_whole():
@@ -242,6 +245,19 @@ async def _commit(captures: Captures, entry: Entry) -> Entry | Tombstone:
     reason = "expired" if winner.is_expired(captures.archive.clock()) else "deleted"
     await bury(captures.archive, [winner], reason)
     return await catalog.commit(entry, quota)
+
+
+def _upload(captures: Captures, capture: str, name: str, body: Body, *, is_moved: bool = False) -> Upload:
+    archive = captures.archive
+    return Upload(
+        archive.store,
+        archive.cpu,
+        body.memory,
+        tenant=captures.tenant.name,
+        capture=capture,
+        upload=name,
+        is_moved=is_moved,
+    )
 
 
 def _ingest(captures: Captures, body: Body, *, is_dry: bool = False) -> Ingest:

@@ -8,20 +8,17 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from prometheus_client.multiprocess import mark_process_dead
-
 from overspill_service.logs import facts
-from overspill_service.metrics import MULTIPROCESS
-from overspill_service.metrics_folder import metrics_folder
 from overspill_service.server import url_of
+from overspill_service.shared_figures import VARIABLE, Memories, new_memory
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Sequence
 
-    from overspill_service.metrics_folder import MetricsFolder
     from overspill_service.settings import Settings
 
 SHORT_LIFE: Final = 5.0
@@ -37,37 +34,47 @@ class Supervisor:
         self._settings, self._listener, self._arguments = settings, listener, arguments
         self._stop = asyncio.Event()
         self._exit_code = 0
+        self._workers: set[asyncio.subprocess.Process] = set()
 
     async def run(self) -> int:
         """Until SIGTERM or SIGINT, or until a worker cannot even start; the exit code."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
+        if hasattr(signal, "SIGHUP"):
+            loop.add_signal_handler(signal.SIGHUP, self._pass_on)
         url = url_of(self._listener)
-        with metrics_folder() as figures:
-            started = [loop.create_future() for _ in range(self._settings.workers)]
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self._close_listener())
-                for future in started:
-                    group.create_task(self._keep(figures, future))
-                if all(await asyncio.gather(*started)):
-                    print(f"overspill-service listens on {url}", flush=True)
+        descriptors = [new_memory() for _ in range(self._settings.workers)]
+        started = [loop.create_future() for _ in descriptors]
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._close_listener())
+            for own, future in enumerate(started):
+                group.create_task(self._keep(Memories(own, descriptors), future))
+            if all(await asyncio.gather(*started)):
+                print(f"overspill-service listens on {url}", flush=True)
         return self._exit_code
+
+    def _pass_on(self) -> None:
+        """Have every worker read its settings again."""
+        for worker in self._workers:
+            with suppress(ProcessLookupError):  # it has just ended
+                worker.send_signal(signal.SIGHUP)
 
     async def _close_listener(self) -> None:
         """From the stop on nobody is to wait for an answer that no worker will give."""
         await self._stop.wait()
         self._listener.close()
 
-    async def _keep(self, figures: MetricsFolder, started: asyncio.Future[bool]) -> None:
+    async def _keep(self, memories: Memories, started: asyncio.Future[bool]) -> None:
         """Keep one worker alive until the stop."""
         while not self._stop.is_set():
             born = time.monotonic()
-            worker = await self._spawn(figures)
+            worker = await self._spawn(memories)
+            self._workers.add(worker)
             if not started.done():
                 started.set_result(await self._has_started(worker))
             code = await self._wait(worker)
-            mark_process_dead(worker.pid, figures.path)  # type: ignore[no-untyped-call]
+            self._workers.discard(worker)
             if not started.result() and not self._stop.is_set():
                 self._exit_code = code or 1
                 self._stop.set()
@@ -77,7 +84,7 @@ class Supervisor:
         if not started.done():
             started.set_result(False)
 
-    async def _spawn(self, figures: MetricsFolder) -> asyncio.subprocess.Process:
+    async def _spawn(self, memories: Memories) -> asyncio.subprocess.Process:
         descriptor = self._listener.fileno()
         return await asyncio.create_subprocess_exec(
             sys.executable,
@@ -88,8 +95,8 @@ class Supervisor:
             *self._arguments,
             stdin=asyncio.subprocess.PIPE,  # its end tells the worker that this process has gone
             stdout=asyncio.subprocess.PIPE,
-            pass_fds=[descriptor, figures.descriptor],
-            env=os.environ | {MULTIPROCESS: figures.path},
+            pass_fds=[descriptor, *memories.descriptors],
+            env=os.environ | {VARIABLE: str(memories)},
         )
 
     async def _has_started(self, worker: asyncio.subprocess.Process) -> bool:

@@ -153,6 +153,10 @@ class Directory:
     def has_keys(self) -> bool:
         return bool(self._keys)
 
+    def file_keys(self) -> list[tuple[str, FileKey]]:
+        """The keys of the tenants' file, each with its tenant."""
+        return [(tenant.name, key) for key, tenant in self._keys.values()]
+
     def tenant(self, name: str) -> Tenant:
         return self._tenants.get(name) or Tenant(name=name, limits=self._defaults)
 

@@ -1,7 +1,8 @@
 """One upload: a body becomes segments in the object store, with flat memory.
 
-While one segment is being stored the next is being compressed; no more than two are ever in memory. An
-upload that fails or is cancelled takes its segments away again; what a crash leaves behind is an orphan.
+While one segment is being stored the next is being compressed; no more than two are ever in memory. Where
+memory is short, segments are smaller, and each is stored before the next one is begun. An upload that fails
+or is cancelled takes its segments away again; what a crash leaves behind is an orphan.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from overspill_service.errors import StoreUnavailable
 from overspill_service.index import Index, trailer
 from overspill_service.object_keys import capture_prefix, segment_key
 from overspill_service.retention import LEAST_ORPHAN_AGE
+from overspill_service.upload_memory import GULP, SEGMENT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -24,13 +26,12 @@ if TYPE_CHECKING:
     from overspill_service.frames import Frame
     from overspill_service.ingest import Framed, Ingest
     from overspill_service.objects import ObjectStore
+    from overspill_service.upload_memory import UploadMemory
 
 SEGMENT_SIZE: Final = 16 * 2**20
 """Stored bytes after which a segment is closed and another begun."""
 SEGMENT_FRAMES: Final = 3072
 """Frames after which a segment is closed however well they compress: its index stays quick to read."""
-GULP: Final = 512 * 1024
-"""Bytes of body that are gathered before a thread is troubled with them."""
 COPY_SIZE: Final = 2 * 2**20
 """Bytes of a segment that are read at once to store it under another key: a read may need twice its size."""
 CLEANUP_SECONDS: Final = 10.0
@@ -42,8 +43,19 @@ log = logging.getLogger(__name__)
 class Upload:
     """Segments of one capture under `{tenant}/{capture}/{upload}`; used once, by one task."""
 
-    def __init__(self, store: ObjectStore, cpu: Cpu, tenant: str, capture: str, upload: str) -> None:
-        self._store, self._cpu = store, cpu
+    def __init__(
+        self,
+        store: ObjectStore,
+        cpu: Cpu,
+        memory: UploadMemory,
+        *,
+        tenant: str,
+        capture: str,
+        upload: str,
+        is_moved: bool = False,
+    ) -> None:
+        """`is_moved`: the capture's id is known at the end only, so room to copy a segment is kept."""
+        self._store, self._cpu, self._memory, self._is_moved = store, cpu, memory, is_moved
         self.tenant, self.capture, self.name = tenant, capture, upload
         self._former: list[str] = []
         """Keys that the segments had under another capture id, as long as they may be there."""
@@ -51,6 +63,8 @@ class Upload:
         self._stored = 0
         self._size = 0
         self._newlines = 0
+        self._kept = 0
+        """Bytes of memory that are kept to copy the largest segment."""
         self._begun = time.monotonic()
         self.frames: list[list[Frame]] = []
         self._putting: asyncio.Task[None] | None = None
@@ -73,6 +87,8 @@ class Upload:
             while more:
                 frames, more = next(steps) if is_light else await self._cpu.run(next, steps)
                 is_light = False
+                if ingest.is_refused_as_frame:
+                    await self._memory.decode()
                 for frame in frames:
                     await self._add(frame)
 
@@ -119,10 +135,21 @@ class Upload:
             self._putting.exception()  # it failed too, which changes nothing
 
     async def _add(self, framed: Framed) -> None:
-        if self._stored >= SEGMENT_SIZE or len(self._frames) >= SEGMENT_FRAMES:
+        size = SEGMENT if self._memory.is_short else SEGMENT_SIZE
+        if self._stored >= size or len(self._frames) >= SEGMENT_FRAMES:
             await self._put(b"", is_last=False)
+        while not self._memory.segments.try_use(framed[0].stored_size):
+            await self._make_room()
         self._frames.append(framed)
         self._stored += framed[0].stored_size
+
+    async def _make_room(self) -> None:
+        """Wait until the segment on its way is stored; where none is, store the frames that there are."""
+        if self._putting is None:
+            if not self._frames:
+                raise RuntimeError("an upload has no memory for one frame")
+            await self._put(b"", is_last=False)
+        await self._settle()
 
     async def _put(self, entry: bytes, *, is_last: bool) -> None:
         frames = [frame for frame, _ in self._frames]
@@ -143,8 +170,17 @@ class Upload:
         self.segments.append(Segment(sum(map(len, pieces)), size, newlines))
         self.frames.append(frames)
         self._size, self._newlines = self._size + size, self._newlines + newlines
-        self._frames, self._stored = [], 0
-        self._putting = asyncio.ensure_future(self._store.put(self._key(number), pieces))
+        held, self._frames, self._stored = self._stored, [], 0
+        self._putting = asyncio.ensure_future(self._store_segment(self._key(number), pieces, held))
+
+    async def _store_segment(self, key: str, pieces: list[bytes], held: int) -> None:
+        """Store a segment whose frames hold so much memory, and give that back."""
+        try:
+            await self._store.put(key, pieces)
+        finally:
+            kept = max(self._kept, held) if self._is_moved else 0
+            self._memory.segments.release(held + self._kept - kept)
+            self._kept = kept
 
     async def _require_segments(self) -> None:
         """Raise `StoreUnavailable` where a sweep has taken segments of this slow upload for orphans."""

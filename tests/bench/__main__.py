@@ -24,12 +24,14 @@ from tests.bench import (
     peers,
     previews,
     small_captures,
+    soak,
     spool,
     stored_size,
     sweep,
     table,
     tail,
     undecoded,
+    uploads,
 )
 from tests.bench.scale import Scale
 from tests.bench.servers import Servers, Unavailable
@@ -49,9 +51,11 @@ BENCHMARKS: Final[dict[str, Callable[[Servers, Scale], Iterator[Row]]]] = {
     "sweep": sweep.measure,
     "undecoded": undecoded.measure,
     "memory": memory.measure,
+    "uploads": uploads.measure,
     "guard": guard.measure,
     "peers": peers.measure,
     "previews": previews.measure,
+    "soak": soak.measure,
     "spool": spool.measure,
 }
 ROUNDS: Final = 5

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from tests.servers.cgroup import Cgroup
     from tests.servers.overspill import ServiceProcess
     from tests.servers.redis import RedisServer
     from tests.servers.swift import S3Server
@@ -69,10 +70,12 @@ class Servers:
         """The store URL of a fresh bucket."""
         return self.s3.url(self.s3.create_bucket(), endpoint=endpoint)
 
-    def service(self, **settings: object) -> ServiceProcess:
-        """One more service, for its caller alone."""
+    def service(self, group: Cgroup | None = None, **settings: object) -> ServiceProcess:
+        """One more service, for its caller alone; in a cgroup where one is given."""
         self._services += 1
         process = overspill.ServiceProcess(self._root / f"service-{self._services}", **settings)
+        if group is not None:
+            process.program = group.program
         return self._stack.enter_context(overspill.running(process))
 
     def path(self, name: str) -> Path:

@@ -16,6 +16,7 @@ from overspill_service.settings import Settings
 from overspill_service.storing import Body, Facts, put
 from overspill_service.sweep import sweep_expired
 from overspill_service.tasks import fan_out
+from overspill_service.upload_memory import upload_memory
 
 from tests.bench.table import Goal, Row
 from tests.servers import faulty_proxy
@@ -79,4 +80,5 @@ async def _store(captures: Captures, number: int) -> None:
         yield content
 
     capture = wire.capture_id("", "", hashlib.sha256(content).digest())
-    await put(captures, capture, Facts(ttl=TTL), Body(chunks()))
+    async with upload_memory(captures.archive.memory, None, len(content), is_copied=False) as memory:
+        await put(captures, capture, Facts(ttl=TTL), Body(chunks(), memory))

@@ -38,7 +38,8 @@ class Capture:
     presences: set[bool] = field(default_factory=lambda: {False})
     """The answers that a read may give: there (True), not there (False)."""
     lingering: set[bool] = field(default_factory=set)
-    expiry: float | None = None
+    expiries: set[float] = field(default_factory=set)
+    """One of these holds: several after a repeated upload that was told an earlier one than before."""
     lingering_expiries: list[float] = field(default_factory=list)
     version: int = 0
     """Grows with every request that changes the capture, so that readers see that they were overtaken."""
@@ -68,11 +69,15 @@ class Capture:
         self.presences = {is_there, *self.lingering}
         self.version += 1
 
+    def renewed(self, expiry: float) -> None:
+        """An upload was answered. It never shortens a life: where it seems to, the catalog had lost one."""
+        self.expiries = {expiry, *(each for each in self.expiries if each > expiry)}
+
     def may_expire_at(self, instant: float) -> bool:
         """Whether this expiry was set; an unanswered upload brings one that nobody was told."""
         return (
             bool(self.lingering)
-            or instant == self.expiry
+            or instant in self.expiries
             or any(0 <= instant - each <= EXPIRY_SLACK for each in self.lingering_expiries)
         )
 

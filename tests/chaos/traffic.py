@@ -83,7 +83,7 @@ class Agent:
             return
         self._count(capture, "put", expires=entry.expires)
         capture.answered(is_there=True)
-        capture.expiry = entry.expires.timestamp()
+        capture.renewed(entry.expires.timestamp())
         if entry.sha256 != capture.sha256.hex():
             self._ledger.wrong("stored with another digest", capture)
 
@@ -103,6 +103,7 @@ class Agent:
         else:
             self._count(capture, "delete")
             capture.answered(is_there=False)
+            capture.expiries = set()
 
     async def _change_expiry(self) -> None:
         if not self._own:
@@ -120,7 +121,7 @@ class Agent:
             capture.lingering_expiries.append(asked_at + ttl)
         else:
             self._count(capture, "patch", expires=entry.expires)
-            capture.expiry = entry.expires.timestamp()
+            capture.expiries = {entry.expires.timestamp()}
 
     async def _read(self) -> None:
         if not self._ledger.captures:

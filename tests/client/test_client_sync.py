@@ -201,6 +201,52 @@ def test_a_forked_child_and_its_parent_both_go_on() -> None:
         assert overspill.get(CAPTURE) == ENTRY
 
 
+def ended(portal: Portal | None) -> None:
+    """End the thread of a portal behind its client's back."""
+    assert portal is not None
+    portal._loop.call_soon_threadsafe(portal._stop.set)
+    portal._thread.join(30)
+
+
+def test_a_client_whose_loop_thread_died_goes_on_with_another() -> None:
+    with scripted_in_thread(json(ENTRY)) as service, SyncClient(service.url) as overspill:
+        overspill.get(CAPTURE)
+        ended(overspill._portal)
+
+        assert overspill.get(CAPTURE) == ENTRY
+        assert len(loop_threads()) == 1
+
+
+def test_a_client_in_a_process_forked_without_pythons_knowledge_goes_on() -> None:
+    with scripted_in_thread(json(ENTRY)) as service, SyncClient(service.url) as overspill:
+        overspill.get(CAPTURE)
+        assert overspill._portal is not None
+        before, overspill._portal._process = overspill._portal, -1
+
+        assert overspill.get(CAPTURE) == ENTRY
+        before._process = os.getpid()
+        ended(before)
+
+
+async def test_a_loop_that_cannot_run_in_its_thread_is_said_and_the_client_recovers(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As under gevent, where all threads are one, and that one runs an event loop already."""
+
+    class SameThread(threading.Thread):
+        def start(self) -> None:
+            self.run()
+
+    with scripted_in_thread(json(ENTRY)) as service, SyncClient(service.url) as overspill:
+        with monkeypatch.context() as patched:
+            patched.setattr("overspill.portal.threading.Thread", SameThread)
+            with pytest.raises(RuntimeError, match="closed"):
+                overspill.get(CAPTURE)
+
+        assert await asyncio.to_thread(overspill.get, CAPTURE) == ENTRY
+    assert "inside another event loop" in caplog.text
+
+
 UNCLOSED = """
 import sys
 from overspill import SyncClient

@@ -251,7 +251,7 @@ def test_the_text_that_a_model_sees_of_an_output_that_waits_for_the_service() ->
         f"[overspill] Output of run_command too long: {SIZES}. "
         "Stored whole on this machine until 22 Nov 10:30 UTC; the service could not take it "
         "(http://127.0.0.1:8750 refused the connection); "
-        f"it will be uploaded as soon as the service can take it.\n{HOW}\n{PREVIEW}"
+        f"it waits to be uploaded.\n{HOW}\n{PREVIEW}"
     )
 
 
@@ -339,8 +339,8 @@ def test_a_last_line_with_the_handle_is_one_line_whatever_the_reader_says() -> N
 
     assert line == (
         "[overspill: all 4,194,304 bytes, 50,123 lines are stored on this machine until "
-        "22 Nov 10:30 UTC; the service could not take it (down); it will be uploaded as soon as "
-        f"the service can take it. Read more: read with {ID}. Do not rerun.]"
+        "22 Nov 10:30 UTC; the service could not take it (down); it waits to be uploaded. "
+        f"Read more: read with {ID}. Do not rerun.]"
     )
     for short in notice.short_closings(facts(), kept):
         assert notice.is_notice(f"kept\n{short}")

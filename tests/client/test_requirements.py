@@ -495,7 +495,7 @@ def test_what_the_service_does_not_take_waits_on_this_machine(down: SyncClient, 
     assert stable(guarded.value) == STORED.replace(
         "Stored whole until then.",
         "Stored whole on this machine until then; the service could not take it (http://service cannot "
-        "be reached: connection refused); it will be uploaded as soon as the service can take it.",
+        "be reached: connection refused); it waits to be uploaded.",
     )
     assert [file.read_bytes() for file in (tmp_path / "spool").rglob("*.bin")] == [LINES.encode()]
 

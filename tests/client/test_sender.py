@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import subprocess
 import sys
@@ -11,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 from overspill.errors import Unreachable
-from overspill.sender import Sender, release, sender_to
+from overspill.guard import Guard
+from overspill.sender import Sender, _of_this_process, release, sender_to
+from overspill.sync import SyncClient
 from overspill.transfer.address import Address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from overspill.sync import SyncClient
 
 PATIENCE: Final = 30.0
 
@@ -208,6 +209,32 @@ def test_a_process_has_one_sender_to_a_service_which_ends_with_its_last_user() -
     assert first is second
     assert still
     assert until(lambda: not second.is_running)
+
+
+def test_guards_that_are_dropped_unclosed_leave_no_jobs_and_need_no_sender() -> None:
+    with SyncClient("http://127.0.0.1:7", retries=0) as client:
+        sender = sender_to(client.address)
+        for _ in range(200):
+            Guard(client, spool=False).process_sync("short", tool="t")
+        gc.collect()
+        Guard(client, spool=False).process_sync("short", tool="t")
+        gc.collect()
+        left = len(sender._jobs), len(sender._due), _of_this_process._users[client.address]
+        release(sender)
+
+    assert max(left) <= 3
+
+
+def test_the_sender_of_guards_that_were_all_dropped_ends_with_the_next_ones() -> None:
+    with SyncClient("http://127.0.0.1:7", retries=0) as client:
+        Guard(client, spool=False).process_sync("short", tool="t")
+        gc.collect()
+        with Guard(client, spool=False) as guard:
+            guard.process_sync("short", tool="t")
+            sender = _of_this_process._senders[client.address]
+
+    assert until(lambda: not sender.is_running)
+    assert client.address not in _of_this_process._users
 
 
 def test_a_forked_child_has_a_thread_of_its_own(sender: Sender) -> None:

@@ -386,9 +386,9 @@ def test_the_log_has_one_line_for_each_change_and_nothing_of_the_outputs(
         third = Storage(client)
         for number in range(2):
             third.put_sync(spilled(f"secret {number} {LOG}", f"c{number}"))
-        changes = [record for record in caplog.records if "secret" not in record.getMessage()]
         for storage in (first, second, third):
             storage.close()
+        changes = [record for record in caplog.records if "secret" not in record.getMessage()]
         told = [(record.levelname, record.getMessage()) for record in changes]
 
     assert len(changes) == len(caplog.records)

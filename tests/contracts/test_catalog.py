@@ -274,6 +274,20 @@ async def test_a_listing_is_newest_first_and_page_by_page_complete(catalog: Cata
     assert await listed(catalog, Query(), limit=4) == entries[::-1]
 
 
+async def test_large_entries_come_in_short_pages_and_all_come(catalog: Catalog) -> None:
+    labels = {f"label-{number}": "x" * 4000 for number in range(30)}
+    large = [entry(number, labels=labels) for number in range(40)]
+    for each in large:
+        await catalog.commit(each, UNLIMITED)
+    page, cursor = await catalog.find(TENANT, Query(), now=NOW, limit=1000)
+    expired = await catalog.expired(TENANT, now=NOW + 10**6, limit=1000)
+
+    assert cursor is not None
+    assert 1 < len(page) < 10
+    assert 1 < len(expired) < 10
+    assert await listed(catalog, Query(), limit=1000) == large[::-1]
+
+
 async def test_the_last_page_has_no_cursor_even_when_it_is_full(catalog: Catalog) -> None:
     for number in range(4):
         await catalog.commit(entry(number), UNLIMITED)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import resource
+import signal
 import sqlite3
 import sys
 from pathlib import Path
@@ -12,12 +14,12 @@ from typing import TYPE_CHECKING
 import pytest
 from overspill_service.catalog import Query, Quota, sqlite_schema, sqlite_worker
 from overspill_service.catalog.sqlite import SqliteCatalog
-from overspill_service.errors import CatalogUnavailable
+from overspill_service.errors import CatalogFull, CatalogRefuses, CatalogUnavailable
 
 from tests.contracts.entries import NOW, TENANT, entry, listed, rebuilt, tombstone
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable, Iterator
     from multiprocessing.synchronize import Barrier
 
 ROOT = Path(__file__).parents[2]
@@ -35,6 +37,16 @@ async def catalog(path: Path) -> AsyncIterator[SqliteCatalog]:
     made = SqliteCatalog(path)
     yield made
     await made.close()
+
+
+@pytest.fixture
+def limited_files() -> Iterator[Callable[[int], None]]:
+    """Limits the files of this process to so many bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    signal.signal(signal.SIGXFSZ, handler)
 
 
 async def write(catalog: SqliteCatalog, statement: str) -> None:
@@ -200,14 +212,16 @@ async def test_a_damaged_entry_is_reported_and_not_taken_for_absent(catalog: Sql
 
 
 async def test_tombstones_are_cleared_away_once_their_time_is_over(path: Path) -> None:
-    clock = iter([NOW, NOW, NOW + 100]).__next__
-    catalog = SqliteCatalog(path, clock)
+    machine = [NOW]
+    catalog = SqliteCatalog(path, lambda: machine[0])
     for number in range(2):
         await catalog.commit(entry(number), Quota())
-    await catalog.remove(entry(0), tombstone(entry(0)), keep=50)
+    await catalog.remove(entry(0), tombstone(entry(0)), keep=30)
     assert await catalog.get(TENANT, entry(0).id) == tombstone(entry(0))
 
-    await catalog.remove(entry(1), tombstone(entry(1)), keep=50)
+    machine[0] += 50
+    await catalog.now()
+    await catalog.remove(entry(1), tombstone(entry(1)), keep=30)
     rows = await catalog._rows("SELECT id FROM captures")
     await catalog.close()
     assert rows == [(entry(1).id,)]
@@ -254,3 +268,65 @@ async def test_a_closed_catalog_says_so(path: Path) -> None:
 
 def test_the_busy_time_is_shorter_than_a_callers_patience() -> None:
     assert sqlite_schema.BUSY_WITHIN < sqlite_worker.DEADLINE
+
+
+async def test_a_generation_stays_until_the_next_and_tells_whether_captures_came(path: Path) -> None:
+    first = SqliteCatalog(path)
+    await rebuilt(first)
+    await first.begin_generation("one", is_closed=False)
+    before = await first.generation()
+    await first.commit(entry(), Quota())
+    after = await first.generation()
+    await first.close()
+    second = SqliteCatalog(path)
+
+    assert (before.name, after.name, before.is_closed) == ("one", "one", False)
+    assert before.state != after.state
+    assert await second.generation() == after
+    await second.doubt(is_older=False)
+    assert (await second.is_complete(), await second.is_rebuild_due()) == (True, True)
+    await second.doubt(is_older=True)
+    assert (await second.is_complete(), await second.is_rebuild_due()) == (False, True)
+    await rebuilt(second)
+    assert (await second.is_complete(), await second.is_rebuild_due()) == (True, False)
+    await second.close()
+
+
+@pytest.mark.parametrize("stands_in", [False, True], ids=["moved", "replaced"])
+async def test_a_file_that_is_moved_away_takes_no_more_entries_until_it_is_back(
+    catalog: SqliteCatalog, path: Path, *, stands_in: bool
+) -> None:
+    await catalog.commit(entry(1), Quota())
+    away = path.with_name("away")
+    path.rename(away)
+    if stands_in:
+        path.write_bytes(away.read_bytes())
+    for attempt in (catalog.commit(entry(2), Quota()), catalog.get(TENANT, entry(1).id), catalog.ping()):
+        with pytest.raises(CatalogRefuses, match="moved away or replaced"):
+            await attempt
+
+    away.replace(path)
+    assert await catalog.get(entry(2).tenant, entry(2).id) is None
+    await catalog.ping()
+
+
+async def test_a_file_that_is_overwritten_is_noticed_and_takes_no_more_entries(
+    catalog: SqliteCatalog, path: Path
+) -> None:
+    await catalog.commit(entry(1), Quota())
+    await catalog._rows("PRAGMA wal_checkpoint(TRUNCATE)")  # until then the log has all pages
+    with path.open("r+b") as file:
+        file.write(bytes(range(256)) * (path.stat().st_size // 256))
+    with pytest.raises(CatalogRefuses, match="rebuilt from the object store"):
+        await catalog.ping()
+
+    with pytest.raises(CatalogRefuses, match="rebuilt from the object store"):
+        await catalog.commit(entry(2), Quota())
+
+
+async def test_a_catalog_that_cannot_grow_says_so_before_it_has_to(
+    catalog: SqliteCatalog, limited_files: Callable[[int], None], path: Path
+) -> None:
+    limited_files(path.stat().st_size + 2**19)
+    with pytest.raises(CatalogFull, match="limit on the size of files"):
+        await catalog.ping()

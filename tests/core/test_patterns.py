@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import traceback
+
 import pytest
 from overspill_service.errors import InvalidPattern
 from overspill_service.patterns import MAX_PROGRAM, MAX_SIZE, Pattern
+from re2 import _re2 as re2
 
 
 @pytest.mark.parametrize(
@@ -83,3 +86,14 @@ def test_case_is_ignored_beyond_ascii() -> None:
     assert Pattern.compile("straßE éΣ", fixed=True, ignore_case=True).search(
         "STRASSE STRAẞe Éς".encode(), 0, 21
     )
+
+
+@pytest.mark.parametrize("pattern", [r"(\pL{1,50}[abc]{5}){1,3}", "a(b", r"\pL{999}"])
+def test_a_refused_pattern_keeps_no_automaton(pattern: str) -> None:
+    with pytest.raises(InvalidPattern) as refused:
+        Pattern.compile(pattern)
+    frames = [frame for frame, _ in traceback.walk_tb(refused.value.__traceback__)]
+    held = [value for frame in frames for value in frame.f_locals.values()]
+    held += [value for each in held if isinstance(each, Pattern) for value in vars(each).values()]
+
+    assert not [value for value in held if isinstance(value, re2.RE2)]

@@ -33,7 +33,7 @@ def cpu() -> Iterator[Cpu]:
 async def reader(cpu: Cpu, frames: list[Frame], memory: Budget | None = None) -> Reader:
     store, made = MemoryStore(), entry(size=len(CONTENT))
     await store.put(made.segment_keys[0], [STORED])
-    return Reader(store, cpu, memory or Budget(MEMORY), made, FrameMap.of([frames]))
+    return Reader(store, cpu, (memory or Budget(MEMORY)).reads, made, FrameMap.of([frames]))
 
 
 @pytest.mark.parametrize("memory", [1, 2**20, 8 * 2**20, MEMORY])
@@ -116,3 +116,18 @@ async def test_a_slow_reader_holds_one_frame_at_a_time(cpu: Cpu, monkeypatch: py
         await anext(pieces)
     async for _ in pieces:
         assert memory.size - memory.free == largest
+
+
+async def test_a_scan_has_its_memory_once_for_all_its_reads(cpu: Cpu) -> None:
+    memory = Budget(MEMORY)
+    read = await reader(cpu, FRAMES, memory)
+    least = sum(read.frames.largest(range(len(FRAMES))))
+    async with read.held(2**20) as scan:
+        for _ in range(2):
+            pieces = scan.content(0, len(CONTENT))
+            await anext(pieces)
+            await pieces.aclose()
+
+            assert memory.free == memory.size - least - 2**20
+        assert b"".join([piece async for piece in scan.content(0, len(CONTENT))]) == CONTENT
+    assert memory.free == memory.size

@@ -12,14 +12,16 @@ from tests.servers.overspill import ServiceProcess
 from tests.web.conftest import start_api
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 __all__ = ["start_api"]
 
 
 class StartServices(Protocol):
-    def __call__(self, count: int = 1, **settings: Any) -> list[ServiceProcess]: ...
+    def __call__(
+        self, count: int = 1, *, program: Sequence[str] = ServiceProcess.program, **settings: Any
+    ) -> list[ServiceProcess]: ...
 
 
 @pytest.fixture
@@ -27,9 +29,12 @@ def start_services(tmp_path: Path) -> Iterator[StartServices]:
     """Starts services as processes, several at once; what still runs is stopped with the test."""
     with ExitStack() as stack:
 
-        def start(count: int = 1, **settings: Any) -> list[ServiceProcess]:
+        def start(
+            count: int = 1, *, program: Sequence[str] = ServiceProcess.program, **settings: Any
+        ) -> list[ServiceProcess]:
             made = [ServiceProcess(tmp_path / f"service-{number}", **settings) for number in range(count)]
             for each in made:
+                each.program = program
                 stack.callback(each.stop)
             with ThreadPoolExecutor(count) as pool:
                 list(pool.map(ServiceProcess.start, made))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from overspill import wire
+from overspill.errors import Expired
 from overspill.wire import Code
-from overspill_service.errors import StoreUnavailable
+from overspill_service.errors import ClockJumped, StoreUnavailable
 from overspill_service.maintenance import Maintenance
 from overspill_service.shared_clock import SharedClock
 from overspill_service.sweep import sweep_orphans
@@ -21,6 +25,8 @@ from tests.servers.overspill import ServiceProcess
 from tests.web.conftest import Api, path_of
 
 if TYPE_CHECKING:
+    from overspill.client import Client
+
     from tests.faults.conftest import StartServices
     from tests.servers.redis import RedisServer
 
@@ -169,3 +175,77 @@ async def test_a_replica_with_a_wrong_clock_as_a_process_tells_right_times_and_s
 
 def has_refused(service: ServiceProcess) -> bool:
     return "sweep failed, to be tried again: the clock of this replica" in service.logged()
+
+
+# --- one machine ----------------------------------------------------------------------------------
+
+
+JUMPING = """
+import sys, time
+from functools import partial
+from pathlib import Path
+from overspill_service import __main__, commands, maintenance, server
+
+file = Path(sys.argv.pop(1))
+clock = lambda: time.time() + float(file.read_text())
+server.make_app = partial(server.make_app, clock=clock)
+maintenance.LOOK_SECONDS = 0.2
+commands.open_archive = partial(commands.open_archive, clock=clock)
+sys.exit(__main__.main())
+"""
+"""The service with a clock that can be set: first the file that holds its lead in seconds."""
+DAYS = 2 * 86_400
+
+
+async def test_a_clock_two_days_ahead_deletes_nothing_on_one_machine_nor_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    lead = tmp_path / "lead"
+    lead.write_text("0")
+    service = ServiceProcess(tmp_path / "service", sweep_interval=1)
+    service.program = ["-c", JUMPING, str(lead)]
+    await asyncio.to_thread(service.start)
+    try:
+        async with client_of(service) as client:
+            kept = await client.put(LOG, ttl=86_400)
+            lead.write_text(str(DAYS))
+            await until(lambda: asyncio.to_thread(has_refused, service))
+            assert await client.content(kept.id) == LOG
+        await asyncio.to_thread(service.restart)
+        before = service.logged().count("sweep failed")
+        await until(lambda: asyncio.sleep(0, service.logged().count("sweep failed") > before))
+        async with client_of(service) as client:
+            assert await client.content(kept.id) == LOG
+
+        trusted = [sys.executable, *service.program, "trust-clock", "--data", str(service.data)]
+        ended = await asyncio.to_thread(
+            subprocess.run, trusted, capture_output=True, text=True, check=True, timeout=60
+        )
+        assert json.loads(ended.stdout)["moved"] == pytest.approx(DAYS, abs=600)
+        async with client_of(service) as client:
+            await until(lambda: is_gone(client, kept.id))
+    finally:
+        await asyncio.to_thread(service.stop)
+
+
+async def is_gone(client: Client, capture: str) -> bool:
+    try:
+        await client.content(capture)
+    except Expired:
+        return True
+    return False
+
+
+async def test_a_jump_of_all_clocks_of_a_machine_is_no_reason_to_sweep() -> None:
+    machine, steady = [1000.0], [0.0]
+    catalog = At(None)
+    clock = SharedClock(lambda: machine[0], catalog, At(None), lambda: steady[0])  # type: ignore[arg-type]
+    await clock.require_agreement()
+    machine[0], steady[0] = 1060.0, 60.0
+    await clock.require_agreement()
+    machine[0] += DAYS
+
+    with pytest.raises(ClockJumped, match="jumped by \\+172800 s"):
+        await clock.require_agreement()
+    machine[0] -= DAYS
+    await clock.require_agreement()

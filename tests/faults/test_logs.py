@@ -68,12 +68,30 @@ async def test_a_503_has_its_cause_beside_it(start_services: StartServices, own_
 
     (line,) = records(service, request_id="mine", status=503)
     assert (line["level"], line["code"], line["detail"]) == (
-        "warning",
+        "info",
         "catalog_unavailable",
         shown["detail"],
     )
     assert re.search(r"ConnectionError: .*Connect", line["cause"])
     assert "cause" not in shown
+
+
+async def test_what_an_operator_must_mend_is_a_warning_that_is_not_repeated_within_its_minute(
+    start_services: StartServices, own_redis: RedisServer
+) -> None:
+    url = f"{own_redis.url}?deadline=0.2"
+    (service,) = await asyncio.to_thread(start_services, catalog=url, log_format="json")
+    own_redis.stop()
+    async with aiohttp.ClientSession() as session:
+        for _ in range(5):
+            async with session.get(f"{service.url}/v1/captures") as response:
+                assert response.status == 503
+    service.stop()
+
+    (line,) = records(service, trouble="catalog_unavailable")
+    assert (line["level"], line["message"], line["count"]) == ("warning", "Redis is not reachable", 1)
+    assert line["tenant"] == "default"
+    assert "ConnectionError" in line["cause"]
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -12,11 +13,15 @@ from urllib.parse import urlsplit
 import aiohttp
 import pytest
 from overspill.client import Client
+from overspill.wire import Header
 
+from tests.bench.uploads import all_stored
 from tests.faults.traffic import MIB, PATIENCE, log_lines, noise, until
+from tests.servers import cgroup
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
     from urllib.parse import SplitResult
 
     from tests.faults.conftest import StartServices
@@ -97,6 +102,71 @@ async def test_memory_is_flat_while_a_large_capture_is_posted(
     assert posted // MIB <= ALLOWED // MIB
 
 
+UPLOADS = 10
+LIMIT = 192 * MIB
+
+
+async def test_more_uploads_than_fit_wait_or_come_again_and_none_is_lost(
+    start_services: StartServices,
+) -> None:
+    with ExitStack() as stack:
+        try:
+            group = stack.enter_context(cgroup.limited(f"overspill-test-{os.getpid()}", LIMIT))
+        except cgroup.CannotLimit:  # then the budget is the one that such a cgroup gives
+            (service,) = start_services(memory=32 * MIB)
+        else:
+            (service,) = start_services(program=group.program)
+            stack.callback(service.stop)
+        memory = Memory(service)
+        told = await all_stored(service, UPLOADS, 20 * MIB)
+
+        assert told["201"] == UPLOADS
+        assert set(told) <= {"201", "503"}
+        assert memory.growth() // MIB <= 80
+
+
+SCANS = 16
+
+
+async def test_memory_is_bounded_while_many_search_sum_up_list_and_observe(
+    start_services: StartServices,
+) -> None:
+    (service,) = start_services(memory=32 * MIB)
+    async with aiohttp.ClientSession(service.url) as session:
+        await stored_with_labels(session, 100)
+        async with Client(service.url, timeout=PATIENCE) as client:
+            entry = await client.put(b'one long "line ' * (9 * MIB // 15), call_id="line")
+        content = f"/v1/captures/{entry.id}"
+        batch = {"batch": "x" * 20, "observations": [OBSERVATION] * 1000}
+        memory = Memory(service)
+        statuses = await asyncio.gather(
+            *(status_of(session.get(f"{content}/grep?pattern=%22[^%22]*%22q{n}")) for n in range(SCANS)),
+            *(status_of(session.get(f"{content}/summary")) for _ in range(SCANS)),
+            *(status_of(session.get("/v1/captures?limit=1000")) for _ in range(SCANS)),
+            *(status_of(session.post("/v1/observations", json=batch)) for _ in range(SCANS)),
+        )
+
+        assert set(statuses) <= {200, 503}
+        assert 200 in statuses
+        assert memory.growth() // MIB <= 96
+
+
+OBSERVATION = {"tool": "t" * 800, "outcome": "inline", "count": 1, "bytes_before": 1, "bytes_after": 1}
+
+
+async def status_of(answer: AbstractAsyncContextManager[aiohttp.ClientResponse]) -> int:
+    async with answer as response:
+        await response.read()
+        return response.status
+
+
+async def stored_with_labels(session: aiohttp.ClientSession, count: int) -> None:
+    labels = {f"{Header.LABEL}{number}": "x" * 4000 for number in range(30)}
+    for number in range(count):
+        answer = session.post("/v1/captures", data=b"x", headers={**labels, Header.CALL_ID: str(number)})
+        assert await status_of(answer) == 201
+
+
 READERS = 300
 AT_ONCE = 200 * MIB
 LEFT = 64 * MIB
@@ -105,7 +175,7 @@ LEFT = 64 * MIB
 async def test_memory_is_bounded_while_many_clients_take_nothing_and_is_given_back(
     start_services: StartServices, tmp_path: Path
 ) -> None:
-    (service,) = start_services()
+    (service,) = start_services(memory=96 * MIB)
     async with Client(service.url, timeout=PATIENCE, compress=False) as client:
         entry = await client.put(noise(32 * MIB), call_id="large")
         memory = Memory(service)

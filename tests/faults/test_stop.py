@@ -7,9 +7,7 @@ import os
 import re
 import signal
 import subprocess
-import sys
-from contextlib import AsyncExitStack
-from functools import partial
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +18,7 @@ from tests.faults.traffic import MIB, PATIENCE, client_of, noise, until
 from tests.web.conftest import path_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
     from overspill.wire import Entry
 
@@ -190,52 +188,41 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "temporary"
 
 
-async def test_a_service_removes_the_figures_of_those_that_were_killed_and_of_no_others(
-    start_services: StartServices, temporary: Path
-) -> None:
-    killed, living = await asyncio.to_thread(start_services, 2, workers=2)
-    before = set(temporary.iterdir())
-    assert len(before) == 2
-    await asyncio.to_thread(killed.kill)
-    assert set(temporary.iterdir()) == before
-
-    (third,) = await asyncio.to_thread(start_services, workers=2)
-    assert len(before & set(temporary.iterdir())) == 1
-    async with client_of(living) as client:
-        await client.put(b"x")
-    assert await puts_counted(living) == 1
-    for service in (living, third):
-        assert await asyncio.to_thread(service.stop) == 0
-    assert list(temporary.iterdir()) == []
-
-
-async def test_figures_stay_as_long_as_a_worker_of_a_killed_supervisor_lives(
+async def test_figures_of_workers_need_no_folder_of_temporary_files(
     start_services: StartServices, temporary: Path
 ) -> None:
     (service,) = await asyncio.to_thread(start_services, workers=2)
-    workers = workers_of(service)
-    for pid in workers:
-        os.kill(pid, signal.SIGSTOP)
-    os.kill(service.pid, signal.SIGKILL)
-    await until(lambda: has_ended(service.pid))
-    remove_stale_in(temporary)
-    assert len(list(temporary.iterdir())) == 1
-    for pid in workers:
-        os.kill(pid, signal.SIGKILL)
-        await until(partial(has_ended, pid))
+    temporary.rmdir()
+    async with client_of(service) as client:
+        for number in range(5):
+            await client.put(f"{number}", call_id="many", tool=f"tool-{number}")
 
-    remove_stale_in(temporary)
-    assert list(temporary.iterdir()) == []
+    assert await puts_counted(service) == 5
 
 
-def remove_stale_in(folder: Path) -> None:
-    """What a service does at its start, in a process of its own."""
-    subprocess.run(
-        [sys.executable, "-c", "from overspill_service.metrics_folder import remove_stale; remove_stale()"],
-        check=True,
-        timeout=PATIENCE,
-        env=os.environ | {"TMPDIR": str(folder)},
-    )
+@pytest.fixture
+def full(temporary: Path) -> Iterator[Path]:
+    """A folder of temporary files on a disk of its own that is full."""
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(temporary)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("only root may mount a file system that is small enough to fill")
+    yield temporary
+    subprocess.run(["umount", "--lazy", str(temporary)], check=True)
+
+
+async def test_a_full_disk_of_temporary_files_ends_no_worker(
+    start_services: StartServices, full: Path
+) -> None:
+    (service,) = await asyncio.to_thread(start_services, workers=2)
+    with suppress(OSError):
+        (full / "file").write_bytes(bytes(2**20))
+    before = workers_of(service)
+    async with client_of(service) as client:
+        for number in range(300):
+            await client.put(f"{number}", call_id="many", tool=f"tool-{number}")
+
+    assert await puts_counted(service) == 300
+    assert workers_of(service) == before
 
 
 async def test_workers_end_when_their_supervisor_is_killed(start_services: StartServices) -> None:

@@ -22,7 +22,17 @@ from overspill_service.sweep import sweep_orphans
 from overspill_service.tenants import hash_key, new_key
 from overspill_service.uploading import Upload
 
-from tests.faults.traffic import MIB, advance, code_of, content_of, keys_in, noise, until, usage_of
+from tests.faults.traffic import (
+    MIB,
+    advance,
+    ample_memory,
+    code_of,
+    content_of,
+    keys_in,
+    noise,
+    until,
+    usage_of,
+)
 from tests.web.conftest import Api, id_of, path_of, problem
 
 if TYPE_CHECKING:
@@ -152,7 +162,9 @@ def wire_time(instant: object) -> str:
 async def upload_of(archive: Archive, content: bytes, capture: str = "") -> tuple[Upload, Entry]:
     """Segments of an upload that was never committed, and the entry that its last one would hold."""
     name = object_keys.new_upload()
-    upload = Upload(archive.store, archive.cpu, "default", capture or id_of(content), name)
+    memory = await ample_memory()
+    capture = capture or id_of(content)
+    upload = Upload(archive.store, archive.cpu, memory, tenant="default", capture=capture, upload=name)
     ingest = Ingest(None, level=3, limit=2**40)
 
     async def body() -> AsyncIterator[bytes]:

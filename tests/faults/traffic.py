@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,8 @@ import msgspec
 from overspill import wire
 from overspill.client import Client
 from overspill.errors import OverspillError
+from overspill_service.budget import Budget
+from overspill_service.upload_memory import UploadMemory, need_of
 
 from tests.web.conftest import problem
 
@@ -82,6 +85,13 @@ class Uploads:
     @property
     def unanswered(self) -> dict[str, bytes]:
         return {call: content for call, content in self.sent.items() if call not in self.acknowledged}
+
+
+async def ample_memory() -> UploadMemory:
+    """More memory than any upload needs."""
+    memory = UploadMemory(Budget(2**30), AsyncExitStack(), None)
+    await memory.enter(need_of(None, None, is_copied=True))
+    return memory
 
 
 # --- services in this process ---------------------------------------------------------------------

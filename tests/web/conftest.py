@@ -24,8 +24,13 @@ from yarl import URL
 class Api:
     """Speaks HTTP to one service, with no help from the SDK."""
 
-    def __init__(self, service: Service, session: ClientSession, port: int) -> None:
-        self.service, self._session, self.port = service, session, port
+    def __init__(self, runner: web.AppRunner, session: ClientSession, port: int) -> None:
+        self.service: Service = runner.app[SERVICE]
+        self._runner, self._session, self.port = runner, session, port
+
+    async def stop(self) -> None:
+        """Stop the service as its process would."""
+        await self._runner.cleanup()
 
     def url(self, path: str) -> URL:
         """The path as it is: what is percent-encoded in it stays so."""
@@ -94,7 +99,7 @@ async def start_api() -> AsyncIterator[Callable[..., Any]]:
             await web.SockSite(runner, listener).start()
             session = ClientSession(auto_decompress=False, headers={"Accept-Encoding": "identity"})
             await stack.enter_async_context(session)
-            return Api(app[SERVICE], session, listener.getsockname()[1])
+            return Api(runner, session, listener.getsockname()[1])
 
         yield start
 

@@ -22,6 +22,7 @@ from overspill_service.object_keys import provisional_id
 from overspill_service.objects.memory import MemoryStore
 from overspill_service.uploading import Upload
 
+from tests.faults.traffic import ample_memory
 from tests.web.conftest import Api, path_of, problem
 
 if TYPE_CHECKING:
@@ -192,7 +193,15 @@ class FailingStore(MemoryStore):
 async def test_a_move_that_fails_half_way_leaves_nothing_under_either_id() -> None:
     capture = "cap_" + "a" * 20
     store, cpu = FailingStore(capture), Cpu()
-    upload = Upload(store, cpu, "acme", provisional_id(), "a" * 16)
+    upload = Upload(
+        store,
+        cpu,
+        await ample_memory(),
+        tenant="acme",
+        capture=provisional_id(),
+        upload="a" * 16,
+        is_moved=True,
+    )
 
     async def body() -> AsyncIterator[bytes]:
         yield LARGE

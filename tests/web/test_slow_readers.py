@@ -155,15 +155,15 @@ async def test_a_read_that_finds_no_memory_is_told_to_come_again(
     start_api: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("overspill_service.budget.QUEUE_SECONDS", 0.05)
-    api: Api = await start_api(read_memory=2 * 2**20)
+    api: Api = await start_api(memory=2 * 2**20)
     await api.put(LARGE)
     async with asking(api, f"{path_of(LARGE)}/content") as stalled:
         await stalled.readuntil(b"\r\n\r\n")
         for read in ("content", "grep?pattern=x", "head"):
             refused = await api.get(f"{path_of(LARGE)}/{read}")
 
-            assert (refused.status, (await problem(refused)).code) == (503, Code.DEADLINE_EXCEEDED)
-            assert refused.headers["Retry-After"] == "1"
+            assert (refused.status, (await problem(refused)).code) == (503, Code.OVERLOADED)
+            assert refused.headers["Retry-After"] == "2"
         assert (await api.get(path_of(LARGE))).status == 200
     await until(lambda: at_rest(api))
 

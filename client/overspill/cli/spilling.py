@@ -75,7 +75,7 @@ def run(at: Invocation, words: Sequence[str], origin: Origin, policy: Policy, *,
 def _guard(client: SyncClient, policy: Policy, session: str | None) -> Guard:
     """Raises `Failure` where the environment makes no sense."""
     try:
-        return Guard(client, policy, session=session)
+        return _CommandGuard(client, policy, session=session)
     except ValueError as error:
         raise Failure(str(error), Code.USAGE) from error
 
@@ -91,6 +91,12 @@ def _both(first: Callable[[bytes], None], second: Callable[[bytes], None]) -> Ca
         second(data)
 
     return take
+
+
+class _CommandGuard(Guard):
+    """A guard of one output: the command itself uploads what waits, and says so."""
+
+    _uploads_unasked = False
 
 
 class _Ended:

@@ -9,7 +9,6 @@ import secrets
 import threading
 import time
 from collections import deque
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill import forks, wire
@@ -93,14 +92,17 @@ class Reporter:
         finally:
             self._sending.release()
 
-    def finish(self, client: SyncClient, within: float = LAST_REPORT) -> None:
-        """A last report, waited for no longer than `within` seconds."""
+    def finish(self, client: SyncClient, within: float = LAST_REPORT) -> bool:
+        """Make a last report; return whether that came to an end within so many seconds."""
         last = threading.Thread(
             target=self.send, args=[client], kwargs={"wait": within}, name="overspill-report", daemon=True
         )
-        with suppress(RuntimeError):  # the interpreter is ending
+        try:
             last.start()
-            last.join(within)
+        except RuntimeError:  # the interpreter is ending, or has threads enough
+            return True
+        last.join(within)
+        return not last.is_alive()
 
     def _report(self, client: SyncClient) -> bool:
         """What is left of the last report first, and then what came since."""

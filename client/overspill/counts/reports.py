@@ -26,16 +26,25 @@ class Reports:
         self._reporter = Reporter(tally)
         self._name = f"counts {next(_numbers)}"
         self._process = 0
+        self._end: weakref.finalize[..., Reports] | None = None
 
     def start(self) -> None:
         """See that the sender comes; costs next to nothing where it does."""
         if self._process == os.getpid():
             return
         self._process = os.getpid()
+        self._storage.look()
         sender = self._storage.sender
         if sender is not None:
             sender.register(self._name, _job(weakref.ref(self._reporter)))
             sender.wake(self._name, after=INTERVAL)
+            self._detach()
+            self._end = weakref.finalize(self, sender.forget, self._name)
+            self._end.atexit = False
+
+    def _detach(self) -> None:
+        if self._end is not None:
+            self._end.detach()
 
     def hurry(self) -> None:
         """An output has spilled: there is a connection anyway."""
@@ -44,17 +53,24 @@ class Reports:
             sender.wake(self._name, after=SOON)
 
     def close(self) -> None:
-        """A last report, which takes no more than `LAST_REPORT` seconds. Counting may go on afterwards."""
+        """Make a last report, for `LAST_REPORT` seconds at most; none to a service that is left alone.
+
+        Counting may go on afterwards.
+        """
         sender = self._storage.sender
         if sender is None or self._process != os.getpid():
             return
         self._process = 0
+        self._detach()
         sender.unregister(self._name)
+        if self._storage.is_service_away:
+            return
         at = sender.address
         with SyncClient(
             at.url, at.key, timeout=LAST_REPORT, connect_timeout=LAST_REPORT, retries=0
         ) as client:
-            self._reporter.finish(client)
+            if not self._reporter.finish(client):
+                self._storage.note_silence(f"the service took no report within {LAST_REPORT:g} s")
 
 
 def _job(reporter: weakref.ref[Reporter]) -> Job:

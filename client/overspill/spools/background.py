@@ -14,8 +14,10 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
+from overspill.client import load_transport
 from overspill.errors import Denied, OverspillError, QuotaExceeded, StoreFull
 from overspill.spools import files, own_directory
+from overspill.spools.absence import Absence
 from overspill.spools.flush import Flush, Flushed
 from overspill.spools.own_directory import NotSpooled
 
@@ -45,6 +47,8 @@ def job(shelf: Shelf, client: SyncClient) -> float | None:
 
     Raises the `OverspillError` that stopped it.
     """
+    if pause := Absence(shelf).pause():
+        return pause
     flushed = None
     with suppress(NotSpooled):
         flushed = _flushed(shelf, client)
@@ -72,13 +76,27 @@ def flush_shortly(shelf: Shelf, client: SyncClient, seconds: float) -> Flushed:
     the spool. Raises nothing.
     """
     flush = Flush(shelf, client, largest=int(seconds * _SLOWEST))
+    if _is_nothing_to_do(shelf):
+        return flush.done
+    load_transport()  # which is no part of the time
     thread = threading.Thread(target=_flush_quietly, args=[shelf, flush], name="overspill-flush", daemon=True)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError:  # the process has threads enough, or is ending
+        return flush.done
     thread.join(seconds)
     flush.stop()
     if thread.is_alive() and flush.done.uploaded:  # it was cut off, and nothing is wrong with the service
         _resume(shelf)
     return flush.done
+
+
+def _is_nothing_to_do(shelf: Shelf) -> bool:
+    """Return whether nothing waits, or the service is left alone."""
+    try:
+        return shelf.is_empty() or Absence(shelf).pause() > 0
+    except (NotSpooled, OSError):
+        return True
 
 
 def _resume(shelf: Shelf) -> None:
@@ -91,15 +109,16 @@ def _resume(shelf: Shelf) -> None:
 
 
 def _flush_quietly(shelf: Shelf, flush: Flush) -> None:
-    with suppress(NotSpooled, OSError, OverspillError, RuntimeError):  # RuntimeError: the client was closed
-        if not shelf.is_empty():
-            with _alone(shelf, _OWN) as turn:
-                if turn.is_due():
-                    turn.pause()  # this thread may not live to see how it ends
-                    began = time.monotonic()
-                    flush.run()
-                    if flush.done.failure is None or time.monotonic() - began < _SLOW:
-                        turn.resume()
+    with (
+        suppress(NotSpooled, OSError, OverspillError, RuntimeError),  # RuntimeError: the client was closed
+        _alone(shelf, _OWN) as turn,
+    ):
+        if turn.is_due():
+            turn.pause()  # this thread may not live to see how it ends
+            began = time.monotonic()
+            flush.run()
+            if flush.done.failure is None or time.monotonic() - began < _SLOW:
+                turn.resume()
 
 
 class _Turn:

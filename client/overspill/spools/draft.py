@@ -15,6 +15,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
+from overspill import forks
 from overspill.body import Filed
 from overspill.spools import files
 from overspill.spools.own_directory import lock
@@ -38,6 +39,7 @@ class Draft:
         self._path, self._mode = path, mode
         self._token = secrets.token_hex(8)
         self._descriptors: dict[str, int] = {}
+        forks.renew_in_child(self)
         try:
             self._create(sizes)
         except BaseException:
@@ -84,8 +86,14 @@ class Draft:
         with files.opened(self._path) as directory:
             return sum(files.remove(directory, self.name(suffix)) for suffix in self._descriptors)
 
+    def start_afresh(self) -> None:
+        """In a forked child: close what is the parent's; its copy would hold locks, and space of the disk."""
+        for descriptor in self._descriptors.values():
+            os.close(descriptor)
+        self._descriptors.clear()
+
     def close(self) -> None:
-        """Unlock the files. A child that was forked meanwhile has the descriptors too."""
+        """Unlock the files. A process that was started meanwhile may have them open too."""
         for descriptor in self._descriptors.values():
             with suppress(OSError):
                 lock(descriptor, shut=False)

@@ -35,7 +35,7 @@ from overspill.errors import (
     TooManyRequests,
     UnsupportedEncoding,
 )
-from overspill.spools.own_directory import lock
+from overspill.spools.own_directory import LockedFile
 
 if TYPE_CHECKING:
     from overspill.spools.folder import Spooled
@@ -193,8 +193,12 @@ class Flush:
             raw = self._shelf.open(entry)
         except FileNotFoundError:
             return False
-        with io.BufferedReader(raw) as file:  # type: ignore[type-var]  # typeshed wants RawIOBase
-            if not lock(file.fileno()) or self._shelf.find(entry.id) is None:
+        locked = LockedFile.of(raw)
+        if locked is None:
+            return False
+        with locked:
+            file = io.BufferedReader(raw)  # type: ignore[type-var]  # typeshed wants RawIOBase
+            if self._shelf.find(entry.id) is None:
                 return False
             if not _is_whole(file, entry):
                 self._refuse(entry, "its bytes were damaged on this machine's disk")

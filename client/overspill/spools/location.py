@@ -10,7 +10,10 @@ from typing import Final
 
 MAX_BYTES: Final = 1024**3
 """What the spool may take of the disk, unless `OVERSPILL_SPOOL_BYTES` says otherwise."""
+EXIT_SECONDS: Final = 0.5
+"""What a guard or a process that ends may take to upload what waits, unless the environment says more."""
 _OFF: Final = "off"
+_SECONDS: Final = re.compile(r"[0-9]{1,4}(\.[0-9]{1,6})?")
 _SIZE: Final = re.compile(r"([0-9]{1,18}) ?(?:(?:([KMGT])(i?))?B)?", re.IGNORECASE)
 
 
@@ -45,3 +48,15 @@ def max_bytes() -> int:
     number, prefix, binary = size.groups()
     factor: int = (1024 if binary else 1000) ** (" KMGT".index(prefix.upper()) if prefix else 0)
     return int(number) * factor
+
+
+def exit_seconds() -> float:
+    """Return the bound in seconds. Raises `ValueError` where the environment gives no such number."""
+    given = os.environ.get("OVERSPILL_EXIT_SECONDS", "").strip()
+    if not given:
+        return EXIT_SECONDS
+    if _SECONDS.fullmatch(given) is None:
+        raise ValueError(
+            f"OVERSPILL_EXIT_SECONDS must be a number of seconds, or 0 for none; it is {given!r}"
+        )
+    return float(given)

@@ -9,7 +9,7 @@ import stat
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final, Self
 
 from overspill import forks
 
@@ -39,6 +39,54 @@ class _Own:
 
 
 _own: Final = _Own()
+
+
+class Unshared:
+    """An open file that a forked child closes at once: its copy would hold locks, and space of the disk."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        forks.renew_in_child(self)
+
+    def start_afresh(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close it; once is enough."""
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+class LockedFile:
+    """A file that is read and that nobody else can lock until it is closed; a forked child lets go of it."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        forks.renew_in_child(self)
+
+    @classmethod
+    def of(cls, file: IO[bytes]) -> Self | None:
+        """Lock an unbuffered file; where somebody else has it locked, close it and return None."""
+        locked = cls(file)
+        if lock(file.fileno()):
+            return locked
+        file.close()
+        return None
+
+    def __enter__(self) -> IO[bytes]:
+        return self.file
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start_afresh(self) -> None:
+        self.file.close()
+
+    def close(self) -> None:
+        if not self.file.closed:
+            lock(self.file.fileno(), shut=False)
+        self.file.close()
 
 
 class NotSpooled(Exception):
@@ -100,15 +148,15 @@ def locked(path: Path, patience: float = PATIENCE, *, may_create: bool = True) -
 @contextmanager
 def _locked_file(path: Path, until: float, create: int) -> Iterator[int]:
     flags = os.O_RDWR | create | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-    descriptor = os.open(path, flags, 0o600)
+    file = Unshared(os.open(path, flags, 0o600))
     try:
-        _wait_for(descriptor, until)
+        _wait_for(file.descriptor, until)
         try:
-            yield descriptor
+            yield file.descriptor
         finally:
-            lock(descriptor, shut=False)  # a child forked meanwhile has the descriptor too
+            lock(file.descriptor, shut=False)  # a process started meanwhile may have the file too
     finally:
-        os.close(descriptor)
+        file.close()
 
 
 def _wait_for(descriptor: int, until: float) -> None:

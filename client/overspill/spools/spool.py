@@ -29,7 +29,7 @@ from overspill.spools import location, own_directory
 from overspill.spools.commit import Addition, commit, take, too_large
 from overspill.spools.folder import ENTRY, Dropped, Folder, Spooled
 from overspill.spools.location import MAX_BYTES
-from overspill.spools.own_directory import PATIENCE, NotSpooled, is_directory, lock, told
+from overspill.spools.own_directory import PATIENCE, LockedFile, NotSpooled, is_directory, told
 from overspill.spools.room import Room
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class Shelf:
     ) -> None:
         """Keep all that can be kept; set `failure` of the others. Raises nothing."""
         try:
-            self._make()
+            self.make()
             new = [addition for addition in additions if not self._is_here(addition)]
         except (NotSpooled, OSError) as error:
             failure = error if isinstance(error, NotSpooled) else NotSpooled(told(error))
@@ -209,7 +209,8 @@ class Shelf:
             addition.failure = error
             return True
 
-    def _make(self) -> None:
+    def make(self) -> None:
+        """Create the folder where it is not there. Raises `NotSpooled` and `OSError`."""
         self.spool.make()
         with suppress(FileExistsError):
             self.folder.path.mkdir(mode=0o700)
@@ -292,19 +293,15 @@ class Shelf:
 
     # --- changes and out ---------------------------------------------------------------------------
 
-    def claim_upload(self, entry: Spooled) -> IO[bytes] | None:
+    def claim_upload(self, entry: Spooled) -> LockedFile | None:
         """Keep all flushes from uploading a capture until the file is closed; None if one is at it already.
 
         Raises nothing.
         """
         try:
-            file = self.open(entry)
+            return LockedFile.of(self.open(entry))
         except OSError:
             return None
-        if lock(file.fileno()):
-            return file
-        file.close()
-        return None
 
     def amend(self, entry: Spooled) -> None:
         """Replace what is known of a capture, if it is still here. Raises `NotSpooled` and `OSError`."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import weakref
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.request import getproxies, proxy_bypass
@@ -18,7 +19,7 @@ from yarl import URL
 
 from overspill import wire
 from overspill.errors import OverspillError, ProtocolError, Unreachable, error_for
-from overspill.transfer import retry
+from overspill.transfer import closing, retry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -69,6 +70,7 @@ class Transport:
         self.threads = threads
         self._loop: asyncio.AbstractEventLoop | None = None
         self._session: aiohttp.ClientSession | None = None
+        self._dropped: weakref.finalize[..., Transport] | None = None
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
@@ -95,8 +97,10 @@ class Transport:
 
     async def close(self) -> None:
         session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        if self._dropped is not None:
+            self._dropped.detach()
+        if session is not None and self._loop is not None:
+            await closing.close(session, self._loop)
 
     async def _persist(self, request: Request, attempt: Callable[[Request, Deadline], Awaitable[T]]) -> T:
         was_sent = False
@@ -186,6 +190,7 @@ class Transport:
             await self.close()
         if self._session is None:
             self._loop, self._session = loop, self._new_session()
+            self._dropped = weakref.finalize(self, closing.drop, self._session, loop, os.getpid())
         return self._session
 
     def _new_session(self) -> aiohttp.ClientSession:

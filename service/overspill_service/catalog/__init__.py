@@ -8,17 +8,23 @@ since the epoch; the caller passes `now`, so that an adapter has no clock of its
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from msgspec import Struct
 from overspill import wire
 
 from overspill_service.object_keys import segment_key
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 UNCOUNTED: Final = (
     "the catalog is being rebuilt from the object store, and the tenant's limits cannot be held to until it "
     "is; try again in a moment"
 )
+
+
+KEY_ID_LENGTH: Final = 12
 
 
 class Segment(Struct, frozen=True, array_like=True):
@@ -157,6 +163,22 @@ class KeyRecord(Struct, frozen=True, kw_only=True):
     created: float = 0
     expires: float | None = None
 
+    @property
+    def id(self) -> str:
+        """What people and logs call the key: the beginning of its hash."""
+        return self.hash[:KEY_ID_LENGTH]
+
+
+class Generation(Struct, frozen=True, kw_only=True):
+    """Which state of a catalog this is: a copy that was put back has the name of an earlier one."""
+
+    name: str = ""
+    """A random word that is also kept beside the objects; empty in a new catalog."""
+    is_closed: bool = False
+    """Whether whoever wrote to the catalog said at its end that nothing more was coming."""
+    state: str = ""
+    """Changes whenever a capture is recorded or removed."""
+
 
 class Entries(Protocol):
     async def commit(self, entry: Entry, quota: Quota) -> Entry | Tombstone:
@@ -187,6 +209,7 @@ class Entries(Protocol):
     ) -> tuple[list[Entry], str | None]:
         """A page of unexpired captures, newest first, and the cursor of the next page.
 
+        A page has about a MiB of entries at most, so large ones come in shorter pages.
         Pages neither repeat nor skip a capture that exists throughout. One with a cursor is never empty,
         though it may be shorter than `limit`. Raises `InvalidParameter` on a cursor that this method did
         not return.
@@ -217,7 +240,7 @@ class Ledger(Protocol):
         """The stored totals: exactly the sum over the entries, at any moment."""
 
     async def expired(self, tenant: str, *, now: float, limit: int) -> list[Entry]:
-        """Entries whose time has come, the longest expired first."""
+        """Entries whose time has come, the longest expired first; about a MiB of them at most."""
 
 
 class Coordination(Protocol):
@@ -245,12 +268,27 @@ class Coordination(Protocol):
     async def mark_complete(self, began: str) -> None:
         """Say that the rebuild has ended. It counts only if nothing was lost since it began."""
 
+    async def generation(self) -> Generation | None:
+        """Return the generation; None if the catalog notices by itself that it is an older one."""
+
+    async def begin_generation(self, name: str, *, is_closed: bool) -> None:
+        """Give the catalog the name of its next generation. Nothing if it has no generations."""
+
+    async def doubt(self, *, is_older: bool) -> None:
+        """Ask for a rebuild. A catalog that `is_older` than its objects is incomplete until then."""
+
 
 class KeyStore(Protocol):
     async def add_key(self, key: KeyRecord) -> None: ...
     async def find_key(self, key_hash: str) -> KeyRecord | None: ...
     async def keys(self) -> list[KeyRecord]: ...
     async def revoke_key(self, key_hash: str) -> bool: ...
+
+    async def note_uses(self, uses: Mapping[str, float]) -> None:
+        """Remember when keys were last used, by their hashes; also keys of the tenants' file."""
+
+    async def uses(self) -> dict[str, float]:
+        """When each key was last used, by its hash."""
 
 
 class Catalog(Entries, Ledger, Coordination, KeyStore, Protocol):

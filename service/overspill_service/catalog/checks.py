@@ -110,9 +110,11 @@ class Probes:
         try:
             found = await self._catalog.find_key(record.hash)
             await self._catalog.keys()
+            await self._catalog.note_uses({record.hash: self._now})
+            is_noted = (await self._catalog.uses()).get(record.hash) == self._now
         finally:
             await self._catalog.revoke_key(record.hash)
-        return _require(found == record, "a key is not found as it was recorded")
+        return _require(found == record and is_noted, "a key is not found as it was recorded")
 
     async def completeness(self) -> str:
         is_complete = await self._catalog.is_complete()

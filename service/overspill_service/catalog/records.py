@@ -30,6 +30,12 @@ ENTRY: Final = b"E"
 TOMBSTONE: Final = b"T"
 MOST_DAMAGED: Final = 10_000
 """Damaged records that are remembered at once, and that are logged at all."""
+PAGE_SIZE: Final = 2**20
+"""Bytes of entries that a page has: one entry may have up to 170 KB of labels and names."""
+FIXED: Final = 256
+"""Bytes of an entry's other fields."""
+SEGMENT: Final = 24
+"""Bytes of an entry for each segment."""
 NONCE: Final = 8
 """Bytes of a tombstone's value that tell one removal from any other."""
 
@@ -71,6 +77,30 @@ def is_damaged(value: bytes) -> bool:
     except RecordDamaged:
         return True
     return False
+
+
+def weight(entry: Entry) -> int:
+    """About how many bytes an entry takes in the catalog."""
+    texts = entry.session, entry.call_id, entry.tool, entry.status, entry.content_type
+    labels = sum(len(name) + len(value) for name, value in entry.labels.items())
+    return FIXED + sum(map(len, texts)) + labels + len(entry.index or b"") + SEGMENT * len(entry.segments)
+
+
+class Page:
+    """Entries that a catalog gives at once: at most `limit`, and `PAGE_SIZE` bytes but for the first."""
+
+    def __init__(self, limit: int) -> None:
+        self.entries: list[Entry] = []
+        self._limit, self._size = limit, 0
+
+    def add(self, entry: Entry) -> bool:
+        """Whether there was room for one more."""
+        size = weight(entry)
+        if len(self.entries) == self._limit or (self.entries and self._size + size > PAGE_SIZE):
+            return False
+        self.entries.append(entry)
+        self._size += size
+        return True
 
 
 class Damaged:

@@ -25,6 +25,8 @@ from overspill_service.catalog.redis_pages import Pages, position_of
 from overspill_service.errors import CatalogIncomplete, CatalogRefuses, CatalogUnavailable, QuotaExceeded
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from overspill_service.catalog import KeyRecord, Query, Quota
     from overspill_service.catalog.redis_link import Link
 
@@ -207,6 +209,15 @@ class RedisCatalog:
     async def mark_complete(self, began: str) -> None:
         await self._completeness.finish(began)
 
+    async def generation(self) -> None:
+        """Nothing: the mark of the last rebuild names the servers, which differ after every restart."""
+
+    async def begin_generation(self, name: str, *, is_closed: bool) -> None:
+        """Do nothing, as above."""
+
+    async def doubt(self, *, is_older: bool) -> None:  # noqa: ARG002  (a doubt makes the mark void)
+        await self._completeness.doubt()
+
     # --- keys -------------------------------------------------------------------------------------
 
     async def add_key(self, key: KeyRecord) -> None:
@@ -221,7 +232,17 @@ class RedisCatalog:
         return sorted(keys, key=lambda key: (key.created, key.hash))
 
     async def revoke_key(self, key_hash: str) -> bool:
+        await self._link.call("HDEL", redis_keys.USES, key_hash)
         return bool(await self._link.call("HDEL", redis_keys.KEYS, key_hash))
+
+    async def note_uses(self, uses: Mapping[str, float]) -> None:
+        words = [word for key_hash, at in uses.items() for word in (key_hash, f"{key_hash} {at!r}")]
+        if words:
+            await self._link.call("HSET", redis_keys.USES, *words)
+
+    async def uses(self) -> dict[str, float]:
+        told = [value.decode().split() for value in await self._link.call("HVALS", redis_keys.USES)]
+        return {key_hash: float(at) for key_hash, at in told}
 
     # --- service ----------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ removes it. Tenant names have no braces.
                                             complete: the complete state in which limits were held to it
     ov1:tenants                     set     for ever
     ov1:keys                        hash    key hash -> record, until revoked
+    ov1:uses                        hash    key hash -> the hash, and its last use; until revoked
     ov1:complete                    string  a `redis_completeness.Mark` of what is complete, for ever
     ov1:rebuild                     string  one of the rebuild that began last, for ever
     ov1:epoch                       string  a random word, another one once a loss was noticed; for ever,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 TENANTS: Final = "ov1:tenants"
 KEYS: Final = "ov1:keys"
+USES: Final = "ov1:uses"
 COMPLETE: Final = "ov1:complete"
 REBUILD: Final = "ov1:rebuild"
 EPOCH: Final = "ov1:epoch"

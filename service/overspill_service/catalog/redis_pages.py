@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
 from overspill_service.catalog import records, redis_keys, scripts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncGenerator, Sequence
 
     from overspill_service.catalog import Entry, Query
     from overspill_service.catalog.redis_link import Link
 
 BATCH: Final = 128
 """Entries that one command fetches at most."""
+FIRST_BATCH: Final = 32
+"""Entries that one command fetches while it is not known that they are small."""
+LIGHT: Final = 256 * 1024
+"""Bytes of `FIRST_BATCH` entries that are small."""
 SCANNED: Final = 4096
 """Entries that a listing looks at before it hands back a short page and a cursor to go on from."""
 
@@ -31,54 +36,60 @@ class Pages:
     ) -> tuple[list[Entry], str | None]:
         indexes = redis_keys.indexes(tenant, query)
         low, high = _bounds(query, cursor)
-        found: list[Entry] = []
+        page = records.Page(limit)
         scanned, count = 0, min(limit + 1, BATCH)
-        while scanned < SCANNED or not found:
-            positions, entries = await self._batch(tenant, indexes, low, high, count)
-            for entry in entries:
-                if records.matches(entry, query, now):
-                    if len(found) == limit:
-                        return found, records.encode_cursor(position_of(found[-1]))
-                    found.append(entry)
+        while scanned < SCANNED or not page.entries:
+            positions = await self._link.step(scripts.PAGE, indexes, high, low, count)
+            async with aclosing(self._listed(tenant, positions)) as entries:
+                async for entry in entries:
+                    if records.matches(entry, query, now) and not page.add(entry):
+                        return page.entries, records.encode_cursor(position_of(page.entries[-1]))
             if len(positions) < count:
-                return found, None
+                return page.entries, None
             high = b"(" + positions[-1]
             scanned, count = scanned + count, BATCH
-        return found, records.encode_cursor(high[1:])
+        return page.entries, records.encode_cursor(high[1:])
 
-    async def _batch(
-        self, tenant: str, indexes: list[str], low: bytes, high: bytes, count: int
-    ) -> tuple[list[bytes], list[Entry]]:
-        """The next positions below `high`, and the entries that are still there."""
-        positions = await self._link.step(scripts.PAGE, indexes, high, low, count)
-        entries = await self._entries(tenant, [records.capture_of(position) for position in positions])
-        pairs = zip(positions, entries, strict=True)
-        # A capture that was removed and stored anew has another position now, and is listed there.
-        return positions, [entry for position, entry in pairs if entry and position_of(entry) == position]
+    async def _listed(self, tenant: str, positions: Sequence[bytes]) -> AsyncGenerator[Entry, None]:
+        """The entries that are still at these positions.
+
+        A capture that was removed and stored anew has another position now, and is listed there.
+        """
+        names = [records.capture_of(position) for position in positions]
+        async with aclosing(self._entries(tenant, names)) as entries:
+            async for number, entry in entries:
+                if position_of(entry) == positions[number]:
+                    yield entry
 
     async def expired(self, tenant: str, *, now: float, limit: int) -> list[Entry]:
-        found: list[Entry] = []
+        page = records.Page(limit)
         offset = 0
-        while len(found) < limit:
-            count = limit - len(found)
+        while len(page.entries) < limit:
+            count = limit - len(page.entries)
             keys = (redis_keys.expiry(tenant), "-inf", repr(now), "LIMIT", offset, count)
             names = [name.decode() for name in await self._link.call("ZRANGEBYSCORE", *keys)]
-            entries = await self._entries(tenant, names)
-            found += [entry for entry in entries if entry is not None and entry.is_expired(now)]
+            async with aclosing(self._entries(tenant, names)) as entries:
+                async for _, entry in entries:
+                    if entry.is_expired(now) and not page.add(entry):
+                        return page.entries
             if len(names) < count:
                 break
             offset += count
-        return found
+        return page.entries
 
-    async def _entries(self, tenant: str, captures: Sequence[str]) -> list[Entry | None]:
-        found: list[Entry | None] = []
-        for start in range(0, len(captures), BATCH):
-            keys = [redis_keys.capture(tenant, name) for name in captures[start : start + BATCH]]
-            values = await self._link.call("MGET", *keys)
-            batch = zip(captures[start : start + BATCH], values, strict=True)
-            found += [self.damaged.entry(tenant, name, value) for name, value in batch]
+    async def _entries(self, tenant: str, captures: Sequence[str]) -> AsyncGenerator[tuple[int, Entry], None]:
+        """The entries that there are of these captures, each with its place; large ones come few at once."""
+        start, count = 0, FIRST_BATCH
+        while start < len(captures):
+            batch = captures[start : start + count]
+            values = await self._link.call("MGET", *(redis_keys.capture(tenant, name) for name in batch))
+            for number, (name, value) in enumerate(zip(batch, values, strict=True), start):
+                entry = self.damaged.entry(tenant, name, value)
+                if entry is not None:
+                    yield number, entry
+            start += len(batch)
+            count = BATCH if sum(len(value or b"") for value in values) < LIGHT else FIRST_BATCH
             await asyncio.sleep(0)  # decoding many is work: let others run between batches
-        return found
 
 
 def position_of(entry: Entry) -> bytes:

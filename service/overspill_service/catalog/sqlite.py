@@ -7,31 +7,48 @@ from __future__ import annotations
 
 import secrets
 import time
+from contextlib import closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill_service.catalog import Entry, Tombstone, Totals, records, sqlite_schema, sqlite_steps
+from overspill_service.catalog import (
+    Entry,
+    Tombstone,
+    Totals,
+    records,
+    sqlite_clock,
+    sqlite_generations,
+    sqlite_schema,
+    sqlite_steps,
+)
 from overspill_service.catalog.sqlite_worker import Worker
+from overspill_service.errors import CatalogUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import sqlite3
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from overspill_service.catalog import KeyRecord, Query, Quota
+    from overspill_service.catalog import Generation, KeyRecord, Query, Quota
 
 READERS: Final = 2
 
 
 class SqliteCatalog:
     def __init__(self, path: Path | None, clock: Callable[[], float] = time.time) -> None:
-        """Open or create the file; None keeps everything in memory. Raises `CatalogUnavailable`."""
-        self._clock = clock
+        """Open or create the file; None keeps everything in memory. Raises `CatalogUnavailable`.
+
+        `clock` is the machine's, in seconds since the epoch.
+        """
+        self._path, self._machine, self._boot = path, clock, sqlite_clock.boot()
         self._damaged = records.Damaged()
-        self._writer = Worker([sqlite_schema.prepare(path)], "catalog-writer", writes=True)
+        self._file, writer = sqlite_schema.prepare(path)
+        self._reading = sqlite_clock.reconciled(sqlite_clock.stored(writer), *self._moment())
+        self._writer = Worker(self._file, [writer], "catalog-writer", writes=True)
         self._reader = self._writer
         if path is not None:
             readers = [sqlite_schema.connect(path) for _ in range(READERS)]
-            self._reader = Worker(readers, "catalog-reader", writes=False)
+            self._reader = Worker(self._file, readers, "catalog-reader", writes=False)
 
     # --- entries ----------------------------------------------------------------------------------
 
@@ -51,17 +68,17 @@ class SqliteCatalog:
         self, tenant: str, query: Query, *, now: float, limit: int, cursor: str | None = None
     ) -> tuple[list[Entry], str | None]:
         where, values = sqlite_steps.conditions(query)
-        values |= {"tenant": tenant, "now": now, "limit": limit + 1}
+        values |= {"tenant": tenant, "now": now}
         if cursor is not None:
             where.append("(created, id) < (:created, :id)")
             values["created"], values["id"] = records.decode_cursor(cursor)
-        entries = await self._reader.run(
-            partial(sqlite_steps.find, self._damaged, sqlite_steps.index(query), where, values)
+        entries, has_more = await self._reader.run(
+            partial(sqlite_steps.find, self._damaged, sqlite_steps.index(query), where, values, limit)
         )
-        if len(entries) <= limit:
+        if not has_more:
             return entries, None
-        last = entries[limit - 1]
-        return entries[:limit], records.encode_cursor(records.position(last.created, last.id))
+        last = entries[-1]
+        return entries, records.encode_cursor(records.position(last.created, last.id))
 
     async def amend(self, entry: Entry, *, expires: float, marker: str | None) -> Entry | None:
         return await self._writer.run(partial(sqlite_steps.amend, entry, expires, marker))
@@ -109,7 +126,7 @@ class SqliteCatalog:
         return await self._reader.run(sqlite_steps.is_complete)
 
     async def is_rebuild_due(self) -> bool:
-        return not await self.is_complete()
+        return await self._reader.run(sqlite_generations.is_rebuild_due)
 
     async def is_settled(self) -> bool:
         return await self.is_complete()
@@ -118,7 +135,16 @@ class SqliteCatalog:
         return ""
 
     async def mark_complete(self, began: str) -> None:  # noqa: ARG002  (a file loses nothing meanwhile)
-        await self._write("INSERT OR IGNORE INTO facts VALUES ('complete')")
+        await self._writer.run(sqlite_generations.mark_complete)
+
+    async def generation(self) -> Generation:
+        return await self._reader.run(sqlite_generations.generation)
+
+    async def begin_generation(self, name: str, *, is_closed: bool) -> None:
+        await self._writer.run(partial(sqlite_generations.begin, name, is_closed))
+
+    async def doubt(self, *, is_older: bool) -> None:
+        await self._writer.run(partial(sqlite_generations.doubt, is_older))
 
     # --- keys -------------------------------------------------------------------------------------
 
@@ -134,16 +160,53 @@ class SqliteCatalog:
         return sorted(keys, key=lambda key: (key.created, key.hash))
 
     async def revoke_key(self, key_hash: str) -> bool:
+        await self._write("DELETE FROM uses WHERE hash = ?", (key_hash,))
         return await self._write("DELETE FROM keys WHERE hash = ?", (key_hash,)) > 0
+
+    async def note_uses(self, uses: Mapping[str, float]) -> None:
+        await self._writer.run(partial(sqlite_steps.note_uses, uses))
+
+    async def uses(self) -> dict[str, float]:
+        return dict(await self._rows("SELECT hash, used FROM uses"))
 
     # --- service ----------------------------------------------------------------------------------
 
-    async def now(self) -> None:
-        """Nothing: a file has the clock of the machine that it is on."""
+    async def now(self) -> float:
+        """The time by the file's clock, which is stored with it while that is possible."""
+        moment = self._moment()
+        with suppress(CatalogUnavailable):
+            self._reading = await self._writer.run(partial(sqlite_clock.tell, *moment))
+        return self._clock()
+
+    async def trust_clock(self) -> float:
+        """Take the machine's clock as right from now on; return by how many seconds that moves the time."""
+        boot, steady, machine = self._moment()
+        moved = machine - await self.now()
+        self._reading = sqlite_clock.Reading(boot, steady, machine, is_sure=True)
+        await self._writer.run(partial(sqlite_clock.store, self._reading))
+        return moved
+
+    def _moment(self) -> tuple[str, float, float]:
+        return self._boot, sqlite_clock.steady_seconds(), self._machine()
+
+    def _clock(self) -> float:
+        """The time as it was last told, and as long as it is ago."""
+        return self._reading.later(sqlite_clock.steady_seconds())
 
     async def ping(self) -> None:
-        await self._write("INSERT OR REPLACE INTO facts VALUES ('ping')")
+        try:
+            await self._writer.run(self._examine)
+        except OSError as error:
+            raise self._file.explained(error) from error
         await self._rows("SELECT 1")
+
+    def _examine(self, db: sqlite3.Connection) -> None:
+        """Write to the catalog, and to the disk under it. Raises `OSError`."""
+        if self._path is not None:
+            with closing(sqlite_schema.connect(self._path)) as fresh:  # which sees what the file is now
+                fresh.execute("SELECT count(*) FROM facts").fetchone()
+        self._file.try_out()
+        db.execute("INSERT OR REPLACE INTO facts VALUES ('ping')")
 
     async def close(self) -> None:
         await self._reader.close()

@@ -6,13 +6,11 @@ then `created` is NULL and `expires` says when the tombstone goes.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from overspill_service.catalog.sqlite_worker import reason
+from overspill_service.catalog.sqlite_file import CatalogFile, reason
 from overspill_service.errors import CatalogUnavailable
 
 if TYPE_CHECKING:
@@ -23,7 +21,7 @@ VERSION: Final = 1
 BUSY_WITHIN: Final = 10.0
 """Seconds to wait for another process's write."""
 BUSY_PAUSE: Final = 0.01
-PRIVATE: Final = 0o600
+PRIVATE_FOLDER: Final = 0o700
 
 TABLES: Final = """
 CREATE TABLE captures (
@@ -55,36 +53,36 @@ CREATE TABLE totals (
 
 CREATE TABLE leases (name TEXT PRIMARY KEY, holder TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE keys   (hash TEXT PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE uses   (hash TEXT PRIMARY KEY, used REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE facts  (name TEXT PRIMARY KEY) WITHOUT ROWID;
 """
 
 
-def prepare(path: Path | None) -> sqlite3.Connection:
-    """A connection that writes, on a file with this version's tables; None is a private one in memory.
+def prepare(path: Path | None) -> tuple[CatalogFile, sqlite3.Connection]:
+    """The file with this version's tables, and a connection that writes; None is a private one in memory.
 
     Raises `CatalogUnavailable` where the file cannot be used.
     """
     try:
         if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _make_private(path)
-        connection = connect(path)
-        try:
-            _create(connection)
-        except BaseException:
-            connection.close()
-            raise
+            path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        file = CatalogFile(path)
     except OSError as error:
         raise CatalogUnavailable(f"the catalog file {path} cannot be used: {error.strerror}") from error
+    try:
+        return file, _connected(path)
     except sqlite3.Error as error:
         raise CatalogUnavailable(f"{reason(error)} ({path})") from error
+
+
+def _connected(path: Path | None) -> sqlite3.Connection:
+    connection = connect(path)
+    try:
+        _create(connection)
+    except BaseException:
+        connection.close()
+        raise
     return connection
-
-
-def _make_private(path: Path) -> None:
-    """An empty file, where there is none. To open and close one that is in use would undo SQLite's locks."""
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE))
 
 
 def connect(path: Path | None) -> sqlite3.Connection:

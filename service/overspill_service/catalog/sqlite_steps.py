@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -13,10 +12,12 @@ from overspill_service.errors import CatalogIncomplete, QuotaExceeded
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from overspill_service.catalog import Query, Quota
 
+AHEAD_SECONDS: Final = 60.0
+"""By how much more than a lease lasts one may end later: else it is from a clock that was ahead."""
 PURGED: Final = 100
 """Lapsed tombstones or leases that one step clears away."""
 
@@ -112,11 +113,13 @@ def find(
     index: str,
     where: Sequence[str],
     values: dict[str, Any],
+    limit: int,
     db: sqlite3.Connection,
-) -> list[Entry]:
+) -> tuple[list[Entry], bool]:
+    """A page of entries, and whether there are more."""
     select = f"SELECT id, value FROM captures INDEXED BY {index} WHERE {' AND '.join(where)}"  # noqa: S608
     rows = db.execute(f"{select} ORDER BY created DESC, id DESC", values)
-    return _entries(damaged, values["tenant"], rows, values["limit"])
+    return _entries(damaged, values["tenant"], rows, limit)
 
 
 def index(query: Query) -> str:
@@ -176,15 +179,20 @@ def expired(
         "SELECT id, value FROM captures WHERE tenant = ? AND created IS NOT NULL AND expires <= ?"
         " ORDER BY expires, id"
     )
-    return _entries(damaged, tenant, db.execute(select, (tenant, now)), limit)
+    entries, _ = _entries(damaged, tenant, db.execute(select, (tenant, now)), limit)
+    return entries
 
 
 def _entries(
     damaged: records.Damaged, tenant: str, rows: Iterable[tuple[str, bytes]], limit: int
-) -> list[Entry]:
-    """The first entries among the rows; those that cannot be decoded are passed over."""
-    found = (damaged.entry(tenant, capture, value) for capture, value in rows)
-    return [*islice((entry for entry in found if entry is not None), limit)]
+) -> tuple[list[Entry], bool]:
+    """A page of the rows' entries, and whether there are more; what cannot be decoded is passed over."""
+    page = records.Page(limit)
+    for capture, value in rows:
+        entry = damaged.entry(tenant, capture, value)
+        if entry is not None and not page.add(entry):
+            return page.entries, True
+    return page.entries, False
 
 
 def lease(name: str, holder: str, now: float, until: float, db: sqlite3.Connection) -> bool:
@@ -192,10 +200,15 @@ def lease(name: str, holder: str, now: float, until: float, db: sqlite3.Connecti
     db.execute(f"DELETE FROM leases WHERE name IN ({lapsed})", (now, PURGED))  # noqa: S608  (a constant)
     taken = db.execute(
         "INSERT INTO leases VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET holder = excluded.holder,"
-        " until = excluded.until WHERE leases.holder = excluded.holder OR leases.until <= ?",
-        (name, holder, until, now),
+        " until = excluded.until WHERE leases.holder = excluded.holder OR leases.until <= ?"
+        " OR leases.until > ?",
+        (name, holder, until, now, until + AHEAD_SECONDS),
     )
     return taken.rowcount > 0
+
+
+def note_uses(uses: Mapping[str, float], db: sqlite3.Connection) -> None:
+    db.executemany("INSERT OR REPLACE INTO uses VALUES (?, ?)", [*uses.items()])
 
 
 def _digest(text: str) -> bytes | None:

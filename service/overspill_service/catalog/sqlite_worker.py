@@ -19,6 +19,8 @@ from overspill_service.errors import CatalogUnavailable
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from overspill_service.catalog.sqlite_file import CatalogFile
+
 T = TypeVar("T")
 
 LONGEST: Final = 256
@@ -29,26 +31,6 @@ READ_WITHIN: Final = 5.0
 """Seconds after which a reading step is broken off."""
 CHECKED_EVERY: Final = 100_000
 """Instructions of SQLite's virtual machine between two looks at the clock."""
-
-_REASONS: Final = {
-    "SQLITE_FULL": "the disk that holds the catalog is full",
-    "SQLITE_READONLY": "the catalog file is read-only",
-    "SQLITE_BUSY": "the catalog file is locked by another process",
-    "SQLITE_LOCKED": "the catalog file is locked by another process",
-    "SQLITE_IOERR": "the disk that holds the catalog fails",
-    "SQLITE_CANTOPEN": "the catalog file cannot be opened",
-    "SQLITE_PERM": "the catalog file cannot be opened: no permission",
-    "SQLITE_CORRUPT": "the catalog file is damaged; move it away and it is rebuilt from the object store",
-    "SQLITE_NOTADB": "the catalog file is no SQLite database; move it away and it is rebuilt",
-    "SQLITE_INTERRUPT": "the catalog took too long; ask for less",
-}
-
-
-def reason(error: sqlite3.Error) -> str:
-    """What happened, without paths or statements."""
-    name: str = getattr(error, "sqlite_errorname", "") or type(error).__name__
-    text = next((text for code, text in _REASONS.items() if name.startswith(code)), None)
-    return text or f"the catalog file cannot be used ({name})"
 
 
 class Task(NamedTuple):
@@ -66,8 +48,10 @@ class Outcome(NamedTuple):
 class Worker:
     """A queue of steps with one thread for each connection."""
 
-    def __init__(self, connections: Sequence[sqlite3.Connection], name: str, *, writes: bool) -> None:
-        self._writes = writes
+    def __init__(
+        self, file: CatalogFile, connections: Sequence[sqlite3.Connection], name: str, *, writes: bool
+    ) -> None:
+        self._file, self._writes = file, writes
         self._queue: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
         self._is_closed = False
         self._threads = [
@@ -100,14 +84,33 @@ class Worker:
                 await asyncio.to_thread(thread.join)
 
     def _serve(self, connection: sqlite3.Connection) -> None:
-        run = _transact if self._writes else _read
         while batch := self._take():
-            outcomes = run(connection, batch)
+            outcomes = [self._explained(outcome) for outcome in self._run(connection, batch)]
             for loop in {task.loop for task in batch}:
                 mine = [outcome for task, outcome in zip(batch, outcomes, strict=True) if task.loop is loop]
                 with suppress(RuntimeError):  # the loop has ended and nobody waits
                     loop.call_soon_threadsafe(_resolve, mine)
         connection.close()
+
+    def _run(self, connection: sqlite3.Connection, batch: Sequence[Task]) -> list[Outcome]:
+        """What becomes of the steps; nothing is acknowledged by a file that is not in its place."""
+        run = _transact if self._writes else _read
+        try:
+            self._file.require_usable()
+            outcomes = run(connection, batch)
+            self._file.require_usable(CatalogUnavailable)
+        except CatalogUnavailable as error:
+            return [Outcome(task.future, None, error) for task in batch]
+        return outcomes
+
+    def _explained(self, outcome: Outcome) -> Outcome:
+        """The outcome with an error that says what to do."""
+        error = outcome.error
+        if not isinstance(error, sqlite3.Error):
+            return outcome
+        explained = self._file.failure(error)
+        explained.__cause__ = error
+        return outcome._replace(error=explained)
 
     def _take(self) -> list[Task]:
         """What waits, at least one task; nothing once the worker is closed."""
@@ -168,9 +171,5 @@ def _resolve(outcomes: Sequence[Outcome]) -> None:
             continue
         if error is None:
             future.set_result(value)
-        elif isinstance(error, sqlite3.Error):
-            unavailable = CatalogUnavailable(reason(error))
-            unavailable.__cause__ = error
-            future.set_exception(unavailable)
         else:
             future.set_exception(error)

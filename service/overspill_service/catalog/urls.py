@@ -15,6 +15,7 @@ Sentinels that want a password of their own take `?sentinel_password=`.
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
@@ -25,6 +26,8 @@ from overspill_service.catalog.redis_link import DEADLINE, Link
 from overspill_service.catalog.sqlite import SqliteCatalog
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from overspill_service.catalog import Catalog
     from overspill_service.catalog.redis_connections import Address
     from overspill_service.catalog.redis_link import Connection
@@ -39,8 +42,10 @@ _TLS_FILES: Final = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 _OPTIONS: Final = {"deadline", "tls", "ssl_check_hostname", *_TLS_FILES}
 
 
-def open_catalog(url: str, *, data_dir: Path) -> Catalog:
+def open_catalog(url: str, *, data_dir: Path, clock: Callable[[], float] = time.time) -> Catalog:
     """The catalog that a URL names; Redis is not connected before its first use.
+
+    `clock` is this machine's.
 
     Raises `ValueError` where the URL is wrong, `CatalogUnavailable` where the file cannot be used.
     """
@@ -51,12 +56,18 @@ def open_catalog(url: str, *, data_dir: Path) -> Catalog:
     if parts.scheme == "memory":
         if parts.netloc or parts.path or parts.query:
             raise _wrong(parts, "memory: has nothing after the colon")
-        return SqliteCatalog(None)
+        return SqliteCatalog(None, clock)
     if parts.scheme == "sqlite":
-        return SqliteCatalog(_path(parts, data_dir))
+        return SqliteCatalog(_path(parts, data_dir), clock)
     if connect := _CONNECTIONS.get(parts.scheme):
         return RedisCatalog(Link(connect(parts), _deadline(parts)))
     raise ValueError(f"there is no catalog of the kind {parts.scheme!r}; write one of {FORMS}")
+
+
+def sqlite_file(url: str, *, data_dir: Path) -> Path | None:
+    """The file of a catalog that is one, else None. Raises `ValueError` where the URL is wrong."""
+    parts = urlsplit(url)
+    return _path(parts, data_dir) if parts.scheme == "sqlite" else None
 
 
 def _path(parts: SplitResult, data_dir: Path) -> Path:

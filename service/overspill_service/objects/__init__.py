@@ -55,6 +55,14 @@ class ObjectStore(Protocol):
 
 
 @runtime_checkable
+class Shared(Protocol):
+    """A store whose place may also hold what the service did not put there."""
+
+    def foreign(self) -> AsyncIterator[str]:
+        """Every name in its place that is no key of the service. Raises `StoreUnavailable`."""
+
+
+@runtime_checkable
 class Checkable(Protocol):
     """A store that can examine itself, for an operator who sets it up."""
 

@@ -10,13 +10,12 @@ import secrets
 from typing import TYPE_CHECKING, Final
 
 from overspill_service.errors import CaptureDamaged, StoreUnavailable
-from overspill_service.object_keys import REMOVALS, ROOT
+from overspill_service.object_keys import PROBES, REMOVALS
 from overspill_service.probing import CheckResult, outcome
 
 if TYPE_CHECKING:
     from overspill_service.objects import ObjectStore
 
-PROBES: Final = f"{ROOT}.probe/"
 CONTENT: Final = bytes(range(256)) * 400
 TAIL: Final = 64 * 1024
 """What the service reads of an object's end, which may be more than there is."""

@@ -7,6 +7,9 @@ order of their keys: a listing streams, and no emptied folder has to be removed.
 in a key. A file name with a `~` is temporary: what a crash left is passed over by `list`, which removes
 it when it is old.
 
+The folder itself is made at the first use. From then on it must stay what it was: a folder that was moved
+away, or replaced by another one, is refused before and after each step, and never made anew.
+
 An object is written beside its place, synchronised, then linked to its name, which fails where the name
 exists; then its folder is synchronised, and the parent of every folder that is new to this process.
 """
@@ -18,18 +21,19 @@ import heapq
 import itertools
 import os
 import secrets
-import shutil
 import time
 from contextlib import suppress
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, ParamSpec, TypeVar
 
-from overspill_service.errors import CaptureDamaged, StoreFull, StoreUnavailable
+from overspill_service.errors import CaptureDamaged, ServiceError, StoreUnavailable, Unavailable
+from overspill_service.object_keys import is_known
 from overspill_service.objects import Stored
 from overspill_service.objects.checks import check_operations
 from overspill_service.objects.keys import check_key, check_prefix, is_key
 from overspill_service.objects.threads import Threads
 from overspill_service.probing import CheckResult
+from overspill_service.system_errors import failure
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -46,7 +50,14 @@ MARK: Final = "~"
 SLASH: Final = ","
 STALE_SECONDS: Final = 3600
 MAX_SETTLED: Final = 10_000
-NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+TRIAL: Final = f"trial{MARK}"
+"""The file that `ping` writes and removes; several processes may do so at once."""
+TRIAL_BYTES: Final = 64 * 1024
+DISK: Final = "the object store's disk"
+REPLACED: Final = (
+    "the object store's folder was moved away or replaced while the service runs; put it back, or restart "
+    "the service to use the one that is there now"
+)
 
 
 class FileStore:
@@ -56,6 +67,8 @@ class FileStore:
         self._threads = Threads("objects", threads, deadline)
         self._page_size = page_size
         self._settled: set[Path] = set()
+        self._identity: tuple[int, int] | None = None
+        """Device and inode of the folder, once it was used."""
 
     async def put(self, key: str, pieces: Sequence[bytes]) -> None:
         await self._run(self._write, self._place(key), pieces)
@@ -82,20 +95,31 @@ class FileStore:
     async def now(self) -> None:
         """Nothing: the clock is this machine's."""
 
+    def path_of(self, key: str) -> Path:
+        """The file that an object is, or would be."""
+        return self._place(key)
+
+    async def foreign(self) -> AsyncIterator[str]:
+        """Every file in the folder that is no object of the service, by its path in the folder."""
+        files = await self._run(_foreign, self._root, self._place)
+        for each in files:
+            yield each
+
     def prepare(self) -> None:
         """Make the folder. Raises `OSError` if it cannot be used. Blocks, so it is for the start alone."""
-        self._require_folder()
+        self._try_out()
 
     @property
     def folder(self) -> Path:
         return self._root
 
     async def ping(self) -> None:
-        await self._run(self._require_folder)
+        """Return when the folder takes an object, as large as many are. Raises as `put` does."""
+        await self._run(self._try_out)
 
     async def check(self) -> Sequence[CheckResult]:
         results = await check_operations(self)
-        with suppress(StoreUnavailable):
+        with suppress(Unavailable):
             free = await self._run(self._free_space)
             results.append(CheckResult("free space", free > 0, f"{free / 2**30:.1f} GiB"))
         return results
@@ -105,9 +129,34 @@ class FileStore:
 
     async def _run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            return await self._threads.run(work, *args, **kwargs)
+            return await self._threads.run(lambda: self._in_place(lambda: work(*args, **kwargs)))
         except OSError as error:
-            raise _failure(error, self._threads.deadline) from error
+            raise self._failure(error) from error
+
+    def _in_place(self, work: Callable[[], T]) -> T:
+        """Do the work on the folder that was there first. Raises `StoreUnavailable` if it is another one."""
+        self._require_same()
+        result = work()
+        self._require_same()
+        return result
+
+    def _require_same(self) -> None:
+        if self._identity is None:
+            return
+        try:
+            found = os.stat(self._root)  # noqa: PTH116  (twice for each operation)
+        except FileNotFoundError as error:
+            raise StoreUnavailable(REPLACED) from error
+        if (found.st_dev, found.st_ino) != self._identity:
+            raise StoreUnavailable(REPLACED)
+
+    def _failure(self, error: OSError) -> ServiceError:
+        """The failure without the paths that the error may name."""
+        if isinstance(error, TimeoutError):
+            seconds = self._threads.deadline
+            return StoreUnavailable(f"the object store's disk did not answer within {seconds:g} s")
+        known = failure(error, DISK, self._root)
+        return known or StoreUnavailable(f"the object store's folder cannot be used: {error.strerror}")
 
     def _place(self, key: str) -> Path:
         check_key(key)
@@ -133,37 +182,41 @@ class FileStore:
         if folder in self._settled and folder.is_dir():
             return
         if not folder.is_dir() or self._root in folder.parents:
+            if folder == self._root:
+                self._require_same()  # which is never made anew
             self._settle(folder.parent)
             folder.mkdir(mode=0o700, exist_ok=True)
             _synchronise(folder.parent)
+        if folder == self._root and self._identity is None:
+            found = folder.stat()
+            self._identity = found.st_dev, found.st_ino
         if len(self._settled) >= MAX_SETTLED:
             self._settled.clear()
         self._settled.add(folder)
 
-    def _require_folder(self) -> None:
+    def _try_out(self) -> None:
+        """Write an object, durably, and remove it."""
         self._settle(self._root)
         if not os.access(self._root, os.R_OK | os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        path = self._root / TRIAL
+        try:
+            _write_through(path, [bytes(TRIAL_BYTES)], "wb")
+        finally:
+            with suppress(FileNotFoundError):
+                path.unlink()
 
     def _free_space(self) -> int:
-        return shutil.disk_usage(self._root).free
-
-
-def _failure(error: OSError, deadline: float) -> StoreUnavailable | StoreFull:
-    """The failure without the paths that the error may name."""
-    if isinstance(error, TimeoutError):
-        return StoreUnavailable(f"the object store's disk did not answer within {deadline:g} s")
-    if error.errno in NO_ROOM:
-        return StoreFull(f"the object store's disk has no room ({error.strerror}); free some or enlarge it")
-    return StoreUnavailable(f"the object store's folder cannot be used: {error.strerror}")
+        status = os.statvfs(self._root)
+        return status.f_bavail * status.f_frsize
 
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def _write_through(path: Path, pieces: Sequence[bytes]) -> None:
-    with open(path, "xb", opener=_private) as file:
+def _write_through(path: Path, pieces: Sequence[bytes], mode: Literal["xb", "wb"] = "xb") -> None:
+    with open(path, mode, opener=_private) as file:
         file.writelines(pieces)
         file.flush()
         os.fsync(file.fileno())
@@ -227,6 +280,18 @@ def _subfolders(folder: Path, base: str, prefix: str) -> tuple[Sequence[str], Se
         elif is_key(name) and base.count("/") < FOLDERS and _overlap(f"{base}{name}/", prefix):
             folders.append(name)
     return spreads, folders
+
+
+def _foreign(root: Path, place: Callable[[str], Path]) -> list[str]:
+    found = []
+    for folder, _, names in os.walk(root):
+        for name in names:
+            path = root.joinpath(folder, name)
+            *folders, _ = path.relative_to(root).parts[:-1] or ("",)
+            key = "/".join([*folders, _unescaped(name)])
+            if MARK not in name and not (is_key(key) and is_known(key) and place(key) == path):
+                found.append(str(path.relative_to(root)))
+    return found
 
 
 def _overlap(one: str, other: str) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from overspill_service.threads import running_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +17,7 @@ T = TypeVar("T")
 class Threads:
     def __init__(self, name: str, count: int, deadline: float) -> None:
         """`deadline` in seconds covers the wait for a free thread as well."""
-        self._pool = ThreadPoolExecutor(count, thread_name_prefix=name)
+        self._pool = running_pool(count, name)
         self.deadline = deadline
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 async def observe(call: Call[wire.NoQuery]) -> web.Response:
-    batch = await call.body(wire.Observations)
-    tenant = call.principal.tenant.name
-    name = f"observations:{tenant}:{batch.batch}"
-    is_new = await call.service.archive.catalog.once(name, wire.BATCH_MEMORY)
-    if is_new:
-        for each in batch.observations:
-            call.service.metrics.observation(tenant, each)
+    async with call.body(wire.Observations) as batch:
+        tenant = call.principal.tenant.name
+        name = f"observations:{tenant}:{batch.batch}"
+        is_new = await call.service.archive.catalog.once(name, wire.BATCH_MEMORY)
+        if is_new:
+            for each in batch.observations:
+                call.service.metrics.observation(tenant, each)
     return call.json(wire.Accepted(counted=is_new))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -15,6 +16,8 @@ from overspill_service.web.fields import listed
 from overspill_service.web.negotiation import prefers_text
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
     from overspill.wire import Text
 
     from overspill_service.catalog import Entry
@@ -27,6 +30,8 @@ PLACES = frozenset({"lines", "start", "end", "offset", "cursor"})
 """Parameters that say where a read begins and ends; every answer's `next` gives them anew."""
 MAX_BODY = 1024 * 1024
 """Bytes of a JSON body, at most."""
+BODY_COPIES = 2
+"""How many times its size a JSON body takes: as it came, and as a struct."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +58,32 @@ class Call(Generic[Q_co]):
         logs.note(capture=entry.id)
         return entry
 
-    async def body(self, kind: type[B]) -> B:
-        """The JSON body as a struct. Raises `InvalidBody`, `BodyTooLarge`."""
+    @contextmanager
+    def unread(self) -> Iterator[None]:
+        """Leave what the client sends to its system and ours, so that one who waits holds little here."""
+        transport = self.request.transport
+        if transport is not None:  # else the client has gone
+            transport.pause_reading()
+        try:
+            yield
+        finally:
+            if transport is not None:
+                transport.resume_reading()
+
+    @asynccontextmanager
+    async def body(self, kind: type[B]) -> AsyncIterator[B]:
+        """The JSON body as a struct; memory for it is held to the end of the block.
+
+        Raises `InvalidBody`, `BodyTooLarge`, `Overloaded`.
+        """
+        size = BODY_COPIES * min(self.request.content_length or MAX_BODY, MAX_BODY)
+        shares = self.service.archive.memory.line_for(size).shares(size)
+        async with AsyncExitStack() as stack:
+            with self.unread():
+                await stack.enter_async_context(shares)
+            yield await self._body(kind)
+
+    async def _body(self, kind: type[B]) -> B:
         data = bytearray()
         async for piece in self.request.content.iter_any():
             data += piece

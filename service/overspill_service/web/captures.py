@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from overspill_service.web.call import Call
 
 
+LISTING_SIZE: Final = 4 * 2**20
+"""Bytes of memory for a page of a listing: a MiB of entries, as stored, as shown and as JSON."""
+
+
 async def get(call: Call[wire.RefQuery]) -> web.Response:
     entry = await call.entry()
     return call.json(entry.public(), headers=entry_headers(entry))
@@ -35,12 +39,13 @@ async def find(call: Call[wire.ListQuery]) -> web.Response:
         since=_instant(query.since),
         until=_instant(query.until),
     )
-    return call.json(await call.captures.find(selected, limit=query.limit, cursor=query.cursor))
+    async with call.service.archive.memory.reads.shares(LISTING_SIZE):
+        return call.json(await call.captures.find(selected, limit=query.limit, cursor=query.cursor))
 
 
 async def patch(call: Call[wire.RefQuery]) -> web.Response:
-    amendment = await call.body(wire.Amendment)
-    entry = await call.captures.set_ttl(call.ref, amendment.ttl, call.query.session)
+    async with call.body(wire.Amendment) as amendment:
+        entry = await call.captures.set_ttl(call.ref, amendment.ttl, call.query.session)
     return call.json(entry.public(), headers=entry_headers(entry))
 
 

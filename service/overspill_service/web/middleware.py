@@ -10,12 +10,18 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import hdrs, web
-from overspill.wire import PROBLEM_TYPE, Header
+from overspill.wire import PROBLEM_TYPE, Header, Path
 
 from overspill_service import logs
-from overspill_service.errors import ExpectationFailed
+from overspill_service.errors import (
+    CaptureDamaged,
+    ExpectationFailed,
+    OutOfResources,
+    ShuttingDown,
+    Unavailable,
+)
 from overspill_service.web.fields import require_well_formed
-from overspill_service.web.problems import allow_header, problem_of, response_of
+from overspill_service.web.problems import allow_header, known, problem_of, response_of
 from overspill_service.web.service import SERVICE
 
 if TYPE_CHECKING:
@@ -26,6 +32,7 @@ IDENTITY: Final = web.RequestKey("identity", str)
 BEGUN: Final = web.RequestKey("begun", web.StreamResponse)
 """The response whose head may have been sent already."""
 UNKNOWN_ROUTE: Final = "unknown"
+HEALTH: Final = frozenset({Path.HEALTHZ, Path.READYZ, Path.METRICS})
 HUNG_UP: Final = 499
 """The status that is counted and logged where the client went before it was answered."""
 
@@ -45,7 +52,8 @@ async def around(
     response: web.StreamResponse | None = None
     with logs.about(request_id=identity):
         try:
-            with request.app[SERVICE].in_flight:
+            service = request.app[SERVICE]
+            with service.in_flight, service.connections.busy(request.transport):
                 response = await _answered(request, handler, identity)
             return response
         finally:
@@ -57,27 +65,39 @@ def _record(request: web.Request, response: web.StreamResponse | None, seconds: 
     status = HUNG_UP if response is None else response.status
     route = _route_of(request)
     request.app[SERVICE].metrics.request(route, request.method, status, seconds)
-    level = logging.INFO if status < HTTPStatus.INTERNAL_SERVER_ERROR else logging.WARNING
-    if log.isEnabledFor(level):
+    if log.isEnabledFor(logging.INFO):
         facts = {
             "status": status,
             "bytes": (response and request.method != "HEAD" and response.content_length) or 0,
             "received": request.content.total_bytes,
             "seconds": round(seconds, 6),
         }
-        log.log(level, "%s %s", request.method, route, extra=logs.facts(**facts))
+        log.info("%s %s", request.method, route, extra=logs.facts(**facts))
 
 
 async def _answered(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]], identity: str
 ) -> web.StreamResponse:
     try:
+        _require_place(request)
         require_well_formed(request)
         return await handler(request)
     except Exception as error:  # noqa: BLE001  (the boundary: every failure becomes a problem)
+        failure = known(error)
+        if isinstance(failure, (Unavailable, CaptureDamaged)) and not isinstance(failure, ShuttingDown):
+            request.app[SERVICE].troubles.tell(failure)
         if BEGUN in request:
-            return _broken_off(request, error, identity)
-        return _refused(request, error, identity)
+            return _broken_off(request, failure, identity)
+        return _refused(request, failure, identity)
+
+
+def _require_place(request: web.Request) -> None:
+    """Raise `OutOfResources` for a connection that is served for health checks alone."""
+    connections = request.app[SERVICE].connections
+    if connections.is_kept(request.transport) and _route_of(request) not in HEALTH:
+        error = OutOfResources(f"all of {connections.most} connections are taken; try again in a moment")
+        error.trouble = "connections"
+        raise error
 
 
 async def stamp(request: web.Request, response: web.StreamResponse) -> None:
@@ -92,7 +112,8 @@ async def stamp(request: web.Request, response: web.StreamResponse) -> None:
         response.content_type, response.charset = PROBLEM_TYPE, None
     response.headers[Header.REQUEST_ID] = identity
     response.headers["X-Content-Type-Options"] = "nosniff"
-    if request.app[SERVICE].is_stopping:
+    service = request.app[SERVICE]
+    if service.is_stopping or service.connections.is_full:
         response.force_close()
         response.headers[hdrs.CONNECTION] = "close"  # aiohttp wrote its own before it asked us
 

@@ -9,7 +9,8 @@ import msgspec
 from aiohttp import web
 from overspill.wire import PROBLEM_TYPE, Code, Problem
 
-from overspill_service.errors import ServiceError
+from overspill_service.errors import ServiceError, Unavailable
+from overspill_service.system_errors import found_in
 from overspill_service.web.negotiation import CODINGS
 
 if TYPE_CHECKING:
@@ -20,8 +21,14 @@ TYPE_PREFIX: Final = "urn:overspill:problem:"
 log = logging.getLogger(__name__)
 
 
-def problem_of(error: BaseException, request_id: str) -> Problem:
-    """The problem that a failure becomes; an unexpected one is logged and tells nothing of itself."""
+def known(error: Exception) -> Exception:
+    """Return the error that a failure stands for: what the process lacks, where that is its cause."""
+    is_plain = isinstance(error, ServiceError) and not isinstance(error, Unavailable)
+    return error if is_plain else found_in(error) or error
+
+
+def problem_of(error: Exception, request_id: str) -> Problem:
+    """The problem that a `known` failure becomes; an unexpected one is logged and tells nothing of itself."""
     if isinstance(error, ServiceError):
         return _problem(
             error.code,

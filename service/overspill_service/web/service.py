@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import math
+import time
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aiohttp import hdrs, web
 
+from overspill_service import logs
+from overspill_service.catalog import KEY_ID_LENGTH
 from overspill_service.chunks import Caps
+from overspill_service.connections import Connections
 from overspill_service.errors import Forbidden, Unauthorized
 from overspill_service.tenants import KEY_PATTERN, Principal, hash_key
+from overspill_service.troubles import Troubles
 from overspill_service.web.fields import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from overspill.wire import Scope
 
@@ -27,24 +35,56 @@ if TYPE_CHECKING:
 REMEMBERED_SECONDS: Final = 15.0
 """How long a key found in the catalog is trusted without asking again: the most that a revocation lags."""
 REMEMBERED_KEYS: Final = 10_000
+USE_SECONDS: Final = 60.0
+"""How exactly the last use of a key is known."""
 _NO_KEY: Final = "this service needs a key: send `Authorization: Bearer` and the key"
 _WRONG_KEY: Final = "the key is not known here, was revoked or has expired"
+
+
+log = logging.getLogger(__name__)
+
+
+class Remembered(NamedTuple):
+    """A key of the catalog that was found a moment ago."""
+
+    until: float
+    """By the monotonic clock: how long nobody asks the catalog again."""
+    expires: float | None
+    """By the shared clock: when the key itself expires."""
+    principal: Principal
+
+    def has_expired(self, now: float) -> bool:
+        return self.expires is not None and self.expires <= now
 
 
 class Gate:
     """Tells from a request's credential, and from nothing else, who asks."""
 
     def __init__(
-        self, directory: Directory, keys: KeyStore, *, clock: Callable[[], float], secret: str, is_open: bool
+        self,
+        directory: Directory,
+        keys: KeyStore,
+        *,
+        clock: Callable[[], float],
+        secrets: Sequence[str],
+        is_open: bool,
     ) -> None:
         self._directory, self._keys, self._clock = directory, keys, clock
-        self._secret, self._is_open = secret, is_open
-        self._remembered: dict[str, tuple[float, Principal]] = {}
+        self._secrets, self._is_open = secrets, is_open
+        self._remembered: dict[str, Remembered] = {}
+        self._used: dict[str, float] = {}
+        """When keys were last used, by their hashes, as far as the catalog is to be told."""
+        self._told: dict[str, float] = {}
 
     @property
     def is_open(self) -> bool:
         """Whether everyone may do everything."""
         return self._is_open
+
+    def use(self, directory: Directory, *, is_open: bool) -> None:
+        """Let in whom this directory names, from now on."""
+        self._directory, self._is_open = directory, is_open
+        self._remembered.clear()
 
     async def principal(self, request: web.Request, scope: Scope) -> Principal:
         """Who asks. Raises `Unauthorized` without a valid key, `Forbidden` where it lacks the scope."""
@@ -53,20 +93,47 @@ class Gate:
         scheme, _, key = (listed(request.headers, hdrs.AUTHORIZATION) or "").partition(" ")
         if scheme.lower() != "bearer" or not KEY_PATTERN.fullmatch(key.strip()):
             raise Unauthorized(_NO_KEY if not key.strip() else _WRONG_KEY)
-        principal = await self._lookup(hash_key(key.strip(), self._secret))
+        principal = await self._known(key.strip())
         if scope not in principal.scopes:
             raise Forbidden(
                 f"this needs the scope {scope.value}; the key has {', '.join(sorted(principal.scopes))}"
             )
         return principal
 
+    async def refresh(self) -> None:
+        """Close an open service if there is a key now, and tell the catalog when keys were last used."""
+        if self._is_open and await self._keys.keys():
+            self._is_open = False
+            log.warning("there is a key now: from now on every request needs one")
+        used, self._used = self._used, {}
+        if used:
+            await self._keys.note_uses(used)
+
+    async def _known(self, key: str) -> Principal:
+        """Who a key stands for, whichever of the secrets it was hashed with. Raises `Unauthorized`."""
+        hashes = [hash_key(key, secret) for secret in self._secrets]
+        for key_hash in hashes[:-1]:
+            with suppress(Unauthorized):
+                return await self._lookup(key_hash)
+        return await self._lookup(hashes[-1])
+
     async def _lookup(self, key_hash: str) -> Principal:
+        principal = await self._found(key_hash)
+        logs.note(key=key_hash[:KEY_ID_LENGTH])
+        now = self._clock()
+        if now - self._told.get(key_hash, -math.inf) >= USE_SECONDS:
+            if len(self._told) >= REMEMBERED_KEYS:
+                self._told.clear()
+            self._told[key_hash] = self._used[key_hash] = now
+        return principal
+
+    async def _found(self, key_hash: str) -> Principal:
         principal = self._directory.find(key_hash, self._clock())
         if principal is not None:
             return principal
         known = self._remembered.get(key_hash)
-        if known is not None and known[0] > self._clock():
-            return known[1]
+        if known is not None and known.until > time.monotonic() and not known.has_expired(self._clock()):
+            return known.principal
         record = await self._keys.find_key(key_hash)
         if record is None or (record.expires is not None and record.expires <= self._clock()):
             self._remembered.pop(key_hash, None)
@@ -78,8 +145,7 @@ class Gate:
     def _remember(self, key_hash: str, principal: Principal, expires: float | None) -> None:
         if len(self._remembered) >= REMEMBERED_KEYS:
             self._remembered.clear()
-        until = self._clock() + REMEMBERED_SECONDS
-        self._remembered[key_hash] = (until if expires is None else min(until, expires)), principal
+        self._remembered[key_hash] = Remembered(time.monotonic() + REMEMBERED_SECONDS, expires, principal)
 
 
 class InFlight:
@@ -126,6 +192,8 @@ class Service:
     metrics: Metrics
     settings: Settings
     uploads: asyncio.Semaphore
+    connections: Connections = field(default_factory=Connections)
+    troubles: Troubles = field(default_factory=Troubles)
     in_flight: InFlight = field(default_factory=InFlight)
     is_stopping: bool = field(default=False)
 

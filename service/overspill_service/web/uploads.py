@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import ClientError, hdrs, web
@@ -20,6 +20,7 @@ from overspill_service.errors import (
     TooManyRequests,
 )
 from overspill_service.storing import Body
+from overspill_service.upload_memory import upload_memory
 from overspill_service.web.captures import entry_headers
 from overspill_service.web.conditions import are_given, is_not_modified
 from overspill_service.web.facts import digest_of, facts_of
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from overspill_service.catalog import Entry
+    from overspill_service.upload_memory import UploadMemory
     from overspill_service.web.call import Call
 
 QUEUE_SECONDS: Final = 5.0
@@ -39,31 +41,34 @@ QUEUE_SECONDS: Final = 5.0
 
 async def put(call: Call[wire.NoQuery]) -> web.Response:
     """Store the body under the id; 201 where it is new, 200 where it was there already."""
-    body, facts = _body(call), facts_of(call.request.headers)
+    encoding, digest = _announced(call)
+    facts = facts_of(call.request.headers)
     await _require_preconditions(call)
-    async with _turn(call):
+    async with _memory(call, encoding) as memory, _turn(call):
+        body = Body(_chunks(call), memory, encoding, digest)
         entry, is_new = await storing.put(call.captures, call.ref, facts, body)
     return _stored(call, entry, is_new=is_new)
 
 
 async def post(call: Call[wire.NoQuery]) -> web.Response:
     """Store the body under the id of its session, call id and content, which `Location` names."""
-    body, facts = _body(call), facts_of(call.request.headers)
-    async with _turn(call):
+    encoding, digest = _announced(call)
+    facts = facts_of(call.request.headers)
+    async with _memory(call, encoding, is_copied=True) as memory, _turn(call):
+        body = Body(_chunks(call), memory, encoding, digest)
         entry, is_new = await storing.post(call.captures, facts, body)
     return _stored(call, entry, is_new=is_new, location=Path.CAPTURE.format(ref=entry.id))
 
 
-def _body(call: Call[Any]) -> Body:
-    """The body as it comes. Raises what its header fields give reason for, before a byte of it is read."""
+def _announced(call: Call[Any]) -> tuple[str | None, bytes | None]:
+    """The body's encoding and digest. Raises what its header fields give reason for."""
     request, limit = call.request, call.principal.tenant.limits.max_capture_size
     if hdrs.CONTENT_RANGE in request.headers:
         raise BadRequest("a capture is stored whole: leave Content-Range out (RFC 9110, section 14.4)")
     encoding = body_coding(listed(request.headers, hdrs.CONTENT_ENCODING))
     if encoding is None and (request.content_length or 0) > limit:
         raise CaptureTooLarge(limit)
-    chunks = _chunks(request, call.service.settings.idle_timeout)
-    return Body(chunks, encoding, digest_of(request.headers))
+    return encoding, digest_of(request.headers)
 
 
 def _stored(call: Call[Any], entry: Entry, *, is_new: bool, location: str | None = None) -> web.Response:
@@ -87,6 +92,20 @@ async def _require_preconditions(call: Call[Any]) -> None:
 
 
 @asynccontextmanager
+async def _memory(
+    call: Call[Any], encoding: str | None, *, is_copied: bool = False
+) -> AsyncIterator[UploadMemory]:
+    """Hold the memory that the body needs. Raises `Overloaded` where none comes free in time."""
+    budget, length = call.service.archive.memory, call.request.content_length
+    async with AsyncExitStack() as stack:
+        with call.unread():
+            memory = await stack.enter_async_context(
+                upload_memory(budget, encoding, length, is_copied=is_copied)
+            )
+        yield memory
+
+
+@asynccontextmanager
 async def _turn(call: Call[Any]) -> AsyncIterator[None]:
     """Hold one of the places for uploads. Raises `TooManyRequests` if none is free in time."""
     service = call.service
@@ -102,8 +121,9 @@ async def _turn(call: Call[Any]) -> AsyncIterator[None]:
         service.uploads.release()
 
 
-async def _chunks(request: web.Request, idle: float) -> AsyncIterator[bytes]:
+async def _chunks(call: Call[Any]) -> AsyncIterator[bytes]:
     """The body as it arrives. Raises `IncompleteBody` where it stops, breaks off or is malformed."""
+    request, idle = call.request, call.service.settings.idle_timeout
     try:
         while True:
             async with asyncio.timeout(idle):

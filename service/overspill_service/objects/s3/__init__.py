@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from overspill_service.errors import CaptureDamaged, ServiceError, StoreUnavailable
-from overspill_service.objects.checks import PROBES, check_operations, probe_key
-from overspill_service.objects.keys import check_key, check_prefix
+from overspill_service.object_keys import PROBES, is_known
+from overspill_service.objects.checks import check_operations, probe_key
+from overspill_service.objects.keys import check_key, check_prefix, is_key
 from overspill_service.objects.s3.bucket import Bucket
 from overspill_service.objects.s3.failures import failure
 from overspill_service.objects.s3.http import Body, Http, Request
@@ -105,10 +106,22 @@ class S3Store:
         page, token = await self._bucket.page(prefix, None)
         while True:
             for stored in page:
-                yield stored
+                if is_key(stored.key):
+                    yield stored
             if token is None:
                 return
             page, token = await self._bucket.page(prefix, token)
+
+    async def foreign(self) -> AsyncIterator[str]:
+        """Every name under the prefix that is no key of the service, without the prefix."""
+        token: str | None = None
+        while True:
+            page, token = await self._bucket.page("", token)
+            for stored in page:
+                if not is_known(stored.key):
+                    yield stored.key
+            if token is None:
+                return
 
     async def delete(self, keys: Iterable[str]) -> None:
         remaining = iter(keys)

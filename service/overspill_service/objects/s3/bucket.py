@@ -11,7 +11,6 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 
 from overspill_service.errors import StoreUnavailable
 from overspill_service.objects import Stored
-from overspill_service.objects.keys import is_key
 from overspill_service.objects.s3.failures import NO_CREDENTIALS, NO_TRUST, failure
 from overspill_service.objects.threads import Threads
 
@@ -49,7 +48,7 @@ class Bucket:
         """`deadline`: seconds for one call with its retries; `page_size`: keys a listing page, up to 1000."""
         self._location = location
         self._page_size = page_size
-        core = botocore.session.get_session()
+        core = botocore.session.Session(profile=location.profile)
         session = boto3.Session(region_name=location.region, botocore_session=core)
         self.region = session.region_name or _HOME_REGION
         self.credentials: Credentials | None = session.get_credentials()
@@ -63,7 +62,7 @@ class Bucket:
         return self._client.meta.endpoint_url
 
     async def page(self, prefix: str, token: str | None) -> tuple[Sequence[Stored], str | None]:
-        """One page of a listing and the token of the next; what has no key of ours is left out."""
+        """One page of a listing and the token of the next; also of names that are no keys."""
         request: ListObjectsV2RequestTypeDef = {
             "Bucket": self._location.bucket,
             "Prefix": self._location.prefix + prefix,
@@ -80,7 +79,7 @@ class Bucket:
             )
             for each in answer.get("Contents", ())
         ]
-        return [stored for stored in found if is_key(stored.key)], answer.get("NextContinuationToken")
+        return found, answer.get("NextContinuationToken")
 
     async def delete(self, keys: Sequence[str]) -> Sequence[str]:
         """Delete up to 1000 keys in one request; return those that this did not delete."""

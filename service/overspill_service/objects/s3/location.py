@@ -19,7 +19,7 @@ _REGION: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
 _ENDPOINT: Final = re.compile(
     r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:/[A-Za-z0-9._/-]*)?"
 )
-_PARAMETERS: Final = ("endpoint", "region", "addressing")
+_PARAMETERS: Final = ("endpoint", "region", "addressing", "profile")
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,8 @@ class Location:
     region: str | None = None
     """None: as the AWS configuration says."""
     addressing: Addressing = "virtual"
+    profile: str | None = None
+    """Whose credentials of the AWS configuration to use; None: those of the usual chain."""
 
     @classmethod
     def from_url(cls, url: str) -> Self:
@@ -49,6 +51,7 @@ class Location:
             prefix=_prefix(parts.path),
             endpoint=endpoint,
             region=_region(query.get("region")),
+            profile=query.get("profile") or None,
             addressing=_addressing(query.get("addressing"), parts.netloc, endpoint),
         )
 

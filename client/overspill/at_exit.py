@@ -1,0 +1,44 @@
+"""A last chance for what waits, when the process ends and threads can still be started."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+import weakref
+from contextlib import suppress
+from typing import Final, Protocol
+
+
+class Uploader(Protocol):
+    exit_seconds: float
+
+    def close(self, seconds: float) -> None:
+        """Upload what waits, within so many seconds. Raises nothing."""
+
+
+_open: Final[weakref.WeakSet[Uploader]] = weakref.WeakSet()
+_hook: Final = threading.Lock()
+"""Taken for good by whoever has registered the hook; a forked child inherits both."""
+
+
+def expect(uploader: Uploader) -> None:
+    """Let `uploader` have its chance if it is not closed, or collected, before."""
+    _open.add(uploader)
+    if _hook.acquire(blocking=False):
+        # Callbacks of `atexit` come too late: thread pools are closed then, and new threads refused.
+        register = getattr(threading, "_register_atexit", atexit.register)
+        with suppress(RuntimeError):  # the interpreter is ending already
+            register(_upload)
+
+
+def forget(uploader: Uploader) -> None:
+    _open.discard(uploader)
+
+
+def _upload() -> None:
+    uploaders = list(_open)
+    until = time.monotonic() + max((each.exit_seconds for each in uploaders), default=0.0)
+    with suppress(KeyboardInterrupt):
+        for each in uploaders:
+            each.close(max(0.0, until - time.monotonic()))

@@ -1,0 +1,79 @@
+"""That a service took an output and did not answer, remembered for all processes of this machine.
+
+    .away    in a folder: when the next try is due, since when the service fails, and why
+
+So a service that accepts connections and hangs costs one process its wait, and the others nothing for some
+seconds; then one of them tries it again. Nothing here raises: what cannot be remembered costs a wait.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec import Struct
+
+from overspill.spools import files
+from overspill.spools.own_directory import NotSpooled
+
+if TYPE_CHECKING:
+    from overspill.spools.spool import Shelf
+
+_NAME: Final = ".away"
+_LONGEST: Final = 60.0
+"""Seconds that are believed: a clock may have been set back since."""
+_MOST_BYTES: Final = 4096
+
+
+class Away(Struct, frozen=True):
+    """`next_try` and `since` are in seconds since the epoch."""
+
+    next_try: float
+    since: float
+    why: str
+
+
+class Absence:
+    """The memory of one shelf."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+
+    def known(self) -> Away | None:
+        """Return what is remembered, also when the next try is due; None where nothing is."""
+        try:
+            with (
+                files.opened(self._shelf.folder.path) as directory,
+                files.open_regular(directory, _NAME) as file,
+            ):
+                away = msgspec.json.decode(file.read(_MOST_BYTES), type=Away)
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+            return None
+        return away if abs(away.next_try - time.time()) <= _LONGEST else None
+
+    def pause(self) -> float:
+        """Return the seconds until the next try is due; 0 where it is, or where nothing is remembered."""
+        away = self.known()
+        return 0.0 if away is None else max(0.0, away.next_try - time.time())
+
+    def note(self, away: Away) -> None:
+        """Let all processes leave the service alone until its next try."""
+        data = msgspec.json.encode(msgspec.structs.replace(away, why=away.why[: _MOST_BYTES // 8]))
+        with suppress(NotSpooled, OSError):
+            self._shelf.make()
+            descriptor = os.open(
+                self._shelf.folder.path / _NAME, os.O_WRONLY | os.O_CREAT | files.NO_LINKS, 0o600
+            )
+            try:
+                os.pwrite(descriptor, data, 0)
+                os.ftruncate(descriptor, len(data))
+            finally:
+                os.close(descriptor)
+
+    def end(self) -> None:
+        """Let everybody ask the service again."""
+        with suppress(OSError):
+            os.unlink(self._shelf.folder.path / _NAME)  # noqa: PTH108  (as os.open above)

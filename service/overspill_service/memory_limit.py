@@ -1,0 +1,102 @@
+"""How much memory this process may take: by the limits of its cgroups (v1 and v2), and by the machine's size.
+
+    /proc/self/cgroup      the cgroup that a process is in: `0::/path` (v2), `4:memory:/path` (v1)
+    /proc/self/mountinfo   where its hierarchy is mounted, and from which of its folders on
+
+A limit of any cgroup around counts as well as the own one's, so each is read up to the mount.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PROC: Final = Path("/proc/self")
+LIMITS: Final = ("memory.max", "memory.high", "memory.limit_in_bytes")
+"""Files of a cgroup that hold a number of bytes, or `max`. The first two are v2's; v1 has the last one."""
+RESERVED: Final = 128 * 2**20
+"""Bytes that a process takes besides: its code, its caches, connections, threads at work."""
+LEAST_BUDGET: Final = 32 * 2**20
+"""Room for the largest upload, and for what others are sure of."""
+MOST_BUDGET: Final = 512 * 2**20
+"""What a process takes by itself, however much there is."""
+
+
+class Mount(NamedTuple):
+    """A mounted cgroup hierarchy: `root` is the cgroup whose folder `point` is."""
+
+    kind: str
+    options: tuple[str, ...]
+    root: PurePosixPath
+    point: Path
+
+
+def default_budget(workers: int) -> int:
+    """Bytes for the reads and uploads of each of so many processes: half of its share but `RESERVED`."""
+    limit = memory_limit()
+    share = MOST_BUDGET * 2 + RESERVED if limit is None else limit // workers
+    return max(LEAST_BUDGET, min(MOST_BUDGET, (share - RESERVED) // 2))
+
+
+def memory_limit(proc: Path = PROC) -> int | None:
+    """The least limit in bytes; None where the system tells of none."""
+    limits = [*_cgroup_limits(proc), *_machine()]
+    return min(limits, default=None)
+
+
+def _machine() -> Iterator[int]:
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        yield os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _cgroup_limits(proc: Path) -> Iterator[int]:
+    """The limits of all cgroups around this process that its file system shows."""
+    try:
+        mounts = [*map(_mount, (proc / "mountinfo").read_text().splitlines())]
+        groups = (proc / "cgroup").read_text().splitlines()
+    except OSError:  # another system than Linux, or one that does not tell
+        return
+    for line in groups:
+        _, controllers, path = line.split(":", 2)
+        for mount in mounts:
+            if _belongs(mount, controllers):
+                for folder in _folders(mount, PurePosixPath(path)):
+                    yield from _limits_in(folder)
+
+
+def _mount(line: str) -> Mount:
+    """A line of mountinfo: its fields 4 and 5, and those behind the `-` (proc_pid_mountinfo(5))."""
+    before, _, behind = line.partition(" - ")
+    root, point = before.split(" ")[3:5]
+    kind, _, options = behind.split(" ", 2)
+    return Mount(kind, tuple(options.split(",")), PurePosixPath(root), Path(point))
+
+
+def _belongs(mount: Mount, controllers: str) -> bool:
+    """Whether a line of /proc/self/cgroup with these controllers is about this mount."""
+    if not controllers:
+        return mount.kind == "cgroup2"
+    return mount.kind == "cgroup" and "memory" in controllers.split(",") and "memory" in mount.options
+
+
+def _folders(mount: Mount, path: PurePosixPath) -> Iterator[Path]:
+    """The folder of a cgroup and those around it, up to the mount."""
+    below = path.relative_to(mount.root) if path.is_relative_to(mount.root) else PurePosixPath()
+    if ".." in below.parts:  # a cgroup outside of this process's namespace
+        below = PurePosixPath()
+    for part in (below, *below.parents):
+        yield mount.point / part
+
+
+def _limits_in(folder: Path) -> Iterator[int]:
+    for name in LIMITS:
+        try:
+            text = (folder / name).read_text().strip()
+        except OSError:  # no limit of this kind here
+            continue
+        if text.isdecimal():
+            yield int(text)

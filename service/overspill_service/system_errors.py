@@ -1,0 +1,139 @@
+"""The one table from failures of the operating system to errors of the service: what, and what to do.
+
+An adapter that meets an `OSError` asks for its row (`failure`), and so does the boundary of the web for what
+nobody caught (`found_in`): memory, threads and descriptors may be lacking anywhere.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from overspill_service.errors import OutOfResources, ServiceError, StoreFull, StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+MOST_CAUSES: Final = 8
+"""Errors of a chain that are looked at."""
+NO_THREAD: Final = ("can't start new thread", "can't allocate lock")
+"""What CPython says in a bare `RuntimeError`."""
+
+
+class Row(Struct, frozen=True):
+    """One kind of failure. `advice` is a sentence in which `{place}` stands for what failed."""
+
+    name: str
+    """One word for logs and metrics."""
+    error: type[ServiceError]
+    advice: str
+
+
+MEMORY: Final = Row(
+    "memory", OutOfResources, "this process has no memory left; grant it more, or lower `max_uploads`"
+)
+THREADS: Final = Row(
+    "threads",
+    OutOfResources,
+    "no thread can be started; raise the limit on processes and threads (ulimit -u, a container's pids)",
+)
+DESCRIPTORS: Final = Row(
+    "descriptors",
+    OutOfResources,
+    "no file descriptor is free; raise the limit on open files (ulimit -n, LimitNOFILE=)",
+)
+FULL: Final = Row("full", StoreFull, "{place} is full; delete files on it or enlarge it")
+INODES: Final = Row(
+    "inodes",
+    StoreFull,
+    "{place} has no free inodes: too many files; delete files on it, or use a file system with more inodes",
+)
+FILE_SIZE: Final = Row(
+    "file_size",
+    StoreFull,
+    "a file on {place} would pass the limit on the size of files; raise it (ulimit -f, LimitFSIZE=)",
+)
+
+ROWS: Final = {
+    errno.ENOMEM: MEMORY,
+    errno.EMFILE: DESCRIPTORS,
+    errno.ENFILE: DESCRIPTORS,
+    errno.ENOSPC: FULL,
+    errno.EDQUOT: Row(
+        "quota", StoreFull, "the disk quota on {place} is used up; raise it or delete files on it"
+    ),
+    errno.EFBIG: FILE_SIZE,
+    errno.EROFS: Row(
+        "read_only",
+        StoreUnavailable,
+        "{place} is read-only; the system's log says why: mend it and mount it for writing",
+    ),
+    errno.EACCES: (
+        DENIED := Row(
+            "denied",
+            StoreUnavailable,
+            "{place} may not be used by the user that runs the service; give the folder to this user",
+        )
+    ),
+    errno.EPERM: DENIED,
+    errno.EIO: Row("failing", StoreUnavailable, "{place} fails to read or write; look into the system's log"),
+}
+PROCESS_ROWS: Final = frozenset({MEMORY, THREADS, DESCRIPTORS})
+"""Rows that concern this process, wherever they are met."""
+
+
+def row_of(error: BaseException) -> Row | None:
+    """The row of the error alone, not of what it was raised from."""
+    if isinstance(error, MemoryError):
+        return MEMORY
+    if isinstance(error, RuntimeError):
+        return THREADS if str(error).startswith(NO_THREAD) else None
+    return ROWS.get(error.errno or 0) if isinstance(error, OSError) else None
+
+
+def found_in(error: BaseException) -> ServiceError | None:
+    """The error to answer with where memory, threads or descriptors lack; None for every other failure.
+
+    What the error was raised from counts too.
+    """
+    row = next((row for each in _chain(error) if (row := row_of(each)) in PROCESS_ROWS), None)
+    return _error(row, "") if row else None
+
+
+def failure(error: OSError, place: str, folder: Path | None = None) -> ServiceError | None:
+    """The error to answer with for a failure of `place`; None where the table has no row for it.
+
+    `folder` on it tells whether room or inodes lack.
+    """
+    row = row_of(error)
+    if row is FULL and folder is not None and lacks_inodes(folder):
+        row = INODES
+    return _error(row, place) if row else None
+
+
+def _error(row: Row, place: str) -> ServiceError:
+    made = row.error(row.advice.format(place=place))
+    made.trouble = row.name
+    return made
+
+
+def lacks_inodes(folder: Path) -> bool:
+    """Whether a file system that counts its inodes has none left."""
+    try:
+        status = os.statvfs(folder)
+    except OSError:  # then nobody knows
+        return False
+    return status.f_files > 0 and status.f_favail == 0
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    each: BaseException | None = error
+    for _ in range(MOST_CAUSES):
+        if each is None:
+            return
+        yield each
+        each = each.__cause__ or each.__context__

@@ -1,0 +1,54 @@
+"""Pools of threads that all run from the start: a process that lacks threads says so then, not later."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Final
+
+from overspill_service.errors import OutOfResources
+
+COMMON: Final = 4
+"""Threads for whatever blocks now and then: figures, host names, credentials."""
+RESOLVERS: Final = 4
+"""Threads of libuv, which ends the process where it cannot start them."""
+OTHERS: Final = 16
+"""Threads of the back ends, and some to spare."""
+
+
+def running_pool(count: int, name: str) -> ThreadPoolExecutor:
+    """A pool whose threads run already. Raises `OutOfResources`."""
+    pool, go_on = ThreadPoolExecutor(count, thread_name_prefix=name), threading.Event()
+    try:
+        for _ in range(count):
+            pool.submit(go_on.wait)  # a thread that waits is not idle, so the next one needs another
+    except RuntimeError as error:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise OutOfResources(
+            f"this process needs about {needed()} threads and cannot start that many; raise the limit on "
+            "processes and threads (ulimit -u, TasksMax=, a container's pids)"
+        ) from error
+    finally:
+        go_on.set()
+    return pool
+
+
+def cpu_threads() -> int:
+    """How many threads keep every core busy."""
+    return max(2, os.cpu_count() or 2)
+
+
+def needed() -> int:
+    return cpu_threads() + COMMON + RESOLVERS + OTHERS
+
+
+async def prepare_threads() -> None:
+    """Start the threads that every part of the process shares. Raises `OutOfResources`."""
+    running_pool(needed(), "trial").shutdown(wait=True)
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(running_pool(COMMON, "common"))
+    with suppress(OSError):  # what it answers is of no interest: it starts the threads of libuv
+        await loop.getaddrinfo("localhost", None)

@@ -1,0 +1,131 @@
+"""Host processes that fork while the guard works: what the children hold, and what they do themselves."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from overspill.errors import ClientClosed
+from overspill.spools import flush, own_directory
+from overspill.spools.draft import Draft
+from overspill.spools.spool import Shelf, Spool
+from overspill.sync import SyncClient
+
+from tests.client.scripted import scripted_in_thread, silence
+from tests.client.spooling import spilled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),
+    pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning"),
+]
+LOG: Final = "".join(f"request {number} served\n" for number in range(3_000))
+PATIENCE: Final = 30.0
+_IS_LISTED: Final = Path("/proc/self/fd").is_dir()
+
+
+@pytest.fixture
+def spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Spool:
+    monkeypatch.setenv("OVERSPILL_SPOOL", str(tmp_path / "spool"))
+    return Spool()
+
+
+def in_a_child(work: Callable[[], bool]) -> bool:
+    """What `work` returns in a forked child."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(0 if work() else 1)
+        finally:
+            os._exit(2)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status) == 0
+
+
+def opened_below(path: Path) -> list[str]:
+    """The files below `path` that this process has open."""
+    names = os.listdir("/proc/self/fd")  # noqa: PTH208  (the directory is open only while it is listed)
+    found = [os.readlink(link) for name in names if os.path.islink(link := f"/proc/self/fd/{name}")]  # noqa: PTH114, PTH115
+    return [file for file in found if file.startswith(str(path))]
+
+
+def until(condition: Callable[[], object]) -> bool:
+    waiting = threading.Event()
+    return any(condition() or waiting.wait(0.01) for _ in range(int(PATIENCE * 100)))
+
+
+def flushed_until_closed(shelf: Shelf, client: SyncClient) -> None:
+    with suppress(RuntimeError, ClientClosed):
+        flush.flush(shelf, client)
+
+
+@pytest.mark.skipif(not _IS_LISTED, reason="this system does not list the files that a process has open")
+def test_a_child_forked_during_an_upload_has_nothing_of_the_spool_open(spool: Spool) -> None:
+    with scripted_in_thread(silence) as service, SyncClient(service.url, retries=0) as client:
+        shelf = spool.shelf(service.url, "")
+        shelf.keep(spilled(LOG), "down")
+        uploading = threading.Thread(target=flushed_until_closed, args=[shelf, client])
+        uploading.start()
+        assert until(lambda: service.received)
+        mine = opened_below(spool.path)
+        is_free = in_a_child(lambda: not opened_below(spool.path))
+        client.close()
+        uploading.join(PATIENCE)
+
+    assert (len(mine), is_free) == (1, True)
+
+
+def test_what_a_parent_uploads_can_be_uploaded_by_others_once_it_stops_while_its_children_live(
+    spool: Spool,
+) -> None:
+    shelf = spool.shelf("http://service.example", "")
+    kept = shelf.keep(spilled(LOG), "down")
+    first = shelf.claim_upload(kept)
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.read(read, 1)
+        os._exit(0)
+    assert first is not None
+    first.close()
+    second = shelf.claim_upload(kept)
+    os.write(write, b".")
+    os.waitpid(child, 0)
+    os.close(read)
+    os.close(write)
+
+    assert second is not None
+    second.close()
+
+
+def test_a_child_forked_while_a_draft_is_written_lets_go_of_it(spool: Spool) -> None:
+    shelf = spool.shelf("http://service.example", "")
+    shelf.keep(spilled(LOG), "down")
+    with Draft(shelf.folder.path, {".bin": 3, ".json": 2}, mode=0o600) as draft:
+        descriptors = draft.descriptors
+        is_closed = in_a_child(lambda: not draft.descriptors and all(map(_is_closed, descriptors)))
+        draft.discard()
+
+    assert is_closed
+
+
+def test_a_child_forked_while_a_flush_has_its_turn_does_not_keep_it(spool: Spool) -> None:
+    spool.make()
+    with own_directory.locked(spool.path / ".flush") as descriptor:
+        is_closed = in_a_child(lambda: _is_closed(descriptor))
+
+    assert is_closed
+
+
+def _is_closed(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return True
+    return False

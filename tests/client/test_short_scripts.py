@@ -1,0 +1,230 @@
+"""Programs that live shortly: they upload what waits here, and wait once for a service that hangs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from overspill import Guard, SyncClient
+from overspill.spools import background, location
+from overspill.spools.absence import Absence, Away
+from overspill.spools.spool import Shelf, Spool
+from overspill.storage import Storage
+from overspill.wire import Outcome
+
+from tests.client.scripted import scripted_in_thread, silence
+from tests.client.spooling import spilled
+from tests.servers.overspill import clean_environment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.servers.overspill import ServiceProcess
+
+LOG: Final = "".join(f"request {number} served\n" for number in range(3_000))
+SECONDS: Final = 120
+
+SCRIPT: Final = """
+import sys
+from overspill import Guard, SyncClient
+
+def work(url, size):
+    client = SyncClient(url, retries=0)
+    guard = Guard(client)
+    print(guard.process_sync("a line" * size, tool="t", call_id="own").outcome, flush=True)
+    return client, guard
+"""
+UNCLOSED: Final = "client, guard = work(sys.argv[1], 1)"
+SPILLING: Final = "client, guard = work(sys.argv[1], 60_000)"
+CLOSED: Final = """
+client, guard = work(sys.argv[1], 1)
+guard.close()
+client.close()
+"""
+PREFORK: Final = """
+import os
+client, guard = work(sys.argv[1], 1)
+if os.fork():
+    os._exit(os.wait()[1])  # the parent, as one that was killed
+print(guard.process_sync("a line", tool="t").outcome, flush=True)
+"""
+MULTIPROCESSING: Final = """
+import multiprocessing, os
+if __name__ == "__main__":
+    context = multiprocessing.get_context(sys.argv[2])
+    child = context.Process(target=work, args=(sys.argv[1], 1))
+    child.start()
+    child.join()
+    os._exit(child.exitcode)
+"""
+
+
+@pytest.fixture
+def shelf(service: ServiceProcess, tmp_path: Path) -> Shelf:
+    return Spool(tmp_path / "spool").shelf(service.url, "")
+
+
+def script(tmp_path: Path, text: str, *arguments: str, exit_seconds: str = "100") -> list[str]:
+    """The words that a program prints, which must end well and say nothing else."""
+    program = tmp_path / "script.py"
+    program.write_text(SCRIPT + text)
+    ended = subprocess.run(
+        [sys.executable, str(program), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+        env=clean_environment(
+            OVERSPILL_SPOOL=str(tmp_path / "spool"),
+            OVERSPILL_EXIT_SECONDS=exit_seconds,
+            PYTHONWARNINGS="ignore::DeprecationWarning",
+        ),
+    )
+    assert (
+        ended.returncode,
+        [line for line in ended.stderr.splitlines() if "being spooled" not in line],
+    ) == (
+        0,
+        [],
+    )
+    return ended.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "printed"),
+    [
+        (UNCLOSED, [], ["inline"]),
+        (CLOSED, [], ["inline"]),
+        (SPILLING, [], ["captured"]),
+        (PREFORK, [], ["inline", "inline"]),
+        (MULTIPROCESSING, ["fork"], ["inline"]),
+        (MULTIPROCESSING, ["spawn"], ["inline"]),
+    ],
+    ids=["unclosed", "closed", "spilling", "prefork", "multiprocessing fork", "multiprocessing spawn"],
+)
+def test_a_short_script_uploads_what_others_left(
+    service: ServiceProcess, shelf: Shelf, tmp_path: Path, text: str, arguments: list[str], printed: list[str]
+) -> None:
+    waiting = [
+        shelf.keep(spilled(f"{n} {LOG}", f"call_{n}", session=tmp_path.name), "down") for n in range(5)
+    ]
+    told = script(tmp_path, text, service.url, *arguments)
+
+    assert (told, shelf.entries()) == (printed, [])
+    with SyncClient(service.url) as client:
+        assert client.get(waiting[0].id).sha256 == waiting[0].sha256
+
+
+def test_a_script_that_may_take_no_time_at_its_end_leaves_what_waits(tmp_path: Path) -> None:
+    with scripted_in_thread(silence) as service:
+        waits = Spool(tmp_path / "spool").shelf(service.url, "")
+        waits.keep(spilled(LOG), "down")
+        script(tmp_path, CLOSED, service.url, exit_seconds="0")
+
+    assert len(waits.entries()) == 1
+
+
+def test_a_service_that_hangs_is_asked_by_one_process_and_left_alone_by_the_next(tmp_path: Path) -> None:
+    with scripted_in_thread(silence) as service:
+        first = script(tmp_path, SPILLING.replace("60_000", "60_001"), service.url)
+        asked = len(service.received)
+        Absence(Spool(tmp_path / "spool").shelf(service.url, "")).note(
+            Away(time.time() + 50, 0.0, "it hangs")
+        )
+        second = script(tmp_path, SPILLING + "\nguard.close()", service.url)
+
+    assert (first, second) == (["spooled"], ["spooled"])
+    assert (asked >= 1, len(service.received)) == (True, asked)
+
+
+def test_a_guard_that_waited_in_vain_makes_no_last_report_and_looks_no_more(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("OVERSPILL_SPOOL", str(tmp_path / "spool"))
+    with scripted_in_thread(silence) as service, SyncClient(service.url, retries=0) as client:
+        with Guard(client) as guard:
+            guarded = guard.process_sync(LOG * 2, tool="t")
+            asked = len(service.received)
+
+        assert (guarded.outcome, len(service.received)) == (Outcome.SPOOLED, asked)
+
+
+def test_a_last_report_that_nobody_takes_spares_others_theirs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("OVERSPILL_SPOOL", str(tmp_path / "spool"))
+    with scripted_in_thread(silence) as service, SyncClient(service.url, retries=0) as client:
+        with Guard(client) as guard:
+            guard.process_sync("short", tool="t")
+
+        assert Absence(Spool().shelf(service.url, "")).pause() > 0
+
+
+def test_once_a_pause_is_over_one_process_tries_the_service_again(
+    service: ServiceProcess, shelf: Shelf
+) -> None:
+    absence = Absence(shelf)
+    absence.note(Away(time.time() - 1, time.time() - 9, "it hung"))
+    with SyncClient(service.url) as client:
+        storages = [Storage(client, spool=shelf.spool) for _ in range(2)]
+        places = [storage._places["service"] for storage in storages]
+        may = [place._may_be_asked() for place in places]  # type: ignore[attr-defined]  # the service's
+        kept = storages[0].put_sync(spilled(LOG, session="one-tries"))
+        absence.note(Away(time.time() - 1, time.time() - 9, "it hung"))
+        again = storages[1].put_sync(spilled(LOG, "call_2", session="one-tries"))
+        for storage in storages:
+            storage.close()
+
+    assert (may, kept.outcome) == ([True, False], Outcome.SPOOLED)
+    assert "the service has failed since" in kept.reason
+    assert (again.outcome, absence.known()) == (Outcome.CAPTURED, None)
+
+
+def test_a_service_that_is_left_alone_is_not_asked_in_the_background_either(
+    service: ServiceProcess, shelf: Shelf
+) -> None:
+    shelf.keep(spilled(LOG), "down")
+    Absence(shelf).note(Away(time.time() + 50, time.time(), "it hangs"))
+    with SyncClient(service.url) as client:
+        pause = background.job(shelf, client)
+        done = background.flush_shortly(shelf, client, 60.0)
+
+    assert pause is not None
+    assert 0 < pause <= 50
+    assert (done.uploaded, len(shelf.entries())) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"[1, 2]", b"\xff" * 5000, b'{"next_try": 1.0, "since": 1.0, "why": ""}']
+)
+def test_a_memory_that_makes_no_sense_or_is_old_is_none(shelf: Shelf, data: bytes) -> None:
+    shelf.make()
+    (shelf.folder.path / ".away").write_bytes(data)
+
+    assert Absence(shelf).known() is None
+
+
+def test_a_memory_that_has_no_place_is_none(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    absence = Absence(Spool(tmp_path / "file").shelf("http://service.example", ""))
+    absence.note(Away(time.time() + 50, time.time(), "it hangs"))
+    absence.end()
+
+    assert absence.known() is None
+
+
+def test_the_time_at_the_end_is_the_environments(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = location.exit_seconds()
+    monkeypatch.setenv("OVERSPILL_EXIT_SECONDS", "2.5")
+    given = location.exit_seconds()
+    monkeypatch.setenv("OVERSPILL_EXIT_SECONDS", "soon")
+
+    assert (usual, given) == (0.5, 2.5)
+    with (
+        SyncClient("http://127.0.0.1:1") as client,
+        pytest.raises(ValueError, match="OVERSPILL_EXIT_SECONDS"),
+    ):
+        Guard(client)

@@ -1,0 +1,126 @@
+"""A process with few descriptors or threads: it answers everyone, and says what lacks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from typing import TYPE_CHECKING
+
+import aiohttp
+import pytest
+
+from tests.faults.traffic import until
+from tests.servers.overspill import ServiceProcess, running
+from tests.web.conftest import path_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+CLIENTS = 200
+LIMITED = """
+import os, resource, sys
+from overspill_service import __main__
+
+name, limit, user = sys.argv[1:4]
+del sys.argv[1:4]
+if int(user):
+    os.setuid(int(user))
+resource.setrlimit(getattr(resource, name), (int(limit), int(limit)))
+sys.exit(__main__.main())
+"""
+"""The service under a limit, as another user if that is not 0: name, limit, user, then its own arguments."""
+NOBODY = 54321
+
+
+@pytest.fixture
+def few_descriptors(tmp_path: Path) -> Iterator[ServiceProcess]:
+    service = ServiceProcess(tmp_path / "service")
+    service.program = ["-c", LIMITED, "RLIMIT_NOFILE", "64", "0"]
+    with running(service):
+        yield service
+
+
+async def test_with_few_descriptors_everyone_is_answered_and_health_always(
+    few_descriptors: ServiceProcess,
+) -> None:
+    url = few_descriptors.url
+    timeout, answers = aiohttp.ClientTimeout(total=60), []
+
+    async def one(number: int) -> int:
+        """Put until it is stored, as a client does that heeds `Retry-After`."""
+        content = b"%d" % number
+        async with aiohttp.ClientSession(timeout=timeout) as session:
+            for _ in range(200):
+                async with session.put(url + path_of(content), data=content) as response:
+                    answers.append(response.status)
+                    if response.status != 503:
+                        return response.status
+                    assert response.headers["Retry-After"] == "1"
+                await asyncio.sleep(0.05)
+        return 503
+
+    async def healthy() -> bool:
+        async with (
+            aiohttp.ClientSession(timeout=timeout) as session,
+            session.get(f"{url}/healthz") as live,
+            session.get(f"{url}/readyz") as ready,
+        ):
+            return (live.status, ready.status) == (200, 200)
+
+    stored = asyncio.gather(*(one(number) for number in range(CLIENTS)))
+    while not stored.done():
+        assert await healthy()
+    assert set(await stored) == {201}
+    assert set(answers) <= {201, 503}
+    log = few_descriptors.logged()
+    assert "at most" in log
+    assert log.count("trouble=connections") <= 2
+
+
+async def test_idle_connections_make_room_for_others(few_descriptors: ServiceProcess) -> None:
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as idle:
+        waiting = [asyncio.create_task(status_of(idle, few_descriptors.url)) for _ in range(60)]
+        assert {await each for each in waiting} == {200}
+
+        async def serves() -> bool:
+            async with (
+                aiohttp.ClientSession() as other,
+                other.put(few_descriptors.url + path_of(b"x"), data=b"x") as response,
+            ):
+                return response.status in {200, 201}
+
+        await until(serves)
+
+
+async def status_of(session: aiohttp.ClientSession, url: str) -> int:
+    async with session.get(f"{url}/healthz") as response:
+        return response.status
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts threads against this limit")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become a user that has no other threads")
+@pytest.mark.parametrize("workers", ["1", "2"])
+async def test_a_process_that_cannot_have_its_threads_says_so_at_its_start(workers: str) -> None:
+    data = tempfile.mkdtemp(dir="/var/tmp")  # which the other user can reach
+    flags = ["serve", "--listen", "127.0.0.1:0", "--data", data, "--workers", workers]
+    os.chown(data, NOBODY, NOBODY)
+    try:
+        ended = await asyncio.to_thread(
+            subprocess.run,
+            [sys.executable, "-c", LIMITED, "RLIMIT_NPROC", "5", str(NOBODY), *flags],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    finally:
+        shutil.rmtree(data)
+
+    assert ended.returncode == 1
+    assert "ulimit -u" in ended.stderr
+    assert "Traceback" not in ended.stderr
