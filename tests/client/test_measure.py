@@ -155,3 +155,13 @@ def test_what_is_in_a_file_has_as_many_characters_as_its_text(tmp_path: Path) ->
 
     exceeding = [measure.body_exceeds(body, Limits(UNLIMITED, max_chars=most)) for most in (3_999, 4_000)]
     assert exceeding == [True, False]
+
+
+@pytest.mark.parametrize("line", ["a line\n", "eine Zeile mit Umlaut ä\n", "\n"])
+def test_newlines_that_were_counted_once_are_known_before_any_place(line: str) -> None:
+    text = line * 20_000 + "end"
+    found = measure.Newlines(text)
+
+    assert found.lines == 20_001
+    for place in (0, 1, 32 * 1024 - 1, 32 * 1024, 32 * 1024 + 1, len(text) // 2, len(text)):
+        assert found.before(min(place, len(text))) == text.count("\n", 0, place)
