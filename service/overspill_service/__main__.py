@@ -14,7 +14,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from overspill_service import commands, keys, logs, moving
-from overspill_service.app import require_folder
+from overspill_service.app import require_folder, warn_of_folders
 from overspill_service.errors import ServiceError
 from overspill_service.server import listening_socket, run, serve
 from overspill_service.settings import (
@@ -71,6 +71,7 @@ def _run(command: str, settings: Settings, options: dict[str, Any], given: list[
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until it is handled it must not end the process
     if command == "serve":
         require_folder(settings)
+        warn_of_folders(settings)
     match command:
         case "serve" if settings.workers > 1:
             return _supervise(settings, given[1:])

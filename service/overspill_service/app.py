@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final, TypeVar, cast
@@ -20,9 +21,11 @@ from overspill_service.maintenance import Maintenance
 from overspill_service.memory_limit import default_budget
 from overspill_service.metrics import Metered, Metrics
 from overspill_service.objects.file import FileStore
-from overspill_service.objects.urls import open_store
+from overspill_service.objects.urls import open_store, store_folder
+from overspill_service.probing import exposure
 from overspill_service.settings import SettingError, Settings
 from overspill_service.shared_clock import SharedClock
+from overspill_service.system_errors import failure
 from overspill_service.tenants import Directory, Limits, read_tenants
 from overspill_service.web.middleware import around, stamp
 from overspill_service.web.registry import bind, made_private
@@ -43,6 +46,8 @@ RELOADED: Final = (
     *("max_capture_size", "max_stored_size", "max_captures", "default_ttl", "max_ttl"),
 )
 """Settings that take effect without a restart."""
+log = logging.getLogger("overspill_service.start")
+
 FIRST_LOOK_SECONDS: Final = 2.0
 """How long a start waits for a new catalog to become complete; a rebuild of much may take longer."""
 
@@ -66,7 +71,9 @@ async def open_archive(
             shared_clock = SharedClock(clock, catalog, store, steady)
             await shared_clock.measure()
             memory = Budget(settings.memory or default_budget(settings.workers))
-            yield Archive(store, catalog, cpu, clock=shared_clock, level=settings.level, memory=memory)
+            archive = Archive(store, catalog, cpu, clock=shared_clock, level=settings.level, memory=memory)
+            archive.folders = folders(settings)
+            yield archive
         finally:
             await catalog.close()
     finally:
@@ -76,14 +83,31 @@ async def open_archive(
 
 def require_folder(settings: Settings) -> None:
     """Raise `SettingError` if the store is a folder of this machine that cannot be used."""
-    store = named("store", settings.store, lambda url: open_store(url, data_dir=settings.data))
-    if isinstance(store, FileStore):
-        try:
-            store.prepare()
-        except OSError as error:
-            raise SettingError(
-                f"store: the folder {store.folder} cannot be used: {error.strerror}"
-            ) from error
+    folder = folders(settings).get("store")
+    if folder is None:
+        return
+    try:
+        FileStore(folder, threads=1).prepare()
+    except OSError as error:
+        known = failure(error, f"the folder {folder}", folder)
+        raise SettingError(
+            f"store: {known or f'the folder {folder} cannot be used: {error.strerror}'}"
+        ) from error
+
+
+def folders(settings: Settings) -> dict[str, Path]:
+    """The folders of back ends that are on this machine's disks, by `store` and `catalog`."""
+    store = named("store", settings.store, lambda url: store_folder(url, data_dir=settings.data))
+    file = named("catalog", settings.catalog, lambda url: sqlite_file(url, data_dir=settings.data))
+    found = {"store": store, "catalog": file.parent if file else None}
+    return {name: folder for name, folder in found.items() if folder is not None}
+
+
+def warn_of_folders(settings: Settings) -> None:
+    """Say in the log which folders others could write to: who can, can read and replace all captures."""
+    for folder in sorted({settings.data, *folders(settings).values()}):
+        if folder.is_dir() and (sentence := exposure(folder)):
+            log.warning(sentence)
 
 
 def embedded(settings: Settings) -> tuple[FileStore, Path]:

@@ -19,6 +19,7 @@ from overspill_service.reading import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from overspill_service.budget import Budget
     from overspill_service.catalog import Catalog, Entry
@@ -65,6 +66,8 @@ class Archive:
         self.misses = Misses()
         self.damaged: deque[str] = deque(maxlen=MOST_DAMAGED)
         """Uploads that were found damaged lately."""
+        self.folders: dict[str, Path] = {}
+        """Where back ends on this machine's disks are, by `store` and `catalog`."""
         self.maps = MapCache(CACHED_MAPS)
         self._complete_at = -math.inf
 

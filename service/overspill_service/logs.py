@@ -39,6 +39,11 @@ def note(**fields: object) -> None:
         current |= fields
 
 
+def noted(name: str) -> str:
+    """The value of a field of what is under way as text; empty where there is none."""
+    return str((_ABOUT.get() or {}).get(name, ""))
+
+
 def facts(**fields: object) -> dict[str, Any]:
     """Return the `extra` of a record that has these fields."""
     return {"facts": fields}

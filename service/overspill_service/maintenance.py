@@ -61,6 +61,7 @@ class Maintenance:
             self.has_looked.set()
             await self._guarded("mending", self.mend_once())
             self._service.troubles.tell_rest()
+            await self._measure_room()
             if interval and waited >= due:
                 if not await self._guarded("sweep", self.sweep_once()):
                     self._service.metrics.sweep(0, is_done=False)
@@ -78,6 +79,17 @@ class Maintenance:
             self._clock_due = time.monotonic() + CLOCK_SECONDS
             await self._archive.shared_clock.measure()
         self._service.metrics.clock_skew.set(abs(self._archive.shared_clock.skew))
+
+    async def _measure_room(self) -> None:
+        """Tell in the figures how much room there is; nothing of a disk that does not say."""
+        for backend, folder in self._archive.folders.items():
+            try:
+                async with asyncio.timeout(LOOK_SECONDS):
+                    status = await asyncio.to_thread(os.statvfs, folder)
+            except OSError as error:  # a timeout is one
+                log.debug("the disk of the %s does not say how much room it has: %s", backend, error)
+            else:
+                self._service.metrics.room(backend, status.f_bavail * status.f_frsize, status.f_favail)
 
     async def rebuild_once(self) -> None:
         """Rebuild where that is due; not into a catalog that refuses what it is given."""

@@ -29,6 +29,7 @@ METHODS: Final = frozenset({"GET", "HEAD", "PUT", "PATCH", "POST", "DELETE", "OP
 """A client may send any of the many methods that there are; these are told apart."""
 MOST_TOOLS: Final = 200
 MOST_TENANTS: Final = 1000
+MOST_KEYS: Final = 1000
 SIZES: Final = tuple(float(4**power) for power in range(5, 18))
 """Bucket bounds in bytes: 1 KiB to 16 GiB."""
 SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -67,9 +68,11 @@ class Metrics:
     def __init__(self) -> None:
         self._registry, self._memories = CollectorRegistry(), _shared_memories()
         self._tool, self._tenant = Bounded(MOST_TOOLS), Bounded(MOST_TENANTS)
+        self._key = Bounded(MOST_KEYS)
         self._count_outputs()
         self._count_captures()
         self._count_requests()
+        self._gauge_room()
 
     def _count_outputs(self) -> None:
         labels = "tenant", "tool", "outcome"
@@ -125,6 +128,27 @@ class Metrics:
             "backend_operation_seconds", "Time of back-end operations.", SECONDS, *operation
         )
         self._problems = self._counter("problems", "Problems answered, by code.", "code")
+        self._count_uses()
+
+    def _count_uses(self) -> None:
+        """Who asks: tenants, and keys by their ids. Empty where no key is needed, or none was good."""
+        who = "tenant", "key"
+        self._uses = self._counter("tenant_requests", "Requests by who asks and problem code.", *who, "code")
+        self._received = self._counter("tenant_received_bytes", "Bytes of bodies of requests.", *who)
+        self._sent = self._counter("tenant_sent_bytes", "Bytes of bodies of answers.", *who)
+
+    def _gauge_room(self) -> None:
+        self._free_bytes, self._free_inodes = (
+            Gauge(
+                f"free_{what}",
+                f"Free {what} of the disk that holds a back end in the data directory.",
+                ["backend"],
+                namespace=NAMESPACE,
+                registry=self._registry,
+                multiprocess_mode="livemax",
+            )
+            for what in ("bytes", "inodes")
+        )
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(name, text, labels, namespace=NAMESPACE, registry=self._registry)
@@ -159,6 +183,18 @@ class Metrics:
         method = method if method in METHODS else OTHER
         self._requests.labels(route, method, str(status)).inc()
         self._request_seconds.labels(route, method).observe(seconds)
+
+    def use(self, tenant: str, key: str, code: str, *, received: int, sent: int) -> None:
+        """Count a request by who asked."""
+        who = self._tenant(tenant), self._key(key)
+        self._uses.labels(*who, code).inc()
+        self._received.labels(*who).inc(received)
+        self._sent.labels(*who).inc(sent)
+
+    def room(self, backend: str, free_bytes: int, free_inodes: int) -> None:
+        """Tell what a disk has left."""
+        self._free_bytes.labels(backend).set(free_bytes)
+        self._free_inodes.labels(backend).set(free_inodes)
 
     def problem(self, code: str) -> None:
         self._problems.labels(code).inc()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -10,6 +12,7 @@ from overspill_service.errors import ServiceError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from pathlib import Path
 
 
 class CheckResult(Struct, frozen=True):
@@ -18,6 +21,19 @@ class CheckResult(Struct, frozen=True):
     name: str
     ok: bool
     detail: str = ""
+
+
+def exposure(folder: Path) -> str:
+    """Say what makes a folder unsafe to keep captures in; empty where nothing does."""
+    status = folder.stat()
+    if not hasattr(os, "geteuid"):  # Windows
+        return ""
+    if status.st_uid not in {os.geteuid(), 0}:
+        return f"{folder} belongs to another user, who may read and replace everything in it; chown it"
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        mode = stat.S_IMODE(status.st_mode)
+        return f"{folder} may be written to by other users (its mode is {mode:04o}): chmod 700 it"
+    return ""
 
 
 async def outcome(name: str, probe: Callable[[], Awaitable[str]]) -> CheckResult:

@@ -79,10 +79,10 @@ def listening_socket(settings: Settings) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
-    except socket.gaierror as error:
-        raise OSError(f"cannot listen on {settings.listen}: {error.strerror}") from error
     except OSError as error:
-        raise OSError(f"cannot listen on {settings.listen}: {os.strerror(error.errno or 0)}") from error
+        is_unknown = (error.errno or 0) < 0  # of the name service, which create_server hides
+        reason = "its host is not known; write an address" if is_unknown else os.strerror(error.errno or 0)
+        raise OSError(f"cannot listen on {settings.listen}: {reason}") from error
 
 
 def url_of(listener: socket.socket) -> str:

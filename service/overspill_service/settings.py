@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 PREFIX = "OVERSPILL_"
 FOREIGN: Final = re.compile(
-    r"OVERSPILL_(CONFIG|URL|KEY|SESSION|SPOOL(_\w+)?"  # the settings file; the client's own
+    r"OVERSPILL_(CONFIG|URL|KEY|SESSION|SPOOL(_\w+)?|EXIT_SECONDS"  # the settings file; the client's own
     r"|(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?))"
 )
 """Variables that are neither settings nor mistakes. The second line is what Kubernetes makes of a Service."""
@@ -43,7 +43,20 @@ class SettingError(Exception):
 
 
 def data_directory() -> Path:
-    """Where the embedded back ends live when nobody says: the user's data directory."""
+    """Where the embedded back ends live when nobody says: the user's data directory.
+
+    Raises `SettingError` for a user that has none.
+    """
+    try:
+        return _data_directory()
+    except RuntimeError as error:
+        raise SettingError(
+            "data: this user has no home directory and HOME is not set; name a folder with --data or "
+            "OVERSPILL_DATA"
+        ) from error
+
+
+def _data_directory() -> Path:
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Application Support" / "overspill"
     if sys.platform == "win32":
@@ -217,6 +230,8 @@ def _read_file(path: Path) -> dict[str, Any]:
 def _build(values: Mapping[str, tuple[Any, str]]) -> Settings:
     hints = get_type_hints(Settings, include_extras=True)
     ready = {name: _convert(value, hints[name], source) for name, (value, source) in values.items()}
+    if ready.get("store") and not ready.get("catalog", "sqlite:").startswith("sqlite:"):
+        ready.setdefault("data", Path())  # nothing lives there, so nobody needs a home for it
     settings = Settings(**ready)
     listen_source = values["listen"][1] if "listen" in values else "listen"
     try:

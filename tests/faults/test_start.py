@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 import subprocess
@@ -150,3 +151,83 @@ def test_a_catalog_that_is_not_there_ends_the_start(tmp_path: Path, workers: str
     assert "Redis is not reachable" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert ended.stdout == ""
+
+
+HOMELESS = """
+import os, pwd, sys
+from overspill_service import __main__
+
+def unknown(_): raise KeyError("this user is not in the list")
+
+os.environ.pop("HOME", None)
+os.environ.pop("XDG_DATA_HOME", None)
+pwd.getpwuid = unknown
+sys.exit(__main__.main())
+"""
+"""The service for a user without a home, as in a container that runs under any number."""
+
+
+def homeless(*flags: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", HOMELESS, *flags],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=clean_environment(),
+    )
+
+
+def test_a_user_without_a_home_is_asked_for_a_folder() -> None:
+    ended = homeless("keys", "list")
+
+    assert ended.returncode == 2
+    assert "name a folder with --data or OVERSPILL_DATA" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_user_without_a_home_needs_no_folder_if_nothing_lives_in_it() -> None:
+    ended = homeless("keys", "list", "--store", "memory:", "--catalog", "memory:")
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_hosts_that_nobody_knows_are_named(tmp_path: Path) -> None:
+    flags = ("--data", str(tmp_path))
+    listening = serve("--listen", "nosuch.invalid:8750", *flags)
+    redis = serve("--listen", "127.0.0.1:0", *flags, "--catalog", "redis://nosuch.invalid:1")
+
+    assert (listening.returncode, redis.returncode) == (1, 1)
+    assert "cannot listen on nosuch.invalid:8750: its host is not known" in listening.stderr
+    assert "the host of Redis is not known" in redis.stderr
+    assert "Traceback" not in listening.stderr + redis.stderr
+
+
+def test_a_folder_that_others_may_write_to_is_said(tmp_path: Path, service_in: StartIn) -> None:
+    data = tmp_path / "open"
+    data.mkdir()
+    data.chmod(0o777)
+    log = service_in({}, data=data).logged()
+
+    assert f"{data} may be written to by other users (its mode is 0777): chmod 700 it" in log
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may give a folder away"
+)
+def test_a_folder_of_another_user_is_said(tmp_path: Path, service_in: StartIn) -> None:
+    data = tmp_path / "foreign"
+    data.mkdir(mode=0o700)
+    os.chown(data, 54321, 54321)
+    log = service_in({}, data=data).logged()
+
+    assert f"{data} belongs to another user" in log
+
+
+def test_a_folder_that_may_not_be_used_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    ended = serve("--listen", "127.0.0.1:0", "--data", str(tmp_path / "file"))
+
+    assert ended.returncode == 2
+    assert f"the folder {tmp_path}/file/objects cannot be used" in ended.stderr
+    assert "Traceback" not in ended.stderr

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 import shutil
 import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from overspill.wire import SIZE_CLASSES, Code, Observation, Outcome
+from overspill_service.tenants import hash_key, new_key
 
-from tests.web.conftest import Api, problem
+from tests.web.conftest import Api, path_of, problem
 
 OBSERVED = Observation(
     tool="grep",
@@ -117,3 +123,54 @@ async def test_methods_of_other_protocols_make_no_labels(api: Api) -> None:
 
     assert "PROPFIND" not in figures
     assert 'overspill_http_requests_total{method="other",route="unknown",status="404"} 3.0' in figures
+
+
+async def test_figures_tell_who_asks_by_tenant_key_and_code(
+    start_api: Callable[..., Any], tmp_path: Path
+) -> None:
+    key = new_key()
+    hashed = hash_key(key)
+    file = tmp_path / "tenants.toml"
+    file.write_text(
+        f'[[tenants]]\nname = "acme"\nkeys = [{{hash = "{hashed}", scopes = ["write", "read"]}}]\n'
+    )
+    api: Api = await start_api(tenants=file)
+    bearer = {"Authorization": f"Bearer {key}"}
+    await api.send("PUT", path_of(b"x" * 100), data=b"x" * 100, headers=bearer)
+    await api.get("/v1/captures/call:none", headers=bearer)
+    await api.get("/v1/captures", headers={"Authorization": f"Bearer {new_key()}"})
+    figures = await (await api.get("/metrics")).text()
+    who = f'key="{hashed[:12]}",tenant="acme"'
+
+    assert f'overspill_tenant_requests_total{{code="",{who}}} 1.0' in figures
+    assert f'overspill_tenant_requests_total{{code="not_found",{who}}} 1.0' in figures
+    assert 'overspill_tenant_requests_total{code="unauthorized",key="",tenant=""} 1.0' in figures
+    assert f"overspill_tenant_received_bytes_total{{{who}}} 100.0" in figures
+    sent = re.search(rf"overspill_tenant_sent_bytes_total{{{who}}} (.*)", figures)
+    assert sent is not None
+    assert float(sent[1]) > 100
+
+
+async def test_figures_tell_the_room_on_the_disks_of_back_ends(
+    start_api: Callable[..., Any], tmp_path: Path
+) -> None:
+    api: Api = await start_api(store=f"file://{tmp_path}", catalog=f"sqlite://{tmp_path}/catalog.sqlite")
+
+    async def figures() -> str:
+        return await (await api.get("/metrics")).text()
+
+    async with asyncio.timeout(30):
+        while 'overspill_free_bytes{backend="store"}' not in (text := await figures()):  # noqa: ASYNC110  (maintenance sets no event)
+            await asyncio.sleep(0.02)
+    free = {
+        name: float(value) for name, value in re.findall(r"^overspill_free_(.*) (.*)$", text, re.MULTILINE)
+    }
+
+    assert free.keys() == {
+        'bytes{backend="catalog"}',
+        'bytes{backend="store"}',
+        'inodes{backend="catalog"}',
+        'inodes{backend="store"}',
+    }
+    total = shutil.disk_usage(tmp_path).total
+    assert 0 < free['bytes{backend="store"}'] <= total

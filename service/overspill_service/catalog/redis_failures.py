@@ -6,6 +6,7 @@ A library's text may quote addresses, keys or values, so none of it is passed on
 from __future__ import annotations
 
 import re
+import socket
 import ssl
 from typing import Final
 
@@ -66,6 +67,8 @@ def reason(error: Exception) -> str:
         return forbidden
     if code := _code(error):
         return _REASONS[code]
+    if isinstance(error.__cause__ or error.__context__ or error, socket.gaierror):
+        return "the host of Redis is not known; correct the catalog's URL"
     if _is_untrusted(error):
         return "the TLS certificate of Redis is not trusted"
     text = next((text for kinds, text in _KINDS if isinstance(error, kinds)), None)

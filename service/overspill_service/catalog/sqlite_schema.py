@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from overspill_service.catalog.sqlite_file import CatalogFile, reason
 from overspill_service.errors import CatalogUnavailable
+from overspill_service.system_errors import failure
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,7 +69,10 @@ def prepare(path: Path | None) -> tuple[CatalogFile, sqlite3.Connection]:
             path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         file = CatalogFile(path)
     except OSError as error:
-        raise CatalogUnavailable(f"the catalog file {path} cannot be used: {error.strerror}") from error
+        known = failure(error, f"the folder of the catalog file {path}")
+        raise CatalogUnavailable(
+            str(known or f"the catalog file {path} cannot be used: {error.strerror}")
+        ) from error
     try:
         return file, _connected(path)
     except sqlite3.Error as error:

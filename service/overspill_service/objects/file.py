@@ -106,8 +106,11 @@ class FileStore:
             yield each
 
     def prepare(self) -> None:
-        """Make the folder. Raises `OSError` if it cannot be used. Blocks, so it is for the start alone."""
-        self._try_out()
+        """Make the folder, and close this store. Raises `OSError` if the folder cannot be used. Blocks."""
+        try:
+            self._try_out()
+        finally:
+            self._threads.close()
 
     @property
     def folder(self) -> Path:

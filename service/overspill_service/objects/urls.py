@@ -33,6 +33,13 @@ def open_store(url: str, *, data_dir: Path) -> ObjectStore:
     raise ValueError(f"an object store cannot be at {scheme or 'a plain path'!r}; write {_FORMS}")
 
 
+def store_folder(url: str, *, data_dir: Path) -> Path | None:
+    """The folder of a store that is one, else None. Raises `ValueError` where the URL is wrong."""
+    if not url:
+        return data_dir / "objects"
+    return _folder(url) if urlsplit(url).scheme == "file" else None
+
+
 def _folder(url: str) -> Path:
     parts = urlsplit(url)
     if parts.query or parts.fragment:

@@ -64,14 +64,13 @@ def _record(request: web.Request, response: web.StreamResponse | None, seconds: 
     """Count and log a request. `bytes` is the size of the answer, `received` what was read of its body."""
     status = HUNG_UP if response is None else response.status
     route = _route_of(request)
-    request.app[SERVICE].metrics.request(route, request.method, status, seconds)
+    size = (response and request.method != "HEAD" and response.content_length) or 0
+    received = request.content.total_bytes
+    metrics = request.app[SERVICE].metrics
+    metrics.request(route, request.method, status, seconds)
+    metrics.use(logs.noted("tenant"), logs.noted("key"), logs.noted("code"), received=received, sent=size)
     if log.isEnabledFor(logging.INFO):
-        facts = {
-            "status": status,
-            "bytes": (response and request.method != "HEAD" and response.content_length) or 0,
-            "received": request.content.total_bytes,
-            "seconds": round(seconds, 6),
-        }
+        facts = {"status": status, "bytes": size, "received": received, "seconds": round(seconds, 6)}
         log.info("%s %s", request.method, route, extra=logs.facts(**facts))
 
 

@@ -13,7 +13,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from overspill_service.errors import StoreUnavailable
-from overspill_service.objects.s3.failures import NO_TRUST, is_transient
+from overspill_service.objects.s3.failures import NO_HOST, NO_TRUST, is_transient
 from overspill_service.objects.s3.retry import Transient
 
 if TYPE_CHECKING:
@@ -134,6 +134,8 @@ class Http:
                 raise Transient("the object store is too slow to answer") from error
             except aiohttp.ClientSSLError as error:
                 raise StoreUnavailable(NO_TRUST) from error
+            except aiohttp.ClientConnectorDNSError as error:
+                raise Transient(NO_HOST) from error
             except aiohttp.ClientError as error:
                 raise Transient(
                     f"the connection to the object store failed ({type(error).__name__})"
