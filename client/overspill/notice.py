@@ -13,7 +13,7 @@ defused. What is stored nowhere has no handle.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,6 +45,7 @@ _BEGIN: Final = "[overspill]"
 _LOST: Final = "[overspill NOT STORED]"
 _END: Final = "[/overspill]"
 _PREVIEW: Final = "--- preview ---\n"
+_WHOLE: Final = "Stored whole"
 _AGAIN: Final = "Do not rerun."
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 """As `strftime` writes them only where nobody has set a locale."""
@@ -187,11 +188,17 @@ def _terse(facts: Facts, kept: Kept) -> Notice:
     return _notice(facts, kept.outcome, head, read_more, kept.path)
 
 
+def without_middle(made: Notice, gone: int, why: str) -> Notice:
+    """Return a notice of `of` for an output that was handed over without `gone` bytes of its middle."""
+    said = f"Stored without {measure.counted(gone, 'byte')} of its middle ({for_model(why)})"
+    return replace(made, head=made.head.replace(f". {_WHOLE}", f". {said}", 1))
+
+
 # --- parts of notices ------------------------------------------------------------------------------
 
 
 def _extent(facts: Facts) -> str:
-    return f"Only its beginning is stored ({for_model(facts.missing)})" if facts.missing else "Stored whole"
+    return f"Only its beginning is stored ({for_model(facts.missing)})" if facts.missing else _WHOLE
 
 
 def _where(kept: Kept) -> str:

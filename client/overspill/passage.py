@@ -6,6 +6,7 @@ model is told so.
 
 from __future__ import annotations
 
+import dataclasses
 from functools import partial
 from operator import attrgetter, methodcaller
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -16,6 +17,7 @@ from overspill import calls, measure, notice
 from overspill.case import Previews
 from overspill.counts.reports import Reports
 from overspill.counts.tally import Tally
+from overspill.cut import HEAD
 from overspill.decisions import Decision, Decisions
 from overspill.guarded import Guarded
 from overspill.measure import Extent
@@ -231,7 +233,10 @@ class Passage:
         if (problem := await way.run(_unchangeable, spill)) is not None:
             return _left_whole(output, content, problem)
         kept = await way.put(self.storage, spill)
-        return await way.run(self._settled, output, spill, kept)
+        try:
+            return await way.run(self._settled, output, spill, kept)
+        except MemoryError:  # what is stored must not be called lost
+            return await way.run(self._settled, output, _with_small_preview(spill), kept)
 
     def _settled(self, output: Output, spill: Spill, kept: Kept) -> Guarded:
         kept, same_as = self._decisions.first(spill.id, Decision(kept, self._repeated(spill, kept)))
@@ -271,6 +276,13 @@ class Passage:
             session = self.session if call is None or call.session is None else call.session
         status = word(output.status) or status_of(output.result)
         return Origin(output.tool, word(call_id), word(session), status, is_minted)
+
+
+def _with_small_preview(spill: Spill) -> Spill:
+    """A spill of which nothing but the beginning is looked at."""
+    return dataclasses.replace(
+        spill, policy=dataclasses.replace(spill.policy, strategy=HEAD), previews=Previews()
+    )
 
 
 def _offer(output: Output, content: Content, is_long: bool, is_exempt: bool) -> Offer:  # noqa: FBT001

@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from overspill.errors import OverspillError, ProblemError
+from overspill.threads import is_lack_of_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,6 +54,10 @@ def reason(error: BaseException) -> str:
         return f"the service refused: {error}"
     if isinstance(error, OverspillError):
         return str(error) or type(error).__name__
+    if isinstance(error, MemoryError):
+        return "this process has no memory left for it"
+    if isinstance(error, RuntimeError) and is_lack_of_threads(error):
+        return "this process can start no more threads"
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:  # noqa: BLE001  (a tool's own exception, which cannot even say what it is)

@@ -21,6 +21,11 @@ T = TypeVar("T")
 WORKERS = 4
 
 
+def is_lack_of_threads(error: RuntimeError) -> bool:
+    """Return whether the system refused a thread: Python has no class for that."""
+    return str(error).startswith("can't start new thread")
+
+
 class Threads:
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None

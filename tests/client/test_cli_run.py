@@ -9,11 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from overspill.cli.recording import IN_MEMORY
+from overspill.spools.spool import Spool
 
 from tests.client.shell import CAPTURE_ID, SECONDS, Shell, command, written_to
+from tests.client.spooling import spilled
 from tests.servers.overspill import ServiceProcess
 
+LARGE = 16 * 1024 * 1024
 LONG = ["seq", "1", "30000"]
 HUGE = 96 * 1024 * 1024
 FLAT_KIB = 200 * 1024
@@ -88,7 +90,7 @@ def test_without_a_service_the_notice_is_loud_and_the_exit_code_stays() -> None:
 
 def test_without_a_service_an_output_too_large_for_memory_is_spooled_whole(tmp_path: Path) -> None:
     shell = Shell("http://127.0.0.1:1", OVERSPILL_SPOOL=str(tmp_path / "spool"))
-    result = shell("run", "--", "sh", "-c", f"yes line | head -c {2 * IN_MEMORY}; echo the end")
+    result = shell("run", "--", "sh", "-c", f"yes line | head -c {2 * LARGE}; echo the end")
     read = shell("tail", "-n", "1", result.capture)
 
     assert "Stored whole on this machine" in result.out
@@ -200,7 +202,87 @@ def test_a_full_disk_costs_the_middle_of_a_huge_output_and_the_command_nothing(o
     assert "overspill: the middle of the output is missing from what is kept: File too large\n" in result.err
     assert kept.startswith(b"the beginning\nline\n")
     assert kept.endswith(b"the end\n")
-    assert re.search(rb"\n\(49,28\d,\d{3} bytes of the output are missing here: File too large\)\n", kept)
+    gap = re.search(rb"\n\((\d\d,\d{3},\d{3} bytes) of the output are missing here: File too large\)\n", kept)
+    assert gap is not None
+    assert f"Stored without {gap[1].decode()} of its middle (File too large) until " in result.out
+
+
+def test_where_no_file_can_be_made_some_megabytes_are_stored_whole_all_the_same(overspill: Shell) -> None:
+    ten = f"yes line | head -c {10 * 1024 * 1024}; echo the end"
+    result = overspill.script(f"ulimit -S -f 0; overspill run -- sh -c '{ten}'")
+    kept = overspill("cat", result.capture).data
+
+    assert (result.code, result.err, "Stored whole until" in result.out) == (0, "", True)
+    assert kept == output_of("sh", "-c", ten)
+
+
+def test_a_command_meets_the_limit_on_files_as_it_would_alone(overspill: Shell, tmp_path: Path) -> None:
+    writing = f"head -c 100000 /dev/zero >{tmp_path}/file"
+    alone = overspill.script(f"ulimit -S -f 1; sh -c '{writing}'")
+    under = overspill.script(f"ulimit -S -f 1; overspill run -- sh -c '{writing}'")
+
+    assert (under.code, alone.code != 0) == (alone.code, True)
+
+
+def test_the_command_has_the_files_that_were_given_to_it(overspill: Shell, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("given\n")
+
+    assert overspill.script(f"overspill run -- sh -c 'cat <&7' 7<{tmp_path}/file").out == "given\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the address space")
+@pytest.mark.parametrize("where", ["service", "spool"])
+def test_a_long_output_is_previewed_and_kept_in_little_address_space(
+    overspill: Shell, tmp_path: Path, where: str
+) -> None:
+    url = overspill.environment["OVERSPILL_URL"] if where == "service" else "http://127.0.0.1:1"
+    shell = Shell(url, OVERSPILL_SPOOL=str(tmp_path / "spool"))
+    result = shell.script("ulimit -S -v 300000; overspill run -- sh -c 'seq 1 3000000; echo the end; exit 7'")
+    read = shell("tail", "-n", "1", result.capture)
+
+    assert (result.code, "Traceback" in result.err) == (7, False)
+    assert "Stored whole" in result.out
+    assert "\nthe end\n[/overspill]" in result.out
+    assert read.out == "the end\n"
+
+
+WITHOUT_THREADS = """
+import _thread, threading
+def refuse(*_, **__):
+    raise RuntimeError("can't start new thread")
+_thread.start_new_thread = threading._start_new_thread = threading._start_joinable_thread = refuse
+from overspill.cli.app import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["run", "--", "sh", "-c", "echo short; exit 7"], 7, "short\n"),
+        (["run", "--", "sh", "-c", "seq 1 30000; exit 7"], 7, "Stored whole on this machine"),
+        (["usage"], 6, "overspill: no thread can be started: "),
+        (["spool", "flush"], 6, "overspill: no thread can be started: "),
+    ],
+    ids=["short", "long", "usage", "flush"],
+)
+def test_where_no_thread_can_be_started_nothing_is_lost_and_no_traceback_shown(
+    overspill: Shell, tmp_path: Path, words: list[str], code: int, said: str
+) -> None:
+    environment = {**overspill.environment, "OVERSPILL_SPOOL": str(tmp_path / "spool")}
+    spool = Spool(tmp_path / "spool").shelf(environment["OVERSPILL_URL"], "")
+    spool.keep(spilled("waits\n"), "down")
+    ended = subprocess.run(
+        [sys.executable, "-c", WITHOUT_THREADS, *words],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+        env=environment,
+    )
+
+    assert (ended.returncode, "Traceback" in ended.stderr) == (code, False)
+    assert said in ended.stdout + ended.stderr
 
 
 def test_the_environment_is_looked_at_before_the_command_runs(overspill: Shell, tmp_path: Path) -> None:
@@ -228,7 +310,7 @@ def test_memory_stays_flat_for_a_huge_output(overspill: Shell, tmp_path: Path) -
 
 
 def test_a_huge_output_without_a_service_is_cut_loudly() -> None:
-    script = f"head -c {IN_MEMORY + 1} /dev/zero | tr '\\0' '\\n'; exit 5"
+    script = f"head -c {LARGE + 1} /dev/zero | tr '\\0' '\\n'; exit 5"
     result = Shell("http://127.0.0.1:1", OVERSPILL_SPOOL="off")("run", "--", "sh", "-c", script)
 
     assert result.code == 5
@@ -237,9 +319,9 @@ def test_a_huge_output_without_a_service_is_cut_loudly() -> None:
 
 
 def test_a_huge_output_that_is_wanted_whole_is_printed(overspill: Shell) -> None:
-    words = ["head", "-c", str(IN_MEMORY + 1), "/dev/zero"]
+    words = ["head", "-c", str(LARGE + 1), "/dev/zero"]
 
-    assert overspill("run", "--max-bytes", str(HUGE), "--", *words).data == bytes(IN_MEMORY + 1)
+    assert overspill("run", "--max-bytes", str(HUGE), "--", *words).data == bytes(LARGE + 1)
 
 
 COUNT_INTERRUPTS = """

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from overspill import measure
 from overspill.cli.recording import Recording
 
 if TYPE_CHECKING:
@@ -26,6 +27,10 @@ def recorded(pieces: list[bytes], recording: Recording) -> Recording:
     return recording
 
 
+def all_of(recording: Recording) -> bytes:
+    return b"".join(recording.pieces())
+
+
 @given(st.lists(st.integers(min_value=0, max_value=len(OUTPUT)), max_size=12))
 def test_in_whatever_pieces_it_comes_all_of_it_is_kept(cuts: list[int]) -> None:
     places = [0, *sorted(cuts), len(OUTPUT)]
@@ -34,17 +39,22 @@ def test_in_whatever_pieces_it_comes_all_of_it_is_kept(cuts: list[int]) -> None:
         recorded(pieces, filed)
         recorded(pieces, held)
 
-        assert (b"".join(filed.pieces()), filed.size, filed.is_in_memory) == (OUTPUT, len(OUTPUT), False)
-        assert (held.data(), held.size, held.is_in_memory) == (OUTPUT, len(OUTPUT), True)
+        assert (all_of(filed), filed.size, filed.is_filed, filed.is_short) == (
+            OUTPUT,
+            len(OUTPUT),
+            True,
+            False,
+        )
+        assert (all_of(held), held.size, held.is_filed, held.is_short) == (OUTPUT, len(OUTPUT), False, True)
         assert (filed.missing, held.missing) == ("", "")
 
 
 def test_what_is_more_than_may_be_kept_has_its_two_ends_and_the_gap_between() -> None:
-    with Recording(in_memory=1000, last=500, most=2000) as recording:
+    with Recording(in_memory=500, start=1000, last=500, most=2000) as recording:
         recorded([OUTPUT[at : at + 100] for at in range(0, len(OUTPUT), 100)], recording)
         recording._looked = -(2**30)  # as after as many bytes as pass between two looks
         recorded([b"the end"] * 100, recording)
-        data = recording.data()
+        data = all_of(recording)
 
     gap = re.search(
         rb"\n\(([\d,]+) bytes of the output are missing here: no more than 2.0 KB are kept\)\n", data
@@ -60,12 +70,12 @@ def test_a_disk_that_is_nearly_full_is_left_to_the_command(
 ) -> None:
     monkeypatch.setattr("overspill.cli.recording._free", lambda: 1024)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with Recording(in_memory=10, last=5) as recording:
+    with Recording(in_memory=10, start=10, last=5) as recording:
         recorded([b"0123456789abcdefghij"], recording)
 
         assert "less than 67.1 MB are free" in recording.missing
-        assert recording.data().startswith(b"0123456789\n(5 bytes of the output are missing here: ")
-        assert recording.data().endswith(b")\nfghij")
+        assert all_of(recording).startswith(b"0123456789\n(5 bytes of the output are missing here: ")
+        assert all_of(recording).endswith(b")\nfghij")
         assert list(tmp_path.iterdir()) == []
 
 
@@ -74,19 +84,42 @@ def test_without_a_folder_for_temporary_files_the_ends_are_kept(monkeypatch: pyt
         raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
 
     monkeypatch.setattr(tempfile, "gettempdir", nowhere)
-    with Recording(in_memory=10, last=5) as recording:
+    with Recording(in_memory=10, start=10, last=5) as recording:
         recorded([b"0123456789", b"abcdefghij"], recording)
 
     assert recording.missing == "No usable temporary directory found"
-    assert recording.data().endswith(b")\nfghij")
+    assert all_of(recording).endswith(b")\nfghij")
 
 
 def test_where_a_copy_has_no_room_the_end_is_read_back_from_the_file() -> None:
-    with Recording(in_memory=10, last=5) as recording:
+    with Recording(in_memory=10, start=10, last=5) as recording:
         recorded([b"0123456789", b"abcdefghij"], recording)
         before = len(os.listdir("/proc/self/fd")) if os.path.exists("/proc/self/fd") else 0  # noqa: PTH110, PTH208
         recording.give_up_middle("full")
         after = len(os.listdir("/proc/self/fd")) if before else -1  # noqa: PTH208
 
-    assert recording.data() == b"0123456789\n(5 bytes of the output are missing here: full)\nfghij"
+    assert all_of(recording) == b"0123456789\n(5 bytes of the output are missing here: full)\nfghij"
     assert after == before - 1
+
+
+@given(
+    st.lists(st.integers(min_value=0, max_value=len(OUTPUT)), max_size=12),
+    st.integers(min_value=0, max_value=12),
+    st.integers(min_value=0, max_value=2 * len(OUTPUT)),
+)
+def test_wherever_the_disk_gives_out_the_two_ends_are_exact_and_the_gap_is_counted(
+    cuts: list[int], pieces_before: int, start: int
+) -> None:
+    places = [0, *sorted(cuts), len(OUTPUT)]
+    pieces = [OUTPUT[start:stop] for start, stop in pairwise(places)]
+    with Recording(in_memory=100, start=max(100, start), last=300) as recording:
+        recorded(pieces[:pieces_before], recording)
+        recording.give_up_middle("full")
+        recorded(pieces[pieces_before:], recording)
+        data, gap = all_of(recording), recording.gap
+
+    kept = max(100, start)
+    mark = f"\n({measure.counted(gap, 'byte')} of the output are missing here: full)\n".encode()
+    assert data == (OUTPUT[:kept] + mark + OUTPUT[-300:] if gap else OUTPUT)
+    assert gap == max(0, len(OUTPUT) - kept - 300)
+    assert recording.missing == ("full" if gap else "")

@@ -228,3 +228,19 @@ def test_the_time_at_the_end_is_the_environments(monkeypatch: pytest.MonkeyPatch
         pytest.raises(ValueError, match="OVERSPILL_EXIT_SECONDS"),
     ):
         Guard(client)
+
+
+def test_what_is_stored_is_not_called_lost_where_no_memory_is_left_for_its_preview(
+    service: ServiceProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def exhausted(*_: object, **__: object) -> str:
+        raise MemoryError
+
+    with SyncClient(service.url) as client, Guard(client, session="little-memory") as guard:
+        monkeypatch.setattr("overspill.previews.preview.preview", exhausted)
+        monkeypatch.setattr("overspill.previews.preview.of_body", exhausted)
+        guarded = guard.process_sync(iter([LOG] * 20), tool="t")
+
+        assert guarded.outcome is Outcome.CAPTURED
+        assert client.get(str(guarded.capture)).size == 20 * len(LOG)
+    assert "request 0 served" in guarded.value

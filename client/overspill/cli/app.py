@@ -8,6 +8,7 @@ from overspill.cli import completion, listing, reading, running, searching, show
 from overspill.cli.color import When
 from overspill.cli.declaring import examples_of
 from overspill.cli.invocation import Color, Invocation, Json, Key, Raw, Url
+from overspill.cli.memory import spare_address_space
 
 HELP = """Store oversized tool outputs, and read exactly the lines that are needed.
 
@@ -72,5 +73,6 @@ for module in (running, listing, searching, reading, storing, spooling, showcase
 
 def main() -> int:
     """Run the command line, which ends the process."""
+    spare_address_space()
     app(prog_name="overspill")
     return 0

@@ -13,6 +13,7 @@ from overspill import errors
 from overspill.cli import output
 from overspill.cli.wording import in_flags
 from overspill.spools.own_directory import NotSpooled
+from overspill.threads import is_lack_of_threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,7 +78,8 @@ def reported() -> Iterator[None]:
     logging.getLogger("overspill").addHandler(_Said(logging.WARNING))
     try:
         try:
-            yield
+            with _shortages_told():
+                yield
             output.flush()
         except typer.Exit:
             output.flush()
@@ -96,6 +98,20 @@ def reported() -> Iterator[None]:
     except OSError as error:
         output.abandon()
         _stop(Code.FAILED, _told(error))
+
+
+@contextmanager
+def _shortages_told() -> Iterator[None]:
+    """Raises `Failure` where the block lacks memory or threads."""
+    try:
+        yield
+    except MemoryError:
+        raise Failure("this process has no memory left: raise its limit (ulimit -v)", Code.FAILED) from None
+    except RuntimeError as error:
+        if not is_lack_of_threads(error):
+            raise
+        why = "no thread can be started: raise the limit on processes (ulimit -u) or on memory (ulimit -v)"
+        raise Failure(why, Code.FAILED) from None
 
 
 def code_of(error: errors.OverspillError) -> Code:

@@ -10,7 +10,6 @@ import struct
 import subprocess
 import sys
 import termios
-import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +21,8 @@ NOT_FOUND: Final = 127
 NOT_EXECUTABLE: Final = 126
 _SIGNALLED: Final = 128
 _BLOCK: Final = 64 * 1024
+_ASK_EVERY: Final = 20
+"""Milliseconds between two looks whether the command has ended, where the system does not tell."""
 _FROM_TERMINAL: Final = {signal.SIGINT, signal.SIGQUIT}
 _PASSED_ON: Final = (*_FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 _READ_ON: Final = "import os\nwhile os.read(0, 65536):\n    pass"
@@ -36,7 +37,7 @@ class Unstartable(Exception):
 
 
 def run_command(words: Sequence[str], take: Callable[[bytes], None]) -> int:
-    """Run `words`; return the exit code, 128 + n for signal n.
+    """Run `words`, with all files that this process was given; return the exit code, 128 + n for signal n.
 
     `take` gets what the command prints on either output, in the order of writing; it must not raise.
     Signals to this process go on to the command, which decides what becomes of them; those that are ignored
@@ -46,7 +47,7 @@ def run_command(words: Sequence[str], take: Callable[[bytes], None]) -> int:
     try:
         with _signals_kept() as relay:
             try:
-                child = subprocess.Popen(words, stdout=writer, stderr=writer)  # noqa: S603  (as asked)
+                child = subprocess.Popen(words, stdout=writer, stderr=writer, close_fds=False)  # noqa: S603  (as asked)
             except OSError as error:
                 raise Unstartable(words[0], error) from error
             finally:
@@ -63,32 +64,35 @@ def _drained(child: subprocess.Popen[bytes], reader: int, take: Callable[[bytes]
 
     Processes that it leaves behind may hold the pipe for as long as they like.
     """
-    waiter, ended = _waiting_for(child)
     poll = select.poll()
     poll.register(reader, select.POLLIN)
-    poll.register(ended, select.POLLIN)
     is_open = True
-    while is_open and ended not in {descriptor for descriptor, _ in poll.poll()}:
-        is_open = _read(reader, _BLOCK, take)
-    waiter.join()
-    os.close(ended)
+    with _end_of(child) as ended:
+        if ended is not None:
+            poll.register(ended, select.POLLIN)
+        while is_open and child.returncode is None:
+            ready = {descriptor for descriptor, _ in poll.poll(None if ended is not None else _ASK_EVERY)}
+            if reader in ready:
+                is_open = _read(reader, _BLOCK, take)
+            if ended is None or ended in ready:
+                child.poll()
     if is_open and _read_rest(reader, take):
         _leave_a_reader(reader)
     return child.wait()
 
 
-def _waiting_for(child: subprocess.Popen[bytes]) -> tuple[threading.Thread, int]:
-    """A thread that waits for the child, and a descriptor that becomes readable then."""
-    reader, writer = os.pipe()
-
-    def wait() -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)  # they are to wake the main thread
-        child.wait()
-        os.close(writer)
-
-    thread = threading.Thread(target=wait, name="overspill-run", daemon=True)
-    thread.start()
-    return thread, reader
+@contextmanager
+def _end_of(child: subprocess.Popen[bytes]) -> Iterator[int | None]:
+    """Give a descriptor that becomes readable when the child ends; None where the system has none."""
+    try:
+        descriptor = os.pidfd_open(child.pid)
+    except (AttributeError, OSError):
+        yield None
+        return
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _read(reader: int, size: int, take: Callable[[bytes], None]) -> bool:

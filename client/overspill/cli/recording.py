@@ -1,7 +1,7 @@
 """All that a command printed: in memory while it is short, then in a file, and without room its two ends.
 
-    head (memory, up to IN_MEMORY) | the rest (a nameless file)
-    head                           | a gap | the last bytes        where the file cannot be written
+    start (memory, up to IN_MEMORY) | the rest (a nameless file)
+    start (memory, up to START) | a gap | the last bytes        where the file cannot be written
 
 Taking bytes never raises: what becomes of the recording is no business of the command's.
 """
@@ -18,7 +18,10 @@ from overspill import measure
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-IN_MEMORY: Final = 16 * 1024 * 1024
+IN_MEMORY: Final = 1024 * 1024
+START: Final = 12 * 1024 * 1024
+"""Bytes kept of the beginning where there is no room for the whole. With the end they are few enough to be
+captured without a file."""
 LAST: Final = 1024 * 1024
 """Bytes kept of the end where there is no room for the whole."""
 MOST: Final = 4 * 1024 * 1024 * 1024
@@ -30,18 +33,17 @@ _BLOCK: Final = 1024 * 1024
 
 
 class Recording:
-    """Takes bytes as they come; use it in a `with` block, which gives memory and disk back.
+    """Takes bytes as they come; use it in a `with` block, which gives memory and disk back."""
 
-    `missing` is why bytes are missing in the middle; empty where all is there.
-    """
-
-    def __init__(self, *, in_memory: int = IN_MEMORY, last: int = LAST, most: int = MOST) -> None:
+    def __init__(
+        self, *, in_memory: int = IN_MEMORY, start: int = START, last: int = LAST, most: int = MOST
+    ) -> None:
         self.size = 0
-        self.missing = ""
-        self._in_memory, self._most_last, self._most = in_memory, last, most
-        self._head = bytearray()
+        self._in_memory, self._most_start, self._most_last, self._most = in_memory, start, last, most
+        self._start = bytearray()
         self._last = bytearray()
         self._file: IO[bytes] | None = None
+        self._why_no_file = ""
         self._written = 0
         self._looked = -_LOOK
 
@@ -52,51 +54,76 @@ class Recording:
         self._close()
 
     @property
-    def is_in_memory(self) -> bool:
-        """Whether `data` gives all that there is."""
-        return self._file is None
+    def is_short(self) -> bool:
+        """Whether it is so short that it is in memory anyway."""
+        return self.size <= self._in_memory
+
+    @property
+    def is_filed(self) -> bool:
+        return self._file is not None
+
+    @property
+    def gap(self) -> int:
+        """Return how many bytes are missing between the two ends."""
+        return 0 if self._file is not None else self.size - len(self._start) - len(self._last)
+
+    @property
+    def missing(self) -> str:
+        """Say why bytes are missing in the middle; empty where all is there."""
+        return self._why_no_file if self.gap else ""
 
     def take(self, data: bytes) -> None:
         self.size += len(data)
-        room = self._in_memory - len(self._head)
-        self._head += data[:room]
-        rest = memoryview(data)[room:] if room < len(data) else memoryview(b"")
-        if rest and not self.missing:
-            rest = self._filed(rest)
+        rest = memoryview(data)
+        if self._file is None:
+            rest = self._held(rest, self._most_start if self._why_no_file else self._in_memory)
+        if rest and not self._why_no_file:
+            rest = self._held(self._filed(rest), self._most_start)
         if rest:
             self._last += rest
             del self._last[: -self._most_last]
 
-    def data(self) -> bytes:
-        """What is in memory, with a line in the place of what is missing."""
-        if not self.missing:
-            return bytes(self._head)
-        gone = self.size - len(self._head) - len(self._last)
-        mark = f"\n({measure.counted(gone, 'byte')} of the output are missing here: {self.missing})\n"
-        return b"".join([self._head, mark.encode(), self._last])
-
     def pieces(self) -> Iterator[bytes]:
-        """All of it from the beginning, in pieces. Raises `OSError`."""
-        yield bytes(self._head)
+        """All of it from the beginning, with a line in the place of what is missing. Raises `OSError`."""
+        for start in range(0, len(self._start), _BLOCK):
+            yield bytes(self._start[start : start + _BLOCK])
         offset = 0
         while self._file is not None and (piece := os.pread(self._file.fileno(), _BLOCK, offset)):
             offset += len(piece)
             yield piece
+        if self.gap:
+            gone = measure.counted(self.gap, "byte")
+            yield f"\n({gone} of the output are missing here: {self._why_no_file})\n".encode()
+        if self._last:
+            yield bytes(self._last)
 
     def give_up_middle(self, why: str) -> None:
-        """Keep the two ends, and give the disk back."""
-        if self._file is not None:
-            start = max(0, self._written - self._most_last)
-            self._last[:0] = os.pread(self._file.fileno(), self._most_last, start)
-        self.missing = why
-        self._close()
+        """Keep the two ends, and give the disk back. Raises `OSError` where they cannot be read back."""
+        self._why_no_file = why
+        file, self._file = self._file, None
+        if file is None:
+            return
+        with file:
+            room = self._most_start - len(self._start)
+            self._start += os.pread(file.fileno(), room, 0)
+            self._last[:0] = os.pread(
+                file.fileno(), self._most_last, max(room, self._written - self._most_last)
+            )
 
     def has_room_for_a_copy(self) -> bool:
         """Whether the disk could take all of it once more."""
         return _free() - self.size > _RESERVE
 
+    def _held(self, data: memoryview, most: int) -> memoryview:
+        """Add to the beginning in memory; return what is too much for that."""
+        if self._last:  # the beginning ended before
+            return data
+        room = max(0, most - len(self._start))
+        self._start += data[:room]
+        return data[room:]
+
     def _filed(self, rest: memoryview) -> memoryview:
-        """Write to the file; what could not be written."""
+        """Write to the file; return what could not be written."""
         try:
             self._look_for_room()
             if self._file is None:
@@ -123,9 +150,8 @@ class Recording:
         reason = error.strerror or str(error)
         try:
             self.give_up_middle(reason)
-        except OSError:  # what was written cannot even be read back
-            self.missing = reason
-            self._close()
+        except OSError:  # what was written cannot even be read back: it is in the gap
+            self._most_start = len(self._start)
 
     def _close(self) -> None:
         file, self._file = self._file, None

@@ -10,7 +10,7 @@ import secrets
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from overspill import measure, wire
+from overspill import measure, notice, wire
 from overspill.cli import output
 from overspill.cli.exits import Code, Failure
 from overspill.cli.live import Live
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from overspill.cli.invocation import Invocation
     from overspill.guarded import Guarded
+    from overspill.notice import Notice
     from overspill.sync import SyncClient
 
 _CAPTURE = "CAPTURE"
@@ -107,11 +108,11 @@ class _Ended:
 
     def settle(self, guard: Guard, origin: Origin) -> None:
         """Print it, or store it and print what stands in for it. Raises `OSError`."""
-        if not self._recording.is_in_memory and not self._recording.has_room_for_a_copy():
+        if self._recording.is_filed and not self._recording.has_room_for_a_copy():
             self._recording.give_up_middle(_NO_COPY)
         if self._recording.missing:
             output.say(f"the middle of the output is missing from what is kept: {self._recording.missing}")
-        if not self._recording.is_in_memory and self._fits(guard.policy.limits(origin.tool)):
+        if not self._recording.is_short and self._fits(guard.policy.limits(origin.tool)):
             self._print()
             return
         guarded = guard.process_sync(
@@ -130,20 +131,24 @@ class _Ended:
 
     def _result(self) -> str | Iterator[bytes]:
         """Pieces are more than the policy lets through."""
-        if self._recording.is_in_memory:
-            return self._recording.data().decode("utf-8", "surrogateescape")
+        if self._recording.is_short:
+            return b"".join(self._recording.pieces()).decode("utf-8", "surrogateescape")
         return self._recording.pieces()
 
     def _print(self) -> None:
         if self._is_seen:
             return
-        is_short = self._recording.is_in_memory
-        pieces = iter([self._recording.data()]) if is_short else self._recording.pieces()
-        output.content(pieces, raw=self._at.raw)
+        output.content(self._recording.pieces(), raw=self._at.raw)
+
+    def _told(self, made: Notice | None) -> Notice | None:
+        """The notice, which says where the middle is missing from what is stored."""
+        if made is None or not self._recording.missing:
+            return made
+        return notice.without_middle(made, self._recording.gap, self._recording.missing)
 
     def _print_notice(self, guarded: Guarded) -> None:
         if not self._is_seen:
-            output.line(str(guarded.notice))
+            output.line(str(self._told(guarded.notice)))
         if guarded.outcome is wire.Outcome.TRUNCATED:
             what = "is too long for a conversation" if self._is_seen else "was cut"
             output.say(f"the output {what} and could NOT be stored: {guarded.reason}")
@@ -154,7 +159,8 @@ class _Ended:
             counts = (guarded.bytes_before, "byte"), (guarded.lines or 0, "line")
             size = ", ".join(measure.counted(*count) for count in counts)
             words = self._at.command("grep", str(guarded.capture), "PATTERN")
-            output.say(f"the output has {size}; it is stored whole, search it with: {words}")
+            extent = "without its middle" if self._recording.missing else "whole"
+            output.say(f"the output has {size}; it is stored {extent}, search it with: {words}")
 
 
 def _lines(pieces: Iterator[bytes]) -> int:

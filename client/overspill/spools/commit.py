@@ -133,10 +133,13 @@ def _sync(additions: Sequence[Addition]) -> None:
         threading.Thread(target=_sync_each, args=[waiting], name="overspill-sync", daemon=True)
         for _ in range(min(_THREADS, waiting.qsize()) - 1)
     ]
-    for helper in helpers:
-        helper.start()
+    started = []
+    with suppress(RuntimeError):  # the process has threads enough: fewer do it all
+        for helper in helpers:
+            helper.start()
+            started.append(helper)
     _sync_each(waiting)
-    for helper in helpers:
+    for helper in started:
         helper.join()
 
 

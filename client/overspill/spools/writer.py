@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from _thread import start_new_thread  # `Thread.start` waits, for what an interrupted thread may hold
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +14,8 @@ from overspill import forks
 from overspill.spools.own_directory import NotSpooled
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from overspill.spools.folder import Spooled
     from overspill.spools.order import Order
     from overspill.spools.spool import Shelf
@@ -47,8 +50,10 @@ class SpoolWriter:
         with self._lock:
             if not self._is_running:
                 self._moved_at = time.monotonic()
-                start_new_thread(self._serve, ())
-                self._is_running = True
+                self._is_running = _begins(self._serve)
+            is_running = self._is_running
+        if not is_running:
+            self._serve_here()
         return order.done
 
     def idle_seconds(self) -> float:
@@ -57,13 +62,22 @@ class SpoolWriter:
 
     def _serve(self) -> None:
         while (batch := self._batch()) is not None:
-            try:
-                self._keep([order for order in batch if not order.done.is_cancelled])
-            except BaseException as error:
-                log.exception("the spool's thread goes on")
-                for order in batch:
-                    _fail(order, NotSpooled(f"the local spool failed: {type(error).__name__}"))
-            self._moved_at = time.monotonic()
+            self._keep_all(batch)
+
+    def _serve_here(self) -> None:
+        """Keep what is ordered in the caller's thread: no other can be started."""
+        with suppress(Empty):
+            while True:
+                self._keep_all([self._orders.get_nowait()])
+
+    def _keep_all(self, batch: list[Order]) -> None:
+        try:
+            self._keep([order for order in batch if not order.done.is_cancelled])
+        except BaseException as error:
+            log.exception("the spool's thread goes on")
+            for order in batch:
+                _fail(order, NotSpooled(f"the local spool failed: {type(error).__name__}"))
+        self._moved_at = time.monotonic()
 
     def _batch(self) -> list[Order] | None:
         """Return the next orders; None, and the thread ends, if there have been none for some time."""
@@ -101,11 +115,20 @@ class SpoolWriter:
             else:
                 order.done.set_result(result)
                 kept.append((order, result))
-        if kept:
-            start_new_thread(_tell, (kept,))
+        if kept and not _begins(_tell, kept):
+            _tell(kept)
 
     def _note(self) -> None:
         self._moved_at = time.monotonic()
+
+
+def _begins(work: Callable[..., None], *args: object) -> bool:
+    """Begin `work` in a thread; False where the process has threads enough."""
+    try:
+        start_new_thread(work, args)
+    except RuntimeError:
+        return False
+    return True
 
 
 def _tell(kept: list[tuple[Order, Spooled]]) -> None:
