@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from overspill_service import keys, moving
 from overspill_service.app import directory_of, open_archive
-from overspill_service.catalog import Examinable
+from overspill_service.catalog import Examinable, Query
 from overspill_service.catalog.checks import check_operations as check_catalog
-from overspill_service.errors import StoreUnavailable
+from overspill_service.errors import CatalogIncomplete, StoreUnavailable
 from overspill_service.moving import backup, copy, restore
 from overspill_service.objects import Checkable, Shared
+from overspill_service.rebuild import YOUNG_SECONDS
 from overspill_service.rebuild import rebuild as rebuild_catalog
 from overspill_service.removal import REMOVAL_SECONDS, finish_removals
+from overspill_service.removal import erase as erase_captures
 from overspill_service.settings import SettingError
 from overspill_service.sweep import sweep_all, sweep_orphans
 
@@ -25,10 +27,12 @@ if TYPE_CHECKING:
     from overspill_service.settings import Settings
 
 
+ERASED_TOGETHER: Final = 200
 DESCRIPTIONS: Final = {
     "serve": "Serve captures over HTTP.",
     "sweep": "Remove expired captures of all tenants, and orphaned objects, now.",
     "rebuild": "Put every capture of the object store into the catalog.",
+    "erase": "Remove all captures of a tenant, and its API keys.",
     **moving.DESCRIPTIONS,
     "trust-clock": "Take this machine's clock as right, after it was set by more than a minute.",
     "check": "Check that the back ends are reachable and permit what the service needs.",
@@ -54,9 +58,10 @@ async def sweep(settings: Settings, _options: Mapping[str, Any]) -> int:
     async with open_archive(settings) as archive:
         await finish_removals(archive, age=REMOVAL_SECONDS)
         swept = await sweep_all(archive, await archive.catalog.tenants())
-        orphans = await sweep_orphans(archive, age=settings.orphan_age)
+        orphans = await sweep_orphans(archive, age=max(settings.orphan_age, YOUNG_SECONDS))
     removed = swept.removed
-    _print({"captures": removed.captures, "stored_size": removed.stored_size, "orphaned_objects": orphans})
+    told = {"captures": removed.captures, "stored_size": removed.stored_size}
+    _print(told | {"orphaned_objects": orphans.deleted, "orphan_bytes_left": orphans.size})
     return 1 if swept.failed else 0
 
 
@@ -84,6 +89,22 @@ async def _require_no_foreign(store: ObjectStore) -> None:
             f"the store holds {len(foreign)} names that no object of the service has: {foreign[0]!r}. "
             "Copy stores with `overspill-service copy`, and move away what is not the service's own"
         )
+
+
+async def erase(settings: Settings, options: Mapping[str, Any]) -> int:
+    """Remove a tenant's API keys of the catalog, then its captures."""
+    tenant = options["tenant"]
+    captures = revoked = 0
+    async with open_archive(settings) as archive:
+        if not await archive.catalog.is_complete():
+            raise CatalogIncomplete("the catalog may lack captures of the tenant: run `rebuild` first")
+        for key in await archive.catalog.keys():
+            revoked += key.tenant == tenant and await archive.catalog.revoke_key(key.hash)
+        query = Query()
+        while entries := (await archive.catalog.find(tenant, query, now=0, limit=ERASED_TOGETHER))[0]:
+            captures += (await erase_captures(archive, tenant, entries)).captures
+    _print({"keys": revoked, "captures": captures})
+    return 0
 
 
 async def check(settings: Settings, options: Mapping[str, Any]) -> int:
@@ -121,6 +142,7 @@ COMMANDS: Final[dict[str, Callable[[Settings, Mapping[str, Any]], Coroutine[Any,
     "backup": backup,
     "restore": restore,
     "copy": copy,
+    "erase": erase,
     "check": check,
     **keys.COMMANDS,
 }

@@ -9,6 +9,7 @@ import random
 import secrets
 import socket
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from overspill_service.errors import RecordDamaged, ServiceError
@@ -16,6 +17,7 @@ from overspill_service.generations import Generations
 from overspill_service.rebuild import rebuild_if_due
 from overspill_service.recovery import record_of
 from overspill_service.removal import REMOVAL_SECONDS, finish_removals
+from overspill_service.retention import LEAST_ORPHAN_AGE
 from overspill_service.sweep import sweep_all, sweep_orphans
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ ORPHAN_INTERVAL: Final = 6 * 3600.0
 """How often a fleet lists all objects, in seconds."""
 CLOCK_SECONDS: Final = 60.0
 """How often a process compares its clock with those of the back ends."""
+CLOSE_SECONDS: Final = 3.0
+"""How long the end of a process waits for its last notes to be taken."""
 SWEEP_LEASE: Final = "sweep"
 ORPHAN_LEASE: Final = "orphans"
 
@@ -57,6 +61,7 @@ class Maintenance:
             await self._measure_clock()
             await self._guarded("generation", self._generations.keep())
             await self._guarded("keys", self._service.gate.refresh())
+            await self._guarded("uses of keys", self._service.gate.tell_uses())
             await self._guarded("rebuild", self.rebuild_once())
             self.has_looked.set()
             await self._guarded("mending", self.mend_once())
@@ -70,9 +75,11 @@ class Maintenance:
             waited += LOOK_SECONDS
 
     async def close(self) -> None:
-        """Note that this process writes nothing more."""
-        await self._guarded("keys", self._service.gate.refresh())
-        await self._guarded("generation", self._generations.close())
+        """Note that this process writes nothing more, if the back ends answer in time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self._guarded("uses of keys", self._service.gate.tell_uses())
+                await self._guarded("generation", self._generations.close())
 
     async def _measure_clock(self) -> None:
         if time.monotonic() >= self._clock_due:
@@ -97,6 +104,8 @@ class Maintenance:
         count = await rebuild_if_due(self._archive, self._holder)
         if count:
             log.warning("rebuilt the catalog: the object store has %d captures", count)
+        if count is not None:  # somebody was killed, or much was lost: what is left over is to be known soon
+            await self._look_for_orphans()
 
     async def mend_once(self) -> None:
         """Replace the records of the catalog that cannot be decoded, from their objects."""
@@ -124,10 +133,15 @@ class Maintenance:
 
     async def _sweep_orphans(self) -> None:
         if await self._archive.catalog.lease(ORPHAN_LEASE, self._holder, ORPHAN_INTERVAL):
-            deleted = await sweep_orphans(self._archive, age=self._service.settings.orphan_age)
-            self._orphans_due = time.monotonic() + ORPHAN_INTERVAL
-            if deleted:
-                log.warning("deleted %d orphaned objects", deleted)
+            await self._look_for_orphans()
+
+    async def _look_for_orphans(self) -> None:
+        self._orphans_due = time.monotonic() + ORPHAN_INTERVAL
+        age = max(self._service.settings.orphan_age, LEAST_ORPHAN_AGE)
+        orphans = await sweep_orphans(self._archive, age=age)
+        self._service.metrics.orphan_bytes.set(orphans.size)
+        if orphans.deleted:
+            log.warning("deleted %d orphaned objects", orphans.deleted)
 
     async def _guarded(self, what: str, work: Awaitable[None]) -> bool:
         """Whether one round succeeds. After a failure of any kind there is a next round all the same.

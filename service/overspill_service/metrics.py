@@ -109,6 +109,13 @@ class Metrics:
             registry=self._registry,
             multiprocess_mode="livemax",
         )
+        self.orphan_bytes = Gauge(
+            "orphan_bytes",
+            "Stored bytes that no capture needs, uploads under way included, at the last look for orphans.",
+            namespace=NAMESPACE,
+            registry=self._registry,
+            multiprocess_mode="livemostrecent",
+        )
         self.uploads = Gauge(
             "uploads_in_progress",
             "Uploads in progress.",

@@ -191,6 +191,8 @@ async def _reload_when(asked: asyncio.Event, service: Service, reread: Callable[
 async def _stop(accepting: asyncio.Task[None], listener: socket.socket, service: Service) -> None:
     start = time.monotonic()
     log.info("stopping", extra=logs.facts(process=os.getpid(), in_flight=service.in_flight.count))
+    service.is_stopping = True  # a balancer sees it in /readyz before connections are refused
+    await asyncio.sleep(service.settings.drain_delay)
     accepting.cancel()
     with suppress(asyncio.CancelledError):
         await accepting
@@ -229,7 +231,6 @@ async def _drain(service: Service, grace: float) -> None:
     Requests on open connections are served too. Each answer says that its connection is closed after it, so
     there is an end to them: a connection that is still open after the pause is idle.
     """
-    service.is_stopping = True
     with suppress(TimeoutError):
         async with asyncio.timeout(grace):
             await service.in_flight.pause(PAUSE_SECONDS)

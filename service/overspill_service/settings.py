@@ -22,7 +22,6 @@ from msgspec import Meta, Struct, field
 from overspill.wire import DEFAULT_TTL
 
 from overspill_service.quantities import BYTES, FORMS, SECONDS, metas, number, shown, unit_of
-from overspill_service.retention import LEAST_ORPHAN_AGE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -139,11 +138,20 @@ class Settings(Struct, frozen=True, kw_only=True):
     orphan_age: Annotated[
         float,
         Meta(
-            ge=LEAST_ORPHAN_AGE,
-            description="seconds after its last segment at which an unfinished upload is an orphan",
+            ge=0,
+            description="seconds after its last segment at which an unfinished upload is an orphan; "
+            "an hour at least while serving",
             extra=SECONDS,
         ),
     ] = 24 * 3600.0
+    drain_delay: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="seconds that a stop goes on taking connections while /readyz says no",
+            extra=SECONDS,
+        ),
+    ] = 0.0
     grace: Annotated[
         float, Meta(ge=0, description="seconds that a stop waits for requests in flight", extra=SECONDS)
     ] = 30.0

@@ -37,6 +37,7 @@ from overspill_service.recovery import encode_entry, record_of
 from overspill_service.removal import bury, removed_uploads
 from overspill_service.stale import forget
 from overspill_service.tasks import to_the_end
+from overspill_service.under_way import announced
 from overspill_service.uploading import Upload
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ async def _received(
     upload = _upload(captures, capture, object_keys.new_upload(), body, is_moved=is_moved)
     ingest = _ingest(captures, body)
     try:
-        await upload.fill(ingest, body.chunks)
+        await upload.fill(ingest, announced(archive, upload.name, body.chunks))
         ingest.verify(body.digest)
     except BaseException:
         await upload.discard()

@@ -119,7 +119,9 @@ class Supervisor:
         stop.cancel()
         if not ended.done():
             worker.send_signal(signal.SIGTERM)
-            await asyncio.wait([ended], timeout=self._settings.grace + SHORT_LIFE)
+            await asyncio.wait(
+                [ended], timeout=self._settings.drain_delay + self._settings.grace + SHORT_LIFE
+            )
         if not ended.done():
             worker.kill()
         return await ended

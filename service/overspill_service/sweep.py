@@ -7,6 +7,7 @@ them from doing the same work, and deleting an object twice does no harm.
 from __future__ import annotations
 
 import logging
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -22,11 +23,13 @@ from overspill_service.rebuild import adopt
 from overspill_service.recovery import captures_in, record_of
 from overspill_service.removal import Grave, delete_objects, hide
 from overspill_service.tasks import fan_out
+from overspill_service.under_way import is_under_way
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
     from overspill_service.archive import Archive
+    from overspill_service.objects import Stored
     from overspill_service.recovery import CaptureFound
 
 PAGE: Final = 1000
@@ -92,44 +95,63 @@ def _sum(removed: Iterable[wire.Removed]) -> wire.Removed:
     )
 
 
-async def sweep_orphans(archive: Archive, *, age: float) -> int:
+class Orphans(Struct, frozen=True):
+    """What a look for orphans came to."""
+
+    deleted: int = 0
+    """Objects."""
+    size: int = 0
+    """Bytes that no capture needs and that are still there: too young, or of an upload under way."""
+
+
+async def sweep_orphans(archive: Archive, *, age: float) -> Orphans:
     """Go through all objects; delete those that no entry will ever need, adopt those that lack theirs.
 
-    An upload younger than `age` seconds keeps its objects: it may still be on its way. Nothing is touched
-    while the catalog is incomplete. Returns how many objects were deleted.
+    An upload younger than `age` seconds keeps its objects, and one that says that it is under way. Nothing
+    is touched while the catalog is incomplete.
     """
     await archive.shared_clock.require_agreement()
     if not await archive.catalog.is_complete():
-        return 0
+        return Orphans()
     before = await archive.store_time() - age
-    deleted = 0
+    deleted = size = 0
     async for found in captures_in(archive, object_keys.ROOT):
-        deleted += await _sweep_capture(archive, found, before)
-    return deleted
+        swept = await _sweep_capture(archive, found, before)
+        deleted, size = deleted + swept.deleted, size + swept.size
+    return Orphans(deleted, size + await archive.store.sweep_temporary(age))
 
 
-async def _sweep_capture(archive: Archive, found: CaptureFound, before: float) -> int:
+async def _sweep_capture(archive: Archive, found: CaptureFound, before: float) -> Orphans:
     try:
         known = await record_of(archive, found.tenant, found.capture)
     except RecordDamaged:  # nobody knows whether it needs them
-        return 0
+        return Orphans()
     if known is None and not await archive.catalog.is_complete():  # lost since: it knows nothing now
-        return 0
+        return Orphans()
     if known is None and await adopt(archive, found):
         about = facts(tenant=found.tenant, capture=found.capture)
         log.warning("gave a capture its lost entry back", extra=about)
         known = await archive.catalog.get(found.tenant, found.capture)
-    if not _orphans(found, known, before):
-        return 0
+    unneeded = {each.key: each.size for each in _unneeded(found, known, math.inf)}
+    if not _unneeded(found, known, before):
+        return Orphans(0, sum(unneeded.values()))
+    under_way = [upload.name for upload in found.uploads if await is_under_way(archive, upload.name)]
     keys: list[str] = []
     async for fresh in captures_in(archive, object_keys.capture_prefix(found.tenant, found.capture)):
-        keys += _orphans(fresh, known, before)  # an upload that has gone on since is none
+        keys += [  # an upload that has gone on since is none
+            each.key for each in _unneeded(fresh, known, before) if _upload_of(each) not in under_way
+        ]
     await archive.store.delete(keys)
-    return len(keys)
+    return Orphans(len(keys), sum(size for key, size in unneeded.items() if key not in keys))
 
 
-def _orphans(found: CaptureFound, known: Entry | Tombstone | None, before: float) -> list[str]:
-    """The keys of objects in uploads that nothing was added to since `before`, and that no entry needs."""
+def _unneeded(found: CaptureFound, known: Entry | Tombstone | None, before: float) -> list[Stored]:
+    """The objects in uploads that nothing was added to since `before`, and that no entry needs."""
     kept = frozenset(known.keys if isinstance(known, Entry) else ())
     old = [upload for upload in found.uploads if upload.modified < before]
-    return [each.key for upload in old for each in upload.objects if each.key not in kept]
+    return [each for upload in old for each in upload.objects if each.key not in kept]
+
+
+def _upload_of(stored: Stored) -> str:
+    key = object_keys.parse(stored.key)
+    return "" if key is None else key.upload

@@ -434,3 +434,13 @@ async def test_closing_twice_does_no_harm(catalog: Catalog) -> None:
 
     await catalog.close()
     await catalog.close()
+
+
+async def test_the_last_use_of_a_key_is_known_until_it_is_revoked(catalog: Catalog) -> None:
+    await catalog.note_uses({"a" * 64: NOW, "b" * 64: NOW})
+    await catalog.note_uses({"b" * 64: NOW + 1.5})
+    assert await catalog.uses() == {"a" * 64: NOW, "b" * 64: NOW + 1.5}
+
+    await catalog.revoke_key("a" * 64)
+
+    assert await catalog.uses() == {"b" * 64: NOW + 1.5}

@@ -96,3 +96,29 @@ async def test_a_replica_that_ends_amid_traffic_loses_nothing(
         for capture, content in stored.items():
             assert await client.content(capture) == content
         assert (await client.usage()).captures == len(stored)
+
+
+async def test_a_replica_that_stops_costs_clients_that_never_retry_no_request(
+    replicas: list[ServiceProcess], balancer: Balancer
+) -> None:
+    await asyncio.to_thread(replicas[0].restart, drain_delay=4)
+    await until_up(balancer, 2)
+    async with Client(balancer.url, retries=0, timeout=PATIENCE) as client:
+        answered, is_over = 0, False
+
+        async def ask(producer: int) -> None:
+            nonlocal answered
+            while not is_over:
+                content = b"%d %d" % (producer, answered)
+                entry = await client.put(content, call_id=f"{producer}-{answered}")
+                assert await client.content(entry.id) == content
+                answered += 2
+
+        producers = [asyncio.create_task(ask(number)) for number in range(4)]
+        await asyncio.to_thread(replicas[0].stop)
+        before = answered
+        await until_up(balancer, 1)
+        is_over = True
+        await asyncio.gather(*producers)
+
+        assert answered > before > 0

@@ -44,6 +44,9 @@ class ObjectStore(Protocol):
     async def delete(self, keys: Iterable[str]) -> None:
         """Delete the objects; absent keys are no error."""
 
+    async def sweep_temporary(self, age: float) -> int:
+        """Remove what cut-short puts left more than `age` seconds ago; return the bytes of what remains."""
+
     async def now(self) -> float | None:
         """The time by the clock of `Stored.modified`, in seconds since the epoch; None for this machine's."""
 

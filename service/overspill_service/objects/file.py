@@ -17,20 +17,18 @@ exists; then its folder is synchronised, and the parent of every folder that is 
 from __future__ import annotations
 
 import errno
-import heapq
+import fcntl
 import itertools
 import os
 import secrets
-import time
-from contextlib import suppress
-from operator import attrgetter
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, Literal, ParamSpec, TypeVar
 
 from overspill_service.errors import CaptureDamaged, ServiceError, StoreUnavailable, Unavailable
-from overspill_service.object_keys import is_known
-from overspill_service.objects import Stored
+from overspill_service.objects import folder_walk
 from overspill_service.objects.checks import check_operations
-from overspill_service.objects.keys import check_key, check_prefix, is_key
+from overspill_service.objects.folder_walk import FOLDERS, MARK, SLASH, SPREAD
+from overspill_service.objects.keys import check_key, check_prefix
 from overspill_service.objects.threads import Threads
 from overspill_service.probing import CheckResult
 from overspill_service.system_errors import failure
@@ -39,16 +37,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from overspill_service.objects import Stored
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
-FOLDERS: Final = 2
-"""Leading segments of a key that are folders of their own."""
-SPREAD: Final = 5
-"""Characters of the rest that choose a folder: `cap_` and one of a capture id."""
-MARK: Final = "~"
-SLASH: Final = ","
-STALE_SECONDS: Final = 3600
 MAX_SETTLED: Final = 10_000
 TRIAL: Final = f"trial{MARK}"
 """The file that `ping` writes and removes; several processes may do so at once."""
@@ -82,8 +75,8 @@ class FileStore:
     async def list(self, prefix: str) -> AsyncIterator[Stored]:
         check_prefix(prefix)
         await self._run(self._settle, self._root)
-        walk = _walk(self._root, "", prefix)
-        while page := await self._run(_next_page, walk, self._page_size):
+        walk = folder_walk.objects(self._root, "", prefix)
+        while page := await self._run(folder_walk.next_page, walk, self._page_size):
             for stored in page:
                 yield stored
 
@@ -91,6 +84,10 @@ class FileStore:
         places = map(self._place, keys)
         while batch := [*itertools.islice(places, self._page_size)]:
             await self._run(_unlink, batch)
+
+    async def sweep_temporary(self, age: float) -> int:
+        await self._run(self._settle, self._root)
+        return await self._run(folder_walk.sweep_temporary, self._root, age)
 
     async def now(self) -> None:
         """Nothing: the clock is this machine's."""
@@ -101,7 +98,7 @@ class FileStore:
 
     async def foreign(self) -> AsyncIterator[str]:
         """Every file in the folder that is no object of the service, by its path in the folder."""
-        files = await self._run(_foreign, self._root, self._place)
+        files = await self._run(folder_walk.foreign, self._root, self._place)
         for each in files:
             yield each
 
@@ -172,8 +169,7 @@ class FileStore:
         self._settle(path.parent)
         temporary = path.with_name(f"{path.name}{MARK}{secrets.token_hex(6)}")
         try:
-            _write_through(temporary, pieces)
-            with suppress(FileExistsError):
+            with _written_through(temporary, pieces), suppress(FileExistsError):
                 os.link(temporary, path)
         finally:
             with suppress(FileNotFoundError):
@@ -204,7 +200,8 @@ class FileStore:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         path = self._root / TRIAL
         try:
-            _write_through(path, [bytes(TRIAL_BYTES)], "wb")
+            with _written_through(path, [bytes(TRIAL_BYTES)], "wb"):
+                pass
         finally:
             with suppress(FileNotFoundError):
                 path.unlink()
@@ -218,11 +215,15 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def _write_through(path: Path, pieces: Sequence[bytes], mode: Literal["xb", "wb"] = "xb") -> None:
+@contextmanager
+def _written_through(path: Path, pieces: Sequence[bytes], mode: Literal["xb", "wb"] = "xb") -> Iterator[None]:
+    """Write a file durably. Until the block ends it is locked, so that no sweep takes it for a leftover."""
     with open(path, mode, opener=_private) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
         file.writelines(pieces)
         file.flush()
         os.fsync(file.fileno())
+        yield
 
 
 def _synchronise(folder: Path) -> None:
@@ -257,68 +258,3 @@ def _unlink(paths: Iterable[Path]) -> None:
             changed.add(path.parent)
     for folder in changed:
         _synchronise(folder)
-
-
-def _next_page(walk: Iterator[Stored], size: int) -> Sequence[Stored]:
-    return [*itertools.islice(walk, size)]
-
-
-def _walk(folder: Path, base: str, prefix: str) -> Iterator[Stored]:
-    """The objects under `folder`, whose keys begin with `base`, in the order of their keys."""
-    spreads, folders = _subfolders(folder, base, prefix)
-    here = (_files(folder / name, base, prefix) for name in sorted(spreads, key=_unescaped))
-    below = (_walk(folder / name, f"{base}{name}/", prefix) for name in sorted(folders, key="{}/".format))
-    flat = itertools.chain.from_iterable
-    yield from heapq.merge(flat(here), flat(below), key=attrgetter("key"))
-
-
-def _subfolders(folder: Path, base: str, prefix: str) -> tuple[Sequence[str], Sequence[str]]:
-    """The folders of files and the folders of folders in which the prefix can occur."""
-    spreads, folders = [], []
-    with os.scandir(folder) as entries:
-        names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-    for name in names:
-        if name.endswith(MARK) and _overlap(base + _unescaped(name), prefix):
-            spreads.append(name)
-        elif is_key(name) and base.count("/") < FOLDERS and _overlap(f"{base}{name}/", prefix):
-            folders.append(name)
-    return spreads, folders
-
-
-def _foreign(root: Path, place: Callable[[str], Path]) -> list[str]:
-    found = []
-    for folder, _, names in os.walk(root):
-        for name in names:
-            path = root.joinpath(folder, name)
-            *folders, _ = path.relative_to(root).parts[:-1] or ("",)
-            key = "/".join([*folders, _unescaped(name)])
-            if MARK not in name and not (is_key(key) and is_known(key) and place(key) == path):
-                found.append(str(path.relative_to(root)))
-    return found
-
-
-def _overlap(one: str, other: str) -> bool:
-    return one.startswith(other) or other.startswith(one)
-
-
-def _unescaped(name: str) -> str:
-    return name.removesuffix(MARK).replace(SLASH, "/")
-
-
-def _files(folder: Path, base: str, prefix: str) -> Sequence[Stored]:
-    found = []
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            key = base + _unescaped(entry.name)
-            with suppress(FileNotFoundError):  # deleted meanwhile
-                if MARK in entry.name:
-                    _remove_stale(entry)
-                elif key.startswith(prefix) and is_key(key):
-                    status = entry.stat(follow_symlinks=False)
-                    found.append(Stored(key, status.st_size, status.st_mtime))
-    return sorted(found, key=attrgetter("key"))
-
-
-def _remove_stale(entry: os.DirEntry[str]) -> None:
-    if time.time() - entry.stat(follow_symlinks=False).st_mtime > STALE_SECONDS:
-        os.unlink(entry.path)  # noqa: PTH108  (a DirEntry has the path as text)

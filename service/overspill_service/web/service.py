@@ -101,10 +101,13 @@ class Gate:
         return principal
 
     async def refresh(self) -> None:
-        """Close an open service if there is a key now, and tell the catalog when keys were last used."""
+        """Close an open service if there is a key now."""
         if self._is_open and await self._keys.keys():
             self._is_open = False
             log.warning("there is a key now: from now on every request needs one")
+
+    async def tell_uses(self) -> None:
+        """Tell the catalog when keys were last used, if one was."""
         used, self._used = self._used, {}
         if used:
             await self._keys.note_uses(used)

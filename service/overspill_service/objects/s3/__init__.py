@@ -131,6 +131,9 @@ class S3Store:
             rest = batch if len(batch) <= FEW else await self._bucket.delete(batch)
             await fan_out(self._delete, rest, at_once=SINGLES_AT_ONCE)
 
+    async def sweep_temporary(self, age: float) -> int:  # noqa: ARG002  (the store keeps no half of a put)
+        return 0
+
     async def now(self) -> float | None:
         """The `Date` of an answer, whatever the answer is: whole seconds. None where it has none."""
         reply = await self._http.send(Request("HEAD", f"{self.base}/"), self._ping_retry)
