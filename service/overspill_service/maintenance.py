@@ -134,6 +134,8 @@ class Maintenance:
     async def _sweep_orphans(self) -> None:
         if await self._archive.catalog.lease(ORPHAN_LEASE, self._holder, ORPHAN_INTERVAL):
             await self._look_for_orphans()
+        else:
+            self._service.metrics.orphan_bytes.set(0)  # another process counts them
 
     async def _look_for_orphans(self) -> None:
         self._orphans_due = time.monotonic() + ORPHAN_INTERVAL

@@ -114,7 +114,7 @@ class Metrics:
             "Stored bytes that no capture needs, uploads under way included, at the last look for orphans.",
             namespace=NAMESPACE,
             registry=self._registry,
-            multiprocess_mode="livemostrecent",
+            multiprocess_mode="livesum",
         )
         self.uploads = Gauge(
             "uploads_in_progress",

@@ -32,7 +32,7 @@ async def announced(archive: Archive, upload: str, chunks: AsyncIterator[bytes])
 async def is_under_way(archive: Archive, upload: str) -> bool:
     """Return whether an upload said so lately."""
     holder = "sweep"
-    is_free = await archive.catalog.lease(_lease(upload), holder, 1)
+    is_free = await archive.catalog.lease(_lease(upload), holder, LEASE_SECONDS)
     if is_free:
         await archive.catalog.release(_lease(upload), holder)
     return not is_free

@@ -118,6 +118,12 @@ class Machine:
         return out.getvalue()
 
 
+@pytest.fixture(autouse=True)
+def leave_logging_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the logging of the tests when a command runs in this process."""
+    monkeypatch.setattr("overspill_service.logs.configure", lambda *_: None)
+
+
 @pytest.fixture
 async def machine(tmp_path: Path) -> AsyncIterator[Machine]:
     """A machine whose service is configured for embedded back ends, and not started yet."""

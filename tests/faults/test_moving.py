@@ -34,6 +34,12 @@ async def command(*arguments: object) -> int:
     return await asyncio.to_thread(main, [str(each) for each in arguments])
 
 
+@pytest.fixture(autouse=True)
+def leave_logging_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the logging of the tests when a command runs in this process."""
+    monkeypatch.setattr("overspill_service.logs.configure", lambda *_: None)
+
+
 @pytest.fixture
 async def filled(start_api: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A data directory with captures of one segment and of several, one with another expiry, one removed."""

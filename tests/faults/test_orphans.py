@@ -28,6 +28,12 @@ LARGE = noise(40 * MIB)
 KIB = 1024
 
 
+@pytest.fixture(autouse=True)
+def leave_logging_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the logging of the tests when a command runs in this process."""
+    monkeypatch.setattr("overspill_service.logs.configure", lambda *_: None)
+
+
 def bytes_in(folder: Path) -> int:
     return sum(path.stat().st_size for path in (folder / "v1").rglob("*") if path.is_file())
 

@@ -36,6 +36,12 @@ class Keys:
         return [json.loads(line) for line in (await self.run("list", **settings)).splitlines()]
 
 
+@pytest.fixture(autouse=True)
+def leave_logging_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the logging of the tests when a command runs in this process."""
+    monkeypatch.setattr("overspill_service.logs.configure", lambda *_: None)
+
+
 @pytest.fixture
 def keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Keys:
     return Keys(tmp_path, capsys)
