@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from overspill_service.logs import facts
 from overspill_service.server import url_of
 from overspill_service.shared_figures import VARIABLE, Memories, new_memory
+from overspill_service.system_errors import found_in
 
 if TYPE_CHECKING:
     import socket
@@ -69,7 +70,9 @@ class Supervisor:
         """Keep one worker alive until the stop."""
         while not self._stop.is_set():
             born = time.monotonic()
-            worker = await self._spawn(memories)
+            worker = await self._spawned(memories, is_first=not started.done())
+            if worker is None:
+                continue
             self._workers.add(worker)
             if not started.done():
                 started.set_result(await self._has_started(worker))
@@ -83,6 +86,17 @@ class Supervisor:
                 await self._pause(SHORT_LIFE if time.monotonic() - born < SHORT_LIFE else 0)
         if not started.done():
             started.set_result(False)
+
+    async def _spawned(self, memories: Memories, *, is_first: bool) -> asyncio.subprocess.Process | None:
+        """A worker; none, after a pause, where the system has no process for one that is to be replaced."""
+        try:
+            return await self._spawn(memories)
+        except (OSError, RuntimeError, MemoryError) as error:
+            if is_first:
+                raise
+            log.error("a worker cannot be started, to be tried again: %s", found_in(error) or error)  # noqa: TRY400  (a line says what to do)
+            await self._pause(SHORT_LIFE)
+            return None
 
     async def _spawn(self, memories: Memories) -> asyncio.subprocess.Process:
         descriptor = self._listener.fileno()
