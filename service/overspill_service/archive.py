@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, Final
 from overspill_service import index
 from overspill_service.errors import CaptureDamaged, ObjectMissing
 from overspill_service.frame_map import FrameMap, pack
+from overspill_service.frame_reader import Reader
 from overspill_service.map_cache import MapCache
 from overspill_service.misses import Misses
 from overspill_service.object_keys import parse, segment_key
-from overspill_service.reading import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from overspill.reading.chunks import Chunk
+
     from overspill_service.budget import Budget
     from overspill_service.catalog import Catalog, Entry
-    from overspill_service.chunks import Chunk
     from overspill_service.cpu import Cpu
     from overspill_service.frames import Frame
     from overspill_service.objects import ObjectStore

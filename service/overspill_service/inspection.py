@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
+from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from overspill_service.chunks import Extent
+from overspill.reading import errors
+from overspill.reading.chunks import Extent
+
+from overspill_service.errors import InvalidParameter, InvalidPattern
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from overspill.reading.chunks import Chunk, Wanted
+    from overspill.reading.grep import Search
+    from overspill.reading.scanning import Prepared
     from overspill.wire import Text
 
     from overspill_service.archive import Archive
     from overspill_service.catalog import Entry
-    from overspill_service.chunks import Chunk, Wanted
     from overspill_service.frame_map import FrameMap
-    from overspill_service.grep import Search
-    from overspill_service.scanning import Prepared
 
 SCAN_LEAST: Final = 512 * 1024
 SCAN_MOST: Final = 12 * 2**20
@@ -38,30 +41,34 @@ class Read(Protocol[A_co]):
 
 async def inspect(archive: Archive, entry: Entry, begin: Callable[[Extent], Read[T]]) -> T:
     """The answer of the read that `begin` makes for a capture of this extent."""
-    async with (await archive.reader(entry)).held(_scan_size(entry)) as reader:
-        read = await archive.cpu.run(begin, Extent(entry.size, entry.lines))
-        while (wanted := read.wanted) is not None:
-            frames = frames_wanted(reader.frames, wanted)
-            async with aclosing(reader.chunks(frames)) as batches:
-                async for batch in batches:
-                    await archive.cpu.run(_feed, read, batch)
-                    if read.wanted is None:
-                        break
-        return await archive.cpu.run(read.answer)
+    with _refusals():
+        async with (await archive.reader(entry)).held(_scan_size(entry)) as reader:
+            read = await archive.cpu.run(begin, Extent(entry.size, entry.lines))
+            while (wanted := read.wanted) is not None:
+                frames = frames_wanted(reader.frames, wanted)
+                async with aclosing(reader.chunks(frames)) as batches:
+                    async for batch in batches:
+                        await archive.cpu.run(_feed, read, batch)
+                        if read.wanted is None:
+                            break
+            return await archive.cpu.run(read.answer)
 
 
 async def search(archive: Archive, entry: Entry, begin: Callable[[Extent], Search]) -> Text:
     """The answer of the search that `begin` makes; several threads decode and search at once."""
-    async with (await archive.reader(entry)).held(_scan_size(entry)) as reader:
-        search = await archive.cpu.run(begin, Extent(entry.size, entry.lines))
-        while (wanted := search.begin_part()) is not None:
-            frames = _frames_to_search(reader.frames, wanted, backwards=search.backwards)
-            async with aclosing(reader.map(frames, search.prepare, is_reversed=search.backwards)) as batches:
-                async for batch in batches:
-                    await archive.cpu.run(_take, search, batch)
-                    if search.wanted is None or search.has_jumped:
-                        break
-        return await archive.cpu.run(search.answer)
+    with _refusals():
+        async with (await archive.reader(entry)).held(_scan_size(entry)) as reader:
+            search = await archive.cpu.run(begin, Extent(entry.size, entry.lines))
+            while (wanted := search.begin_part()) is not None:
+                frames = _frames_to_search(reader.frames, wanted, backwards=search.backwards)
+                async with aclosing(
+                    reader.map(frames, search.prepare, is_reversed=search.backwards)
+                ) as batches:
+                    async for batch in batches:
+                        await archive.cpu.run(_take, search, batch)
+                        if search.wanted is None or search.has_jumped:
+                            break
+            return await archive.cpu.run(search.answer)
 
 
 def _scan_size(entry: Entry) -> int:
@@ -73,6 +80,17 @@ def _frames_to_search(frames: FrameMap, wanted: Wanted, *, backwards: bool) -> r
     near = frames_wanted(frames, wanted)
     last = near[0] if wanted.span is None else near[-1]
     return range(last + 1) if backwards else range(near[0], len(frames))
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """What is wrong with a query is a problem of this service."""
+    try:
+        yield
+    except errors.InvalidPattern as error:
+        raise InvalidPattern(str(error)) from error
+    except errors.InvalidQuery as error:
+        raise InvalidParameter(str(error)) from error
 
 
 def _take(search: Search, batch: Sequence[Prepared]) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 from overspill import wire
+from overspill.reading.content_kind import detect
 from overspill.wire import State
 
 from overspill_service import object_keys, retention
@@ -32,7 +33,6 @@ from overspill_service.errors import (
 from overspill_service.examining import examined, is_whole
 from overspill_service.expiries import is_expired
 from overspill_service.ingest import Ingest
-from overspill_service.kind import detect
 from overspill_service.recovery import encode_entry, record_of
 from overspill_service.removal import bury, removed_uploads
 from overspill_service.stale import forget

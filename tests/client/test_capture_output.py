@@ -11,9 +11,9 @@ import pydantic
 import pytest
 from overspill import Band, CapturedOutput, Client, Guard, Policy, Spool, SyncClient
 from overspill.notice import is_notice
+from overspill.reading.content_kind import HEAD, detect
 from overspill.shapes.kind import kind_of
 from overspill.wire import Outcome
-from overspill_service.kind import HEAD, detect
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

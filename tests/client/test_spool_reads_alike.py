@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
+from overspill.reading import lines
+from overspill.reading.chunks import DEFAULT_CAPS
+from overspill.reading.grep import Search
+from overspill.reading.summary import Summarizer
 from overspill.spools.local.grep import grep
 from overspill.spools.local.lines import Span, Whole, between, tail
 from overspill.spools.local.matching import HOLD
 from overspill.spools.local.places import Bytes
 from overspill.spools.local.summary import summarised
 from overspill.wire import GrepQuery
-from overspill_service import lines
-from overspill_service.chunks import DEFAULT_CAPS
-from overspill_service.grep import Search
-from overspill_service.summary import Summarizer
 
-from tests.core.stored import Capture, capture
-from tests.core.test_grep_pages import CALM, PATTERNS, WILD
+from tests.reading.stored import Capture, capture
+from tests.reading.test_grep_pages import CALM, PATTERNS, WILD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,12 +6,13 @@ import time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from overspill import wire
+from overspill.reading import lines
+from overspill.reading.grep import Search
+from overspill.reading.summary import Summarizer
 from overspill.wire import Path, Scope
 
-from overspill_service import lines
-from overspill_service.grep import Search
 from overspill_service.inspection import inspect, search
-from overspill_service.summary import Summarizer
+from overspill_service.numbers import masked
 from overspill_service.web.registry import Route
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
     from aiohttp import web
     from msgspec import Struct
+    from overspill.reading.chunks import Caps, Extent
 
-    from overspill_service.chunks import Caps, Extent
     from overspill_service.web.call import Call
 
 Q = TypeVar("Q", bound=wire.ReadQuery)
@@ -65,7 +66,9 @@ async def summary(call: Call[wire.RefQuery]) -> web.Response:
     is_late = _deadline(call)
 
     def begin(extent: Extent) -> Summarizer:
-        return Summarizer(extent, content_type=entry.content_type, kind=entry.kind, expired=is_late)
+        return Summarizer(
+            extent, content_type=entry.content_type, kind=entry.kind, expired=is_late, masked=masked
+        )
 
     answer = await inspect(call.service.archive, entry, begin)
     response = call.json(answer)

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aiohttp import hdrs, web
+from overspill.reading.chunks import Caps
 
 from overspill_service import logs
 from overspill_service.catalog import KEY_ID_LENGTH
-from overspill_service.chunks import Caps
 from overspill_service.connections import Connections
 from overspill_service.errors import Forbidden, Unauthorized
 from overspill_service.tenants import KEY_PATTERN, Principal, hash_key

@@ -1,0 +1,97 @@
+"""What kind of content a capture holds, told from its beginning: a guess for people, never relied upon."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+from overspill.reading.text import cut_before, strip_escapes
+
+HEAD: Final = 8 * 1024
+"""Bytes looked at."""
+_CONTROLS: Final = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\x07\x1b")) + b"\x7f"
+_MOST_CONTROLS: Final = 0.05
+_MOST_BAD: Final = 0.3
+_BOM: Final = b"\xef\xbb\xbf"
+_LOG_LINE: Final = re.compile(
+    rb"""
+    \W{0,4} (?:
+        \d{4} [-/.] \d\d [-/.] \d\d [T\ _] ?\d?\d:\d\d          # 2026-11-21T23:12
+      | \d\d [-/.] \d\d [-/.] \d{2,4} [\ :T] \d\d:\d\d          # 21/11/2026:23:12
+      | \d\d:\d\d:\d\d\b                                        # 23:12:01
+      | (?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [a-z]* ,? \ .{1,16} \d\d:\d\d
+      | (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [a-z]* \ .{1,12} \d\d:\d\d
+      | 1\d{9} (?:\.\d+|\d{3})? \b                              # seconds or milliseconds since the epoch
+      | (?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL|PANIC) \b
+      | (?:trace|debug|info|notice|warn|warning|error|critical|fatal|panic) \b \W{0,2} [:\]|]
+    )
+  | .{0,120}? (?:
+        \[ \d\d/[A-Z][a-z]{2}/\d{4}:                             # the access log's date
+      | \b (?:level|lvl|severity) [=:]
+      | \s \[? (?:INFO|DEBUG|WARN|WARNING|ERROR|FATAL) \b
+    )
+    """,
+    re.VERBOSE,
+)
+_LOG_LINES: Final = 50
+_LEAST_LOG: Final = 0.4
+
+
+def detect(head: bytes, content_type: str | None) -> str:
+    """text, json, log, binary or unknown, from the first `HEAD` bytes; JSON Lines are json too.
+
+    What the content looks like goes before what `content_type` says it is.
+    """
+    head = head[:HEAD]
+    declared = (content_type or "").partition(";")[0].strip().lower()
+    if not head:
+        return "unknown"
+    if _is_binary(head):
+        return "binary"
+    text = strip_escapes(head).removeprefix(_BOM).strip()
+    if _is_json(text):
+        return "json"
+    if _is_log(text):
+        return "log"
+    if _share_bad(head) > _MOST_BAD:
+        return "text" if declared.startswith("text/") else "unknown"
+    return "text"
+
+
+def _is_binary(head: bytes) -> bool:
+    if b"\0" in head:
+        return True
+    controls = len(head) - len(head.translate(None, _CONTROLS))
+    return controls > _MOST_CONTROLS * len(head)
+
+
+def _share_bad(head: bytes) -> float:
+    """The share of `head` that is not UTF-8."""
+    whole = head[: cut_before(head, len(head) - 1)] if len(head) == HEAD else head
+    return 1 - len(whole.decode(errors="ignore").encode()) / max(1, len(whole))
+
+
+def _is_json(text: bytes) -> bool:
+    """Whether `text` is an object or array, or the beginning of one, or lines of them."""
+    if text[:1] not in (b"{", b"["):
+        return False
+    return _begins_json(text) or all(
+        line[:1] in (b"{", b"[") and _begins_json(line) for line in text.splitlines() if line.strip()
+    )
+
+
+def _begins_json(text: bytes) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        return "truncated" in str(error)
+    except RecursionError:
+        return True
+    return True
+
+
+def _is_log(text: bytes) -> bool:
+    lines = [line for line in text.splitlines()[:_LOG_LINES] if line.strip()]
+    return sum(1 for line in lines if _LOG_LINE.match(line)) >= max(1, _LEAST_LOG * len(lines))

@@ -1,0 +1,279 @@
+"""What a grep has found: lines with those around them, within the answer's caps.
+
+Regions of whole lines come in the order of the search. The lines around a match may lie in other
+regions: those on the side that has been searched are remembered, the others are added as they come.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from overspill.reading.regions import lines_after, lines_before, numbered
+from overspill.reading.text import cut_after, cut_before, decode
+from overspill.wire import Match
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from overspill.reading.chunks import Caps
+    from overspill.reading.matching import Found
+    from overspill.reading.regions import Region
+
+CUT: Final = "…"
+"""Stands where a line was cut."""
+_REPLACED: Final = "\ufffd"
+_PREFIX: Final = 8
+"""Bytes that a line's number and its mark take in the text of an answer, about."""
+
+
+class Around(NamedTuple):
+    """How many lines before and after each match are to be given."""
+
+    before: int
+    after: int
+
+
+class _Shown(NamedTuple):
+    """One line as it is shown, and whether U+FFFD stands in it for bytes that are not UTF-8."""
+
+    text: str
+    has_replaced: bool
+
+    @property
+    def cost(self) -> int:
+        """What it takes of an answer's bytes."""
+        return len(self.text.encode()) + _PREFIX
+
+
+@dataclass
+class _Hit:
+    number: int
+    line: _Shown
+    before: list[_Shown]
+    after: list[_Shown]
+    lacking: int
+    """Lines around it that regions still to come may hold."""
+
+    @property
+    def shown(self) -> list[_Shown]:
+        return [*self.before, self.line, *self.after]
+
+
+class Findings:
+    """Collects matches until `is_full`; `is_settled` once the lines around them are complete too."""
+
+    def __init__(self, limit: int, around: Around, caps: Caps, *, backwards: bool, ansi: bool) -> None:
+        self._limit, self._around, self._backwards = limit, around, backwards
+        self._line_size, self._ansi = caps.line_size, ansi
+        self._room, self._lines_left = caps.size, caps.lines
+        self._hits: list[_Hit] = []
+        self._edge: list[_Shown] = []
+        self._is_spent = False
+        self.is_full = False
+        self.has_given_up = False
+        """Whether matches were dropped, for the next answer to find."""
+        self.is_cut = False
+        """Whether lines around a match are missing, since the answer has no room for them."""
+        self.unsure: list[int] = []
+        """Numbers of lines that may match."""
+
+    def __len__(self) -> int:
+        return len(self._hits)
+
+    @property
+    def replaced(self) -> bool:
+        """Whether U+FFFD stands for bytes that are not UTF-8 in what is shown."""
+        return any(line.has_replaced for hit in self._hits for line in hit.shown)
+
+    @property
+    def room(self) -> int:
+        """How many more matches may be added."""
+        return 0 if self.is_full else self._limit - len(self._hits)
+
+    @property
+    def is_settled(self) -> bool:
+        return self._is_spent or (self.is_full and not self.is_lacking)
+
+    @property
+    def is_lacking(self) -> bool:
+        """Whether regions still to come may hold lines around a match."""
+        return any(hit.lacking for hit in self._hits)
+
+    @property
+    def last_number(self) -> int:
+        """The number of the last line reported; there is one where the findings are full."""
+        numbers = [hit.number for hit in self._hits[-1:]] + self.unsure[-1:]
+        return min(numbers) if self._backwards else max(numbers)
+
+    def take(self, region: Region, lines: Iterable[Found]) -> None:
+        """Add what was found in the next region, in the order of the search."""
+        self._complete(region)
+        for line, number in numbered(region, lines):
+            if self.is_full:
+                break
+            if line.is_sure:
+                self._add(region, line, number)
+            else:
+                self.doubt(number)
+        self._remember(region)
+
+    def doubt(self, number: int) -> None:
+        """Note a line that may match; it takes room for one line."""
+        self.unsure.append(number)
+        self._lines_left -= 1
+        self.is_full = self.is_full or self._lines_left <= 0
+
+    def _add(self, region: Region, line: Found, number: int) -> None:
+        if line.around is None:
+            data, at = region.data[line.start : line.stop], line.at - line.start
+        else:
+            data, at = line.around, line.at
+        hit = _Hit(number, self._clip(region, data, number, at), [], [], 0)
+        if self._hits and not self._fits(hit.line):
+            self.is_full = True
+            return
+        self._spend(hit.line)
+        self._hits.append(hit)
+        self._surround(hit, region, line)
+        self.is_full = self.is_full or len(self._hits) == self._limit
+
+    def _surround(self, hit: _Hit, region: Region, line: Found) -> None:
+        """Add the lines around a match that are known, the nearest first."""
+        before = self._before(region, line.start, hit.number, self._around.before)
+        after = self._after(region, line.stop, hit.number, self._around.after)
+        lacking_before, lacking_after = self._around.before - len(before), self._around.after - len(after)
+        if self._backwards:
+            after += self._edge[:lacking_after]
+            hit.lacking = lacking_before
+        else:
+            before = self._edge[len(self._edge) - min(lacking_before, len(self._edge)) :] + before
+            hit.lacking = lacking_after
+        self._extend(hit, before, after)
+
+    def _complete(self, region: Region) -> None:
+        """Add lines of this region to matches at the edge of the last one."""
+        for hit in [hit for hit in self._hits if hit.lacking]:
+            if self._is_spent or not hit.lacking:
+                break
+            before: list[_Shown] = []
+            after: list[_Shown] = []
+            if self._backwards:
+                number = region.number + region.data.count(b"\n", region.start, region.stop) + 1
+                before = self._before(region, region.stop + 1, number, hit.lacking)
+            else:
+                after = self._after(region, region.start - 1, region.number - 1, hit.lacking)
+            hit.lacking -= len(before) + len(after)
+            self._extend(hit, before, after)
+
+    def _extend(self, hit: _Hit, before: list[_Shown], after: list[_Shown]) -> None:
+        """Add lines around a match. For want of room the last matches give way; the first one is cut."""
+        while not self._fits(*before, *after) and len(self._hits) > 1:
+            given_up = self._give_up()
+            if given_up is hit:
+                return
+        hit.before = self._affordable(before[::-1])[::-1] + hit.before
+        hit.after = hit.after + self._affordable(after)
+
+    def _give_up(self) -> _Hit:
+        """Drop the last match, for the next answer to find."""
+        hit = self._hits.pop()
+        self._spend(*hit.shown, by=-1)
+        hit.lacking, self.is_full, self.has_given_up = 0, True, True
+        last = self._hits[-1].number
+        self.unsure = [number for number in self.unsure if (number > last) == self._backwards]
+        return hit
+
+    def _remember(self, region: Region) -> None:
+        if self._backwards and self._around.after:
+            lines = self._after(region, region.start - 1, region.number - 1, self._around.after)
+            self._edge = (lines + self._edge)[: self._around.after]
+        elif not self._backwards and self._around.before:
+            number = region.number + region.data.count(b"\n", region.start, region.stop) + 1
+            lines = self._before(region, region.stop + 1, number, self._around.before)
+            self._edge = (self._edge + lines)[-self._around.before :]
+
+    def _before(self, region: Region, position: int, number: int, count: int) -> list[_Shown]:
+        """Up to `count` lines before the one that begins at `position` and has this number."""
+        spans = lines_before(region, position, count)
+        return [
+            self._clip(region, region.data[start:stop], number - len(spans) + nth, 0)
+            for nth, (start, stop) in enumerate(spans)
+        ]
+
+    def _after(self, region: Region, position: int, number: int, count: int) -> list[_Shown]:
+        """Up to `count` lines behind the one that stops at `position` and has this number."""
+        spans = lines_after(region, position, count)
+        return [
+            self._clip(region, region.data[start:stop], number + nth, 0)
+            for nth, (start, stop) in enumerate(spans, 1)
+        ]
+
+    def _affordable(self, lines: list[_Shown]) -> list[_Shown]:
+        """The first of these that the answer has room for; where it has not, the search ends."""
+        taken = []
+        for line in lines:
+            if not self._fits(line):
+                self.is_full = self._is_spent = self.is_cut = True
+                break
+            self._spend(line)
+            taken.append(line)
+        return taken
+
+    def _fits(self, *lines: _Shown) -> bool:
+        return self._lines_left >= len(lines) and self._room >= sum(line.cost for line in lines)
+
+    def _spend(self, *lines: _Shown, by: int = 1) -> None:
+        self._lines_left -= by * len(lines)
+        self._room -= by * sum(line.cost for line in lines)
+
+    def _clip(self, region: Region, line: bytes, number: int, at: int) -> _Shown:
+        """A line as text; of a long one the part around `at`, with `CUT` at its cuts."""
+        start, stop = 0, len(line)
+        if stop > self._line_size:
+            start = min(max(0, at - self._line_size // 2), stop - self._line_size)
+            start, stop = cut_after(line, start), cut_before(line, start + self._line_size)
+        text = decode(line[start:stop], ansi=True).text
+        has_replaced = _REPLACED in text and region.has_replaced(number)
+        return _Shown(CUT * (start > 0) + text + CUT * (stop < len(line)), has_replaced)
+
+    def matches(self) -> list[Match]:
+        return [
+            Match(
+                line_number=hit.number,
+                line=hit.line.text,
+                before=[line.text for line in hit.before],
+                after=[line.text for line in hit.after],
+            )
+            for hit in self._hits
+        ]
+
+    def text(self) -> str:
+        """The matches as `grep -n` shows them: `12:match`, `11-around`, `--` between groups.
+
+        Backwards the groups come last first; the lines of one stay in their order.
+        """
+        groups = list(_groups(dict(self._marked())))
+        separator = "--\n" if any(self._around) else ""
+        return separator.join("".join(group) for group in (groups[::-1] if self._backwards else groups))
+
+    def _marked(self) -> Iterator[tuple[int, str]]:
+        for hit in self._hits:
+            for number, line in enumerate(hit.before, hit.number - len(hit.before)):
+                yield number, f"{number}-{line.text}\n"
+            for number, line in enumerate(hit.after, hit.number + 1):
+                yield number, f"{number}-{line.text}\n"
+        for hit in self._hits:
+            yield hit.number, f"{hit.number}:{hit.line.text}\n"
+
+
+def _groups(lines: dict[int, str]) -> Iterator[list[str]]:
+    """Runs of consecutive lines."""
+    group: list[str] = []
+    for number in sorted(lines):
+        if group and number - 1 not in lines:
+            yield group
+            group = []
+        group.append(lines[number])
+    if group:
+        yield group

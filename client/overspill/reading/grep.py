@@ -1,0 +1,382 @@
+"""Searching the lines of a capture, from either end, with bounds on matches, bytes and time.
+
+    search = Search(query, extent)
+    while (wanted := search.begin_part()) is not None:   # the first chunk, as `chunks` says
+        for chunk in ...:                                # from there on; downwards where search.backwards
+            search.feed(chunk)                           # or, over several threads: take(prepare(chunk))
+            if search.wanted is None or search.has_jumped:
+                break
+    answer = search.answer()
+
+`prepare` does the work: it may be called for several chunks at once, from any threads. `take` puts the
+results together and is called once for each chunk, in order. Where a search stops early, `next` has a
+cursor, which holds all that another search needs to go on behind the last line reported. It always lies
+further in the direction of the search, since at least one part of the first line asked for is searched.
+
+Escape sequences are removed before searching unless `ansi`: what is searched is what is shown.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
+
+from overspill.reading.chunks import DEFAULT_CAPS, Caps, Wanted
+from overspill.reading.findings import Around, Findings
+from overspill.reading.matching import Found, Matcher, Tally
+from overspill.reading.patterns import compile_pattern
+from overspill.reading.regions import Region, near_side, numbered
+from overspill.reading.scanning import Cursor, Scanner
+from overspill.reading.search_bounds import (
+    Ending,
+    cursor_inside,
+    first_wanted,
+    lines_asked,
+    needs_lead,
+    start_of,
+    takes_every_line,
+)
+from overspill.reading.split_line import SAMPLE, Line, OpenLine, ShownLine, StoppedInside
+from overspill.wire import Text, approx_tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from overspill.reading.chunks import Chunk, Extent
+    from overspill.reading.matching import Reached
+    from overspill.reading.patterns import Pattern
+    from overspill.reading.scanning import Prepared
+    from overspill.wire import GrepQuery
+
+
+def never() -> bool:
+    return False
+
+
+class Search:
+    """One search. `wanted` is None once the answer is complete or a bound is reached."""
+
+    def __init__(
+        self,
+        query: GrepQuery,
+        extent: Extent,
+        *,
+        caps: Caps = DEFAULT_CAPS,
+        expired: Callable[[], bool] = never,
+        pattern: Pattern | None = None,
+    ) -> None:
+        """`expired` says that the time is up; it is asked after every part searched, from any thread.
+
+        `pattern` is what the query's is compiled to, where the caller has done that.
+        Raises `InvalidPattern`, and `InvalidQuery` for a cursor that is not one of this search.
+        """
+        if pattern is None:
+            pattern = compile_pattern(query.pattern, fixed=query.fixed, ignore_case=query.ignore_case)
+        self._query, self._extent, self.backwards = query, extent, query.from_end
+        self._matcher = Matcher(pattern, invert=query.invert, backwards=query.from_end, expired=expired)
+        around = Around(
+            query.context if query.before is None else query.before,
+            query.context if query.after is None else query.after,
+        )
+        self._around = Around(0, 0) if query.count else around
+        self._findings = Findings(query.max_matches, around, caps, backwards=query.from_end, ansi=query.ansi)
+        self._start = start_of(query, extent, self._matcher)
+        self._scanner = Scanner(
+            self._matcher, self._start, backwards=query.from_end, ansi=query.ansi, count=query.count
+        )
+        self._count = 0
+        self._line: OpenLine | ShownLine | None = None
+        self._number = self._start.line
+        """Of the open line."""
+        self._low: int | None = None
+        """Backwards, where the chunk taken last begins."""
+        self._is_unended = False
+        r"""Whether the capture is known to end without `\n`."""
+        self._ending = Ending(extent, self._findings, backwards=query.from_end, count=query.count)
+        self._is_leading = needs_lead(query, self._start, self._around, extent)
+        """Whether what comes is before the cursor, so that it is shown at most."""
+        self.has_jumped = False
+        """Whether `wanted` is another place than the end of the chunk taken last."""
+        self.wanted = self._begin() if extent.size else None
+        if query.count and self._start.offset is None and takes_every_line(query):
+            self._count, self.wanted = lines_asked(self._start.line, extent, backwards=query.from_end), None
+
+    def _begin(self) -> Wanted:
+        if self._start.offset is not None and not self._is_leading:
+            return self._enter()
+        return first_wanted(self._start.line, self._around, self._extent, backwards=self.backwards)
+
+    def _enter(self, beginning: Line | None = None) -> Wanted:
+        """Go on inside the line of the cursor, whose `beginning` has been searched."""
+        offset = self._start.offset or 0
+        self._is_leading, self._low = False, None
+        self._number = self._start.line
+        self._line = OpenLine(
+            self._matcher,
+            offset,
+            backwards=self.backwards,
+            ansi=self._query.ansi,
+            trails=self._start.trails,
+            beginning=beginning,
+        )
+        return Wanted(offset=offset - self.backwards)
+
+    def begin_part(self) -> Wanted | None:
+        """Where to read from now on; None once the search has ended."""
+        self.has_jumped = False
+        return self.wanted
+
+    def prepare(self, chunk: Chunk) -> Prepared:
+        """Search the lines that lie wholly in a chunk; safe to call from several threads at once.
+
+        Raises `InvalidQuery` where the cursor is not of this capture.
+        """
+        if self._is_leading:
+            return self._scanner.prepare(chunk, 0)
+        return self._scanner.prepare(self._scanner.trimmed(chunk), self._findings.room)
+
+    def feed(self, chunk: Chunk) -> None:
+        """`take(prepare(chunk))`."""
+        self.take(self.prepare(chunk))
+
+    def take(self, prepared: Prepared) -> None:
+        """Take the next chunk's results, in the order of the search."""
+        if self._is_over:
+            return
+        if self.backwards:
+            self._take_upwards(prepared)
+        else:
+            self._take_downwards(prepared)
+        if self.wanted is not None and self._findings.is_settled:
+            self.wanted = None
+            self._ending.settle(prepared.chunk)
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether no more of this chunk, and of those behind it, is to be taken."""
+        return self.wanted is None or self.has_jumped
+
+    def _take_downwards(self, prepared: Prepared) -> None:
+        chunk, end = prepared.chunk, prepared.chunk.start + len(prepared.chunk.data)
+        if self._line:
+            self._number = chunk.newlines + 1
+            self._extend(prepared.head, chunk, is_whole=prepared.has_newline)
+        self._take_region(prepared)
+        if self._is_over:
+            return
+        if prepared.has_newline or (chunk.start == 0 and self._line is None):
+            self._number = self._number_behind(prepared)
+            self._open(end - len(prepared.tail))
+            self._extend(prepared.tail, chunk, is_whole=False)
+        if self._is_over:
+            return
+        self.wanted = Wanted(offset=end)
+        if end == self._extent.size:
+            self._end_downwards(chunk)
+        else:
+            self._skip()
+
+    def _end_downwards(self, chunk: Chunk) -> None:
+        if not chunk.data.endswith(b"\n"):
+            self._number, self._is_unended = self._extent.lines, True
+            self._extend(b"", chunk, is_whole=True)
+        if not self._is_over:
+            self._end()
+
+    def _number_behind(self, prepared: Prepared) -> int:
+        """The number of the line that goes on behind a chunk.
+
+        A lower bound if the line is searched and short so far: the next chunk tells it.
+        """
+        chunk = prepared.chunk
+        first = chunk.newlines + 1
+        if first >= self._start.line and len(prepared.tail) < SAMPLE and not self._findings.is_full:
+            return first
+        return first + chunk.data.count(b"\n")
+
+    def _take_upwards(self, prepared: Prepared) -> None:
+        chunk, end = prepared.chunk, prepared.chunk.start + len(prepared.chunk.data)
+        begins_capture = chunk.start == 0
+        if self._low is not None and chunk.start >= self._low:
+            return  # taken before the jump
+        if self._line and self._low not in (None, end):
+            self._line.forget()
+        self._low = chunk.start
+        if end == self._extent.size and not chunk.data.endswith(b"\n") and not self._line:
+            self._number, self._is_unended = self._extent.lines, True
+            self._open(end)
+        if self._line:
+            self._extend(prepared.tail, chunk, is_whole=prepared.has_newline or begins_capture)
+        self._take_region(prepared)
+        if self._is_leading and chunk.newlines < self._start.line:
+            self._jump(self._enter())
+        if self._is_over:
+            return
+        if prepared.has_newline and not begins_capture:
+            self._number = chunk.newlines + 1
+            self._open(chunk.start + len(prepared.head))
+            self._extend(prepared.head, chunk, is_whole=False)
+        if self._is_over:
+            return
+        self.wanted = Wanted(offset=chunk.start - 1)
+        if begins_capture:
+            self._end()
+        else:
+            self._skip()
+
+    def _end(self) -> None:
+        """End the search at the end of the capture, or its start."""
+        self.wanted = None
+        self._ending.end()
+
+    # --- lines that reach over chunks ---
+
+    @property
+    def _is_ended(self) -> bool:
+        r"""Whether the open line ends with `\n`."""
+        return not (self._is_unended and self._number == self._extent.lines)
+
+    def _open(self, offset: int) -> None:
+        """Begin a line at `offset`; backwards at its end."""
+        is_asked = self._number <= self._start.line if self.backwards else self._number >= self._start.line
+        backwards, ansi = self.backwards, self._query.ansi
+        if self._is_leading or self._findings.is_full or not is_asked:
+            self._line = ShownLine(backwards=backwards, ansi=ansi)
+        else:
+            self._line = OpenLine(
+                self._matcher, offset, backwards=backwards, ansi=ansi, is_ended=self._is_ended
+            )
+
+    def _extend(self, piece: bytes, chunk: Chunk, *, is_whole: bool) -> None:
+        """Add to the open line, number `_number`; with `is_whole`, that was all of it."""
+        line = self._line
+        assert line is not None
+        closed = None
+        try:
+            line.add(piece, utf8=chunk.utf8)
+            closed = line.close(is_ended=self._is_ended) if is_whole else None
+        except StoppedInside as stopped:
+            assert isinstance(line, OpenLine)
+            line = self._line = self._stopped_inside(line, piece, stopped)
+            closed = line.close(is_ended=self._is_ended) if is_whole else None
+        if closed is None or self.wanted is None:
+            return
+        self._line = None
+        if self._is_leading and self._number == self._start.line:
+            self._jump(self._enter(closed))
+        else:
+            self._take_line(closed, is_searched=isinstance(line, OpenLine))
+
+    def _stopped_inside(self, line: OpenLine, piece: bytes, stopped: StoppedInside) -> OpenLine | ShownLine:
+        """Time ran out in the open line; what is left of it to be read."""
+        if not line.is_enough:
+            self._stop_for_time(Cursor(self._number, stopped.offset, stopped.trails))
+            return line.shown(piece)
+        if not any(self._around):
+            self._take_line(line.close(is_ended=self._is_ended), is_searched=True)
+            self._ending.stop_behind(self._findings.last_number if self._findings.is_full else self._number)
+            self.wanted = None
+        return line
+
+    def _take_line(self, line: Line, *, is_searched: bool) -> None:
+        found = []
+        if is_searched and line.at is None and not line.is_sure:
+            found = [Found.unsure(0, len(line.data))]
+        elif is_searched and (line.at is not None) != self._query.invert:
+            found = [Found(0, len(line.data), line.at or 0, line.around)]
+        region = Region(line.data, 0, len(line.data), self._number, None, line.is_utf8)
+        if not self._query.count:
+            self._findings.take(region, found)
+        elif found and found[0].is_sure:
+            self._count += 1
+        elif found:
+            self._findings.doubt(self._number)
+
+    def _skip(self) -> None:
+        """Jump over the rest of an open line of which enough is known."""
+        line = self._line
+        if line is None or not line.is_enough:
+            return
+        if self._is_leading and self._number == self._start.line:
+            self._jump(self._enter(line.close(is_ended=True)))
+        elif any(self._around) and not line.is_skipped:
+            line.is_skipped = True
+            if self.backwards:
+                self._jump(Wanted(newline=self._number - 1, span=SAMPLE))
+            elif self._number < self._extent.lines:
+                self._jump(Wanted(newline=self._number))
+            else:
+                self._jump(Wanted(offset=self._extent.size - 1))
+
+    def _jump(self, wanted: Wanted) -> None:
+        self.wanted, self.has_jumped = wanted, True
+
+    # --- lines within a chunk ---
+
+    def _take_region(self, prepared: Prepared) -> None:
+        region, found = prepared.region, prepared.found
+        if region is None or self._is_over:
+            return
+        if self._is_leading:
+            self._lead(region)
+            return
+        if isinstance(found, Tally):
+            self._count += found.lines
+            for _, number in numbered(region, found.unsure):
+                self._findings.doubt(number)
+        elif not self._query.count:
+            self._findings.take(region, found.found if found else [])
+        if found and found.reached and not self._findings.is_full:
+            self._stop_in(region, prepared.chunk, found.reached)
+
+    def _lead(self, region: Region) -> None:
+        """Take the lines on the near side of the cursor's line; downwards, go on there at the cursor."""
+        near, here = near_side(region, self._start.line, backwards=self.backwards)
+        if near:
+            self._findings.take(near, [])
+        if not self.backwards and here <= region.stop:
+            end = region.data.find(b"\n", here, region.stop)
+            line = region.data[here : end if end >= 0 else region.stop][:SAMPLE]
+            self._jump(self._enter(Line(line, is_utf8=region.source is None)))
+
+    def _stop_in(self, region: Region, chunk: Chunk, reached: Reached) -> None:
+        """Time ran out in a region: at a line's start (backwards: its end), or inside a line."""
+        position = reached.position
+        if position < region.start:
+            self._stop_for_time(Cursor(region.number - 1))
+            return
+        number = region.number + region.data.count(b"\n", region.start, position)
+        ansi, backwards = self._query.ansi, self.backwards
+        inside = cursor_inside(chunk, number, reached.trails, ansi=ansi, backwards=backwards)
+        self._stop_for_time(inside if reached.trails else Cursor(number))
+
+    def _stop_for_time(self, cursor: Cursor) -> None:
+        """Find no more: another search goes on at `cursor`. Lines around matches are still read."""
+        if not self._ending.stop_for_time(cursor):
+            self.wanted = None
+
+    def answer(self) -> Text:
+        """What was found, once `wanted` is None.
+
+        `start_line` and `end_line` bound the part that was searched; `content` shows the matches as
+        `grep -n` does, or with `count` how many there are.
+        """
+        findings, counting, following = self._findings, self._query.count, self._ending.cursor
+        content = str(self._count) if counting else findings.text()
+        first, last = self._ending.searched(self._start)
+        return Text(
+            content=content,
+            start_line=first,
+            end_line=last,
+            total_lines=self._extent.lines,
+            total_bytes=self._extent.size,
+            mode="grep",
+            truncated=following is not None or findings.is_cut,
+            approx_tokens=approx_tokens(len(content.encode())),
+            next={"cursor": following.text(backwards=self.backwards)} if following else None,
+            replaced=findings.replaced,
+            matches=findings.matches(),
+            match_count=self._count if counting else len(findings),
+            incomplete=sorted(findings.unsure) or UNSET,
+        )

@@ -1,0 +1,141 @@
+"""Searching one line part by part: what `stages` makes of a pattern, with what has been found of it so far.
+
+Positions are distances from the end of the line's text that the search began at: the left one, or the right
+one where backwards. So they stay as they are when the other end grows.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from overspill.reading.pattern_syntax import MAX_PROGRAM
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from overspill.reading.patterns import Pattern
+
+SLICE: Final = 64 * 1024
+_LEAST: Final = 16 * 1024
+_EDGE_CALLS: Final = 8
+"""Windows are smaller by this where backwards: an edge costs several searches there."""
+
+
+def window(program_size: int) -> int:
+    """Bytes of text that a pattern of so many instructions takes a second or two for at the worst."""
+    return SLICE * MAX_PROGRAM // program_size
+
+
+class OutOfTime(Exception):
+    """Not an error: the search is to go on with its trails as they are."""
+
+
+class Trail(NamedTuple):
+    """How many blocks of a chain were found, and the distance at which the next is looked for."""
+
+    found: int
+    distance: int
+
+
+class LongSearch:
+    """A search in the parts of one line. `trails` tell how far it has come, one for each chain."""
+
+    def __init__(
+        self,
+        pattern: Pattern,
+        *,
+        backwards: bool,
+        expired: Callable[[], bool],
+        trails: tuple[Trail, ...] = (),
+    ) -> None:
+        """Go on from `trails`. Raises `ValueError` where they are not of this pattern."""
+        chains = pattern.chains
+        self.is_exact = chains is not None
+        """Whether a line in which nothing was found is sure not to match."""
+        chains = chains or ((pattern,),)
+        self._chains = [chain[::-1] if backwards else chain for chain in chains]
+        self._backwards, self._expired = backwards, expired
+        self.trails = list(trails) or [Trail(0, 0)] * len(chains)
+        if len(self.trails) != len(chains) or any(
+            trail.found >= len(chain) for trail, chain in zip(self.trails, chains, strict=False)
+        ):
+            raise ValueError("the trails are those of another pattern")
+        blocks = [block for chain in chains for block in chain]
+        size = window(sum(block.program_size for block in blocks))
+        if backwards and any(len(chain) > 1 for chain in chains):
+            size //= _EDGE_CALLS
+        self._reach = max(block.program_size for block in blocks) if self.is_exact else size // 4
+        self._window = max(size, _LEAST, 4 * self._reach)
+
+    @property
+    def done(self) -> int:
+        """The distance up to which the text is needed no more."""
+        return min(trail.distance for trail in self.trails)
+
+    def drop(self, size: int) -> None:
+        """Forget `size` bytes of the text, from where the search began."""
+        self.trails = [Trail(found, max(0, distance - size)) for found, distance in self.trails]
+
+    def search(self, data: bytes, start: int, stop: int) -> int | None:
+        """Where in `data[start:stop]` what makes the line match begins; bytes around that are context.
+
+        Raises `OutOfTime` between two windows.
+        """
+        for low, high in self._windows(len(data), start, stop):
+            for number, chain in enumerate(self._chains):
+                at = self._advance(number, chain, data, low, high)
+                if at is not None:
+                    return at
+            is_last = low == start if self._backwards else high == stop
+            if not is_last and self._expired():
+                raise OutOfTime
+        return None
+
+    def _windows(self, size: int, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Windows over what is not done, each overlapping the last by the reach of a block."""
+        if self._backwards:
+            high = min(stop, size - self.done)
+            while high >= start:
+                low = max(start, high - self._window)
+                yield low, high
+                if low == start:
+                    return
+                high = low + self._reach
+            return
+        low = max(start, self.done)
+        while low <= stop:
+            high = min(stop, low + self._window)
+            yield low, high
+            if high == stop:
+                return
+            low = high - self._reach
+
+    def _advance(self, number: int, chain: Sequence[Pattern], data: bytes, low: int, high: int) -> int | None:
+        """Look for the next blocks of a chain in a window; where the last one begins if that is found."""
+        found, distance = self.trails[number]
+        while True:
+            if self._backwards:
+                start, stop = low, min(high, len(data) - distance)
+            else:
+                start, stop = max(low, distance), high
+            span = chain[found].search(data, start, stop) if start <= stop else None
+            if span is None:
+                break
+            if found + 1 == len(chain):
+                return span[0]
+            edge = self._edge(chain[found], data, span, stop)
+            found, distance = found + 1, len(data) - edge if self._backwards else edge
+        searched = len(data) - low if self._backwards else high
+        self.trails[number] = Trail(found, max(distance, searched - self._reach))
+        return None
+
+    def _edge(self, block: Pattern, data: bytes, span: tuple[int, int], stop: int) -> int:
+        """Where the earliest match ends; backwards where the latest begins. `span` is the leftmost one."""
+        start, end = span
+        if self._backwards:
+            starts = range(start, stop + 1)
+            return start + bisect_left(starts, 1, key=lambda at: block.search(data, at, stop) is None) - 1
+        return start + bisect_left(
+            range(start, end), 1, key=lambda to: block.search(data, start, to) is not None
+        )

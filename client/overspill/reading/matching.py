@@ -1,0 +1,217 @@
+r"""Matching lines in a buffer: the buffer is searched as a whole, and line bounds looked up only at matches.
+
+The engine is called on slices, with a look at the deadline between them. A hostile pattern of `MAX_PROGRAM`
+instructions can take a second or two for 64 KiB, which is its slice then: the smaller the program, the larger
+they are, up to all of the buffer. A longer line is searched as `long_line` does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from overspill.reading.long_line import SLICE, LongSearch, OutOfTime, Trail, window
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from overspill.reading.patterns import Pattern
+
+_UNSURE: Final = -1
+
+
+class Found(NamedTuple):
+    r"""One line, `start` to `stop` in the buffer without its `\n`, and where its match begins."""
+
+    start: int
+    stop: int
+    at: int
+    around: bytes | None = None
+    """What to show of it, where that is not in the buffer; `at` is a position in it then."""
+
+    @classmethod
+    def unsure(cls, start: int, stop: int) -> Found:
+        """A line that is too long for its pattern: it may match."""
+        return cls(start, stop, _UNSURE)
+
+    @property
+    def is_sure(self) -> bool:
+        return self.at != _UNSURE
+
+
+class Reached(NamedTuple):
+    """Where a search stopped for want of time: at the bound of a line, or with `trails` in it.
+
+    Without trails, what lies before `position` has been searched; backwards, what lies from it on. With them
+    it is where the line starts.
+    """
+
+    position: int
+    trails: tuple[Trail, ...] = ()
+
+
+class Lines(NamedTuple):
+    """The lines found, those that may match too, and where the search stopped for want of time, if it did."""
+
+    found: list[Found]
+    reached: Reached | None
+
+
+class Tally(NamedTuple):
+    """How many lines were found; `unsure` are those that may match."""
+
+    lines: int
+    unsure: list[Found]
+    reached: Reached | None
+
+
+class Matcher:
+    """A pattern, and how it is applied. Safe to use from several threads at once."""
+
+    def __init__(
+        self, pattern: Pattern, *, invert: bool, backwards: bool, expired: Callable[[], bool]
+    ) -> None:
+        self._pattern, self._backwards = pattern, backwards
+        self.invert, self.expired = invert, expired
+        self._longest = window(pattern.program_size)
+        self._size = SLICE if backwards else self._longest
+
+    def lines(self, data: bytes, start: int, stop: int, *, limit: int) -> Lines:
+        r"""The lines wanted among the whole ones of `data[start:stop]`; the last first where backwards.
+
+        `stop` is where the last line's `\n` stands, or the end of `data`. At least one slice is searched.
+        """
+        found: list[Found] = []
+        left = limit
+        for low, high in self._slices(data, start, stop):
+            try:
+                lines = self._slice(data, low, high)
+            except _Stopped as stopped:
+                return Lines(found, stopped.reached)
+            for line in reversed(list(lines)) if self._backwards else lines:
+                found.append(line)
+                left -= line.is_sure
+                if not left:
+                    return Lines(found, None)
+            if self.expired():
+                return Lines(found, Reached(low - 1 if self._backwards else high + 1))
+        return Lines(found, None)
+
+    def count(self, data: bytes, start: int, stop: int) -> Tally:
+        """How many lines `lines` would find."""
+        count, unsure = 0, []
+        for low, high in self._slices(data, start, stop):
+            try:
+                if high - low > self._size:
+                    (line,) = [*self._slice(data, low, high), None][:1]
+                    count += line is not None and line.is_sure
+                    unsure += [line] if line is not None and not line.is_sure else []
+                else:
+                    count += self._count(data, low, high)
+            except _Stopped as stopped:
+                return Tally(count, unsure, stopped.reached)
+            if self.expired():
+                return Tally(count, unsure, Reached(low - 1 if self._backwards else high + 1))
+        return Tally(count, unsure, None)
+
+    def in_line(self, line: bytes) -> int | None:
+        """Where a match begins in a whole line that `is_short`."""
+        span = self._pattern.search(line, 0, len(line))
+        return span[0] if span else None
+
+    def is_short(self, size: int) -> bool:
+        """Whether a line of so many bytes can be searched at once."""
+        return size <= self._longest
+
+    def long_search(self, trails: tuple[Trail, ...] = ()) -> LongSearch:
+        """A search of a line in parts. Raises `ValueError` for trails of another pattern."""
+        return LongSearch(self._pattern, backwards=self._backwards, expired=self.expired, trails=trails)
+
+    def _slice(self, data: bytes, start: int, stop: int) -> Iterator[Found]:
+        if stop - start > self._size:
+            return self._long(data, start, stop)
+        found = _matching(self._pattern, data, start, stop)
+        return _others(data, start, stop, found) if self.invert else found
+
+    def _count(self, data: bytes, start: int, stop: int) -> int:
+        """How many lines `_slice` would give."""
+        count = self._pattern.count(data, start, stop)
+        return data.count(b"\n", start, stop) + 1 - count if self.invert else count
+
+    def _long(self, data: bytes, start: int, stop: int) -> Iterator[Found]:
+        """The one line of `data[start:stop]`, if it is wanted or may be."""
+        line, is_sure = data[start:stop], True
+        if self.is_short(len(line)):
+            at = self.in_line(line)
+        else:
+            search = self.long_search()
+            try:
+                at = search.search(line, 0, len(line))
+            except OutOfTime:
+                raise _Stopped(Reached(start, tuple(search.trails))) from None
+            is_sure = search.is_exact
+        if at is None and not is_sure:
+            return iter([Found.unsure(start, stop)])
+        is_wanted = (at is not None) != self.invert
+        return iter([Found(start, stop, start + (at or 0))] if is_wanted else [])
+
+    def _slices(self, data: bytes, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Runs of whole lines: of the slice's size at most, or one line that is longer."""
+        size = self._size
+        if not self._backwards:
+            while start <= stop:
+                high = stop
+                if stop - start > size:
+                    high = data.rfind(b"\n", start, start + size + 1)
+                    if high < 0:
+                        high = data.find(b"\n", start + size, stop)
+                    if high < 0:
+                        high = stop
+                yield start, high
+                start = high + 1
+            return
+        while start <= stop:
+            low = start
+            if stop - start > size:
+                low = data.find(b"\n", stop - size - 1, stop) + 1
+                low = low or data.rfind(b"\n", start, stop - size) + 1 or start
+            yield low, stop
+            stop = low - 1
+
+
+class _Stopped(Exception):
+    def __init__(self, reached: Reached) -> None:
+        super().__init__(reached)
+        self.reached = reached
+
+
+def _matching(pattern: Pattern, data: bytes, start: int, stop: int) -> Iterator[Found]:
+    """The lines of `data[start:stop]` that match."""
+    start = pattern.first_line(data, start, stop)
+    while start <= stop:
+        span = pattern.search(data, start, stop)
+        if span is None:
+            return
+        at, end = span
+        low = data.rfind(b"\n", start, at) + 1 or start
+        high = data.find(b"\n", end, stop)
+        if high < 0:
+            high = stop
+        yield Found(low, high, at)
+        start = high + 1
+
+
+def _others(data: bytes, start: int, stop: int, found: Iterator[Found]) -> Iterator[Found]:
+    """The lines of `data[start:stop]` that were not found."""
+    for line in found:
+        yield from _every(data, start, line.start - 1)
+        start = line.stop + 1
+    yield from _every(data, start, stop)
+
+
+def _every(data: bytes, start: int, stop: int) -> Iterator[Found]:
+    while start <= stop:
+        high = data.find(b"\n", start, stop)
+        if high < 0:
+            high = stop
+        yield Found(start, high, start)
+        start = high + 1

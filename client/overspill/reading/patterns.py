@@ -1,0 +1,58 @@
+r"""What a search needs of a compiled pattern, and the engine that compiles it.
+
+RE2 (the extra `re2`) compiles any pattern, under bounds. Without it Python's own engine does, which may
+backtrack for hours and cannot be stopped: so it is given nothing but plain texts and alternatives of them.
+
+Text to search has passed `text.clean`: it is valid UTF-8, and lines end at `\n` alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from overspill.reading.plain_patterns import PlainPattern
+
+try:
+    from overspill.reading.re2_patterns import Re2Pattern
+except ImportError:  # the extra is not installed, or has no wheel for this machine
+    Re2Pattern = None  # type: ignore[assignment, misc]
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+IS_ANY_PATTERN_POSSIBLE: Final = Re2Pattern is not None
+
+
+class Pattern(Protocol):
+    """A compiled pattern. Safe to use from several threads at once."""
+
+    program_size: int
+    """Instructions: a bound on the time that a byte of text can take."""
+
+    @property
+    def chains(self) -> Sequence[Sequence[Pattern]] | None:
+        """What a line that is too long to search at once is searched for; None where there is no such thing.
+
+        Each block matches at most `program_size` bytes.
+        """
+
+    def search(self, data: bytes, start: int, stop: int) -> tuple[int, int] | None:
+        r"""Where the leftmost match between `start` and `stop` begins and ends.
+
+        The bytes around them count as context: `^`, `$` and `\b` hold only where they do in all of `data`.
+        """
+
+    def first_line(self, data: bytes, start: int, stop: int) -> int:
+        """Where the first of the lines of `data[start:stop]` begins that may match; behind `stop` if none."""
+
+    def count(self, data: bytes, start: int, stop: int) -> int:
+        """How many of the whole lines of `data[start:stop]` match."""
+
+
+def compile_pattern(pattern: str, *, fixed: bool = False, ignore_case: bool = False) -> Pattern:
+    """`pattern` as a regular expression, or as the text itself where `fixed`.
+
+    Raises `InvalidPattern`, which names what is not supported and what to write instead.
+    """
+    engine = PlainPattern if Re2Pattern is None else Re2Pattern
+    return engine.compile(pattern, fixed=fixed, ignore_case=ignore_case)

@@ -1,0 +1,77 @@
+r"""Plain texts, and alternatives of them, looked for by Python's own engine: it cannot take long over these.
+
+It also runs patterns that are the project's own. Bytes are searched, so letters beyond ASCII are one text
+each, and ignoring case tries each letter's other forms.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from overspill.reading.errors import InvalidPattern
+from overspill.reading.pattern_syntax import check, encoded
+
+_PLAIN: Final = re.compile(r"(?: [^\\.\[\](){}*+?|^$] | \\[^\w\s] )*+", re.VERBOSE)
+_ESCAPED: Final = re.compile(r"\\(.)")
+_OTHER_FORMS: Final = {"k": "\u212a", "s": "\u017f", "å": "\u212b", "ß": "ẞ", "ω": "\u2126", "θ": "ϴ"}
+"""Letters whose other form is not the one that `str.upper` or `str.lower` gives."""
+_NEEDS_RE2: Final = (
+    "this pattern needs RE2, which is not installed where the capture waits: pip install 'overspill[re2]'. "
+    "Without it plain texts can be searched for, as error or error|failed, or anything with fixed=true"
+)
+
+
+class PlainPattern:
+    """A compiled pattern (see `patterns.Pattern`)."""
+
+    def __init__(self, source: bytes, *, longest: int, ignore_case: bool = False) -> None:
+        """`source` is in Python's syntax and takes linear time; it matches at most `longest` bytes."""
+        flags = re.MULTILINE | (re.IGNORECASE if ignore_case else 0)
+        self._engine = re.compile(source, flags)
+        self.program_size = longest
+
+    @classmethod
+    def compile(cls, pattern: str, *, fixed: bool = False, ignore_case: bool = False) -> PlainPattern:
+        """A text, or texts with `|` between them. Raises `InvalidPattern` for all others."""
+        encoded(pattern)
+        texts = [pattern] if fixed else _texts(pattern)
+        sources = [_ignoring_case(text) if ignore_case else re.escape(text.encode()) for text in texts]
+        longest = max(1, *(4 * len(text) for text in texts))
+        return cls(b"|".join(sources), longest=longest)
+
+    @property
+    def chains(self) -> tuple[tuple[PlainPattern, ...], ...]:
+        return ((self,),)
+
+    def search(self, data: bytes, start: int, stop: int) -> tuple[int, int] | None:
+        match = self._engine.search(data, start, stop)
+        return match.span() if match else None
+
+    def first_line(self, data: bytes, start: int, stop: int) -> int:  # noqa: ARG002
+        return start
+
+    def count(self, data: bytes, start: int, stop: int) -> int:
+        count = 0
+        while start <= stop and (match := self._engine.search(data, start, stop)):
+            count += 1
+            start = data.find(b"\n", match.end(), stop) + 1 or stop + 1
+        return count
+
+
+def _texts(pattern: str) -> list[str]:
+    check(pattern)
+    texts = re.split(r"(?<!\\)\|", pattern)
+    if not all(_PLAIN.fullmatch(text) for text in texts):
+        raise InvalidPattern(_NEEDS_RE2)
+    return [_ESCAPED.sub(r"\1", text) for text in texts]
+
+
+def _ignoring_case(text: str) -> bytes:
+    return b"".join(_forms_of(character) for character in text)
+
+
+def _forms_of(character: str) -> bytes:
+    lower = character.lower() if len(character.lower()) == 1 else character
+    forms = {character, lower, lower.upper(), lower.title(), *_OTHER_FORMS.get(lower, "")}
+    return b"(?:%s)" % b"|".join(re.escape(form.encode()) for form in sorted(forms) if len(form) == 1)

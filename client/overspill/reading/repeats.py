@@ -1,0 +1,82 @@
+"""Groups of lines that look equal once numbers are masked, in bounded memory.
+
+What cannot be seen is left out: escape sequences, control characters, blanks at the end of a line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from heapq import nlargest
+from typing import TYPE_CHECKING, Final
+
+from overspill.reading.text import cut_before, decode, strip_escapes
+from overspill.wire import Repeated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+BEGINNING: Final = 4 * 1024
+"""Bytes of a line that are looked at."""
+_KEY: Final = 256
+"""Bytes of a masked line that are compared."""
+EXAMPLE: Final = 240
+"""Bytes of a group's first line that are shown."""
+MOST_GROUPS: Final = 8192
+"""Groups held; beyond that the rarer half is forgotten, so the counts of rare ones are lower bounds."""
+LETTERS: Final = 6
+"""Hexadecimal letters beside a digit that count as part of its number."""
+_NUMBER: Final = re.compile(rb"(?:[a-fA-F]{0,%d}[0-9]+[a-fA-F]{0,%d})+" % (LETTERS, LETTERS))
+_CONTROLS: Final = bytes(set(range(32)) - set(b"\t\n")) + b"\x7f"
+
+
+class Repeats:
+    def __init__(self) -> None:
+        self._groups: dict[bytes, list[int]] = {}
+        self._examples: dict[bytes, bytes] = {}
+
+    def add(self, keys: Sequence[bytes], number: int, line: Callable[[int], bytes]) -> None:
+        """Take the keys of consecutive lines, the first of them line `number`; `line(i)` is how it begins."""
+        counts = Counter(keys)
+        counts.pop(b"", None)
+        last = len(keys) - 1
+        firsts = {key: last - position for position, key in enumerate(reversed(keys))}
+        for key, count in counts.items():
+            if (group := self._groups.get(key)) is not None:
+                group[0] += count
+            else:
+                self._groups[key] = [count, number + firsts[key]]
+                self._examples[key] = strip_escapes(line(firsts[key])).rstrip(b"\r")[: EXAMPLE + 4]
+        if len(self._groups) > MOST_GROUPS:
+            self._groups = dict(nlargest(MOST_GROUPS // 2, self._groups.items(), key=lambda item: item[1][0]))
+            self._examples = {key: self._examples[key] for key in self._groups}
+
+    def top(self, count: int) -> list[Repeated]:
+        """The largest groups of at least two lines, each shown by its first line."""
+        groups = sorted(self._groups.items(), key=lambda item: (-item[1][0], item[1][1]))
+        return [
+            Repeated(line=excerpt(self._examples[key], EXAMPLE), count=size, first_line=first)
+            for key, (size, first) in groups[:count]
+            if size > 1
+        ]
+
+
+def excerpt(line: bytes, size: int) -> str:
+    """The beginning of a line as text."""
+    stop = cut_before(line, size)
+    return decode(line[:stop]).text + ("…" if stop < len(line) else "")
+
+
+def key_of(masked: bytes) -> bytes:
+    """What is compared of a masked line."""
+    return masked[:_KEY].rstrip()
+
+
+def mask(data: bytes) -> bytes:
+    """What is seen of `data`, with each number, decimal or hexadecimal, as one `#`; lines stay lines."""
+    return _NUMBER.sub(b"#", visible(data))
+
+
+def visible(data: bytes) -> bytes:
+    """`data` without escape sequences and control characters."""
+    return strip_escapes(data).translate(None, _CONTROLS)

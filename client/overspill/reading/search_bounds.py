@@ -1,0 +1,122 @@
+"""Where a search begins, and where it ends: cursors, and what has to be read for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from overspill.reading.chunks import Wanted, newline_position
+from overspill.reading.long_line import Trail
+from overspill.reading.scanning import Cursor, foreign_cursor
+from overspill.reading.split_line import MARGIN, passed_over
+
+if TYPE_CHECKING:
+    from overspill.reading.chunks import Chunk, Extent
+    from overspill.reading.findings import Around, Findings
+    from overspill.reading.matching import Matcher
+    from overspill.wire import GrepQuery
+
+_EVERYWHERE: Final = frozenset({"^", "$", ".*"})
+"""What matches in every line, as the empty pattern does."""
+
+
+def takes_every_line(query: GrepQuery) -> bool:
+    is_everywhere = not query.pattern or (query.pattern in _EVERYWHERE and not query.fixed)
+    return is_everywhere and not query.invert
+
+
+def lines_asked(line: int, extent: Extent, *, backwards: bool) -> int:
+    """How many lines there are from `line` on."""
+    if not extent.lines:
+        return 0
+    return line if backwards else extent.lines + 1 - line
+
+
+def start_of(query: GrepQuery, extent: Extent, matcher: Matcher) -> Cursor:
+    """The cursor of a query, or that of its first line. Raises `InvalidQuery`."""
+    if not query.cursor:
+        return Cursor(max(extent.lines, 1) if query.from_end else 1)
+    cursor = Cursor.parse(query.cursor, extent, backwards=query.from_end)
+    try:
+        matcher.long_search(cursor.trails)
+    except ValueError:
+        raise foreign_cursor() from None
+    return cursor
+
+
+def needs_lead(query: GrepQuery, start: Cursor, around: Around, extent: Extent) -> bool:
+    """Whether a search from inside a line shows some of what lies before its cursor."""
+    if start.offset is None:
+        return False
+    if query.from_end:
+        return bool(around.after) and start.line < extent.lines
+    return bool(around.before) or (query.invert and not query.count)
+
+
+def first_wanted(line: int, around: Around, extent: Extent, *, backwards: bool) -> Wanted:
+    """What a search from the start of a line needs first, backwards from its end."""
+    if not backwards:
+        return Wanted(newline=max(0, line - 1 - around.before))
+    last = line + around.after
+    return Wanted(newline=last) if last < extent.lines else Wanted(offset=extent.size - 1)
+
+
+def cursor_inside(
+    chunk: Chunk, number: int, trails: tuple[Trail, ...], *, ansi: bool, backwards: bool
+) -> Cursor:
+    """A cursor in a line that lies in this chunk, behind what its trails need no more."""
+    before = number - 1 - chunk.newlines
+    start = newline_position(chunk.data, before) + 1 if before else 0
+    line = chunk.data[start : chunk.data.find(b"\n", start)]
+    done = min((trail.distance for trail in trails), default=0) - MARGIN
+    position, passed = passed_over(line, done, ansi=ansi, utf8=chunk.utf8, backwards=backwards)
+    left = tuple(Trail(found, max(0, distance - passed)) for found, distance in trails)
+    return Cursor(number, chunk.start + start + position, left)
+
+
+class Ending:
+    """Where a search ends. `cursor` is where another one goes on, None where nothing is left."""
+
+    def __init__(self, extent: Extent, findings: Findings, *, backwards: bool, count: bool) -> None:
+        self._extent, self._findings, self._backwards, self._count = extent, findings, backwards, count
+        self._late: Cursor | None = None
+        self.cursor: Cursor | None = None
+
+    def stop_for_time(self, cursor: Cursor) -> bool:
+        """Find no more, since the time is up; whether lines around matches are still to be read."""
+        if not self._findings.is_lacking:
+            self._stop(cursor)
+            return False
+        self._late, self._findings.is_full = cursor, True
+        return True
+
+    def stop_behind(self, line: int) -> None:
+        """Go on behind a line that was reported."""
+        self._stop(Cursor(line - 1 if self._backwards else line + 1))
+
+    def settle(self, chunk: Chunk) -> None:
+        """Stop since there is enough; of a count, behind the lines that end in this chunk."""
+        if self._count:
+            newlines = 0 if self._backwards else chunk.data.count(b"\n")
+            self._stop(Cursor(chunk.newlines + 1 + newlines))
+        elif self._late and not self._findings.has_given_up:
+            self._stop(self._late)
+        else:
+            self.stop_behind(self._findings.last_number)
+
+    def end(self) -> None:
+        """The capture has ended; there may be more to find where the findings were full before."""
+        if self._late and not self._findings.has_given_up:
+            self._stop(self._late)
+        elif self._findings.is_full and not self._count:
+            self.stop_behind(self._findings.last_number)
+
+    def _stop(self, cursor: Cursor) -> None:
+        self.cursor = cursor if 1 <= cursor.line <= self._extent.lines else None
+
+    def searched(self, start: Cursor) -> tuple[int, int]:
+        """The first and the last line that were searched, from `start` on."""
+        cursor = self.cursor or Cursor(0 if self._backwards else self._extent.lines + 1)
+        line = cursor.line
+        if self._backwards:
+            return (line if cursor.offset else line + 1), min(start.line, self._extent.lines)
+        return start.line, (line if cursor.offset else line - 1)

@@ -1,0 +1,250 @@
+"""A line that reaches over chunks: searched once it is whole, or part by part where it is too long to hold.
+
+Its pieces come as they are stored, so that escape sequences, characters and line ends that a chunk's end cuts
+are whole again before `text.clean` sees them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from overspill.reading.long_line import OutOfTime
+from overspill.reading.text import LONGEST_ESCAPE, clean, seam, seams
+
+if TYPE_CHECKING:
+    from overspill.reading.long_line import Trail
+    from overspill.reading.matching import Matcher
+
+HOLD: Final = 8 * 2**20
+"""A line of more bytes is searched part by part."""
+SAMPLE: Final = 64 * 1024
+"""Bytes kept of the beginning of a line."""
+_AROUND: Final = 8 * 1024
+"""Bytes kept around a match."""
+MARGIN: Final = 3 * 1024
+"""Bytes kept before what is still to be searched: they are shown, and anchors see them."""
+_CONTEXT: Final = 4
+"""Bytes left unsearched at a cut, so that anchors see what lies beyond it."""
+_STEPS: Final = (64 * 1024, 512)
+
+
+class Line(NamedTuple):
+    """A line, or its beginning if it is long; `at` is where a match begins, None where there is none."""
+
+    data: bytes
+    at: int | None = None
+    around: bytes | None = None
+    """What is kept around a match that is not in `data`; `at` is a position in it then."""
+    is_sure: bool = True
+    """Whether a line in which nothing was found is sure not to match."""
+    is_utf8: bool = True
+
+
+class StoppedInside(Exception):
+    """Not an error: the time is up. The search is to go on at `offset` of the capture with these trails."""
+
+    def __init__(self, offset: int, trails: tuple[Trail, ...]) -> None:
+        super().__init__(offset, trails)
+        self.offset, self.trails = offset, trails
+
+
+class ShownLine:
+    """A line that is shown around a match, but not searched: only its beginning is kept."""
+
+    def __init__(self, *, backwards: bool, ansi: bool, beginning: Line | None = None) -> None:
+        """`beginning` is what is known of the line already; backwards, its last piece."""
+        self._backwards, self._ansi = backwards, ansi
+        self._kept = beginning.data if beginning else b""
+        self._utf8, self._is_clean = beginning is None or beginning.is_utf8, beginning is not None
+        self.is_skipped = False
+        """Whether pieces were left out that are not needed."""
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether a whole sample is kept; backwards, of the beginning as it is known so far."""
+        return len(self._kept) >= SAMPLE
+
+    def forget(self) -> None:
+        """Backwards: drop what is kept, since pieces before it were left out."""
+        self._kept = b""
+
+    def add(self, piece: bytes, *, utf8: bool) -> None:
+        """Take the next piece, in the order of the search."""
+        self._utf8 = self._utf8 and utf8
+        self._kept = (piece + self._kept if self._backwards else self._kept + piece)[:SAMPLE]
+
+    def close(self, *, is_ended: bool) -> Line:
+        r"""The line, which has all its pieces; `is_ended` says that `\n` ends it."""
+        kept = self._kept[: seam(self._kept, len(self._kept))] if self.is_enough else self._kept
+        whole = clean(kept, ansi=self._ansi, utf8=self._utf8)
+        is_good = self._utf8 or (not self._is_clean and is_utf8(self._kept))
+        return Line(whole.removesuffix(b"\r") if is_ended else whole, is_utf8=is_good)
+
+
+class OpenLine:
+    """Takes a line's pieces in order, or from its end where backwards."""
+
+    def __init__(
+        self,
+        matcher: Matcher,
+        offset: int,
+        *,
+        backwards: bool,
+        ansi: bool,
+        is_ended: bool = False,
+        trails: tuple[Trail, ...] | None = None,
+        beginning: Line | None = None,
+    ) -> None:
+        r"""`offset` is where the line begins in the capture; backwards, where it ends.
+
+        Backwards, `is_ended` says that it ends with `\n`.
+
+        With `trails`, what lies beyond `offset` belongs to the line too and has been searched; `beginning` is
+        that of the line then. Raises `ValueError` for trails of another pattern.
+        """
+        self._matcher, self._offset, self._backwards = matcher, offset, backwards
+        self._ansi, self._is_ended = ansi, is_ended
+        self._beginning = beginning or Line(b"")
+        self._search = matcher.long_search(trails or ())
+        self._is_cut = trails is not None
+        self._pieces: list[bytes] = []
+        self._held = 0
+        self._utf8 = True
+        self.match: Line | None = None
+        """What is kept around a match that was found before the line's end."""
+        self.is_skipped = False
+        """Whether pieces were left out that are not needed."""
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether a match was found already."""
+        return self.match is not None
+
+    def forget(self) -> None:
+        """Backwards: drop what is kept of the beginning, since pieces before it were left out."""
+        self._pieces, self._held = [], 0
+
+    def shown(self, piece: bytes) -> ShownLine:
+        """The same line, to be searched no more; `piece` was the last one added."""
+        beginning = Line(piece[:SAMPLE], is_utf8=self._utf8) if self._backwards else self._beginning
+        return ShownLine(backwards=self._backwards, ansi=self._ansi, beginning=beginning)
+
+    def add(self, piece: bytes, *, utf8: bool) -> None:
+        """Take the next piece. Raises `StoppedInside`."""
+        self._pieces.append(piece)
+        self._held += len(piece)
+        self._utf8 = self._utf8 and utf8
+        if self._held > HOLD:
+            self._shrink()
+
+    def close(self, *, is_ended: bool) -> Line:
+        r"""The line, which has all its pieces; `is_ended` says that `\n` ends it. Raises `StoppedInside`."""
+        self._is_ended = is_ended
+        raw = self._joined()
+        text = self._clean(raw)
+        if not self._is_cut and self._matcher.is_short(len(text)):
+            return Line(text, self._at_once(text), is_utf8=self._utf8 or is_utf8(raw))
+        self._note(raw, text)
+        if not self.match:
+            self._find(raw, text, 0, len(text))
+        if self.match:
+            return self._beginning._replace(at=self.match.at, around=self.match.around)
+        is_sure = self._search.is_exact and (is_ended or not text.endswith(b"\r"))
+        return self._beginning._replace(is_sure=is_sure)
+
+    def _note(self, raw: bytes, text: bytes) -> None:
+        """Keep what is to be known of the line's beginning, and of its bytes, from its next part."""
+        beginning = text[:SAMPLE] if self._backwards or not self._is_cut else self._beginning.data
+        is_good = self._beginning.is_utf8 and (self._utf8 or is_utf8(raw))
+        self._beginning = Line(beginning, is_utf8=is_good)
+
+    def _at_once(self, line: bytes) -> int | None:
+        r"""Where a match begins. `$` also holds before a final `\r`, which may be half a line end."""
+        at = self._matcher.in_line(line)
+        if at is None and not self._is_ended and line.endswith(b"\r"):
+            at = self._matcher.in_line(line[:-1])
+        return at
+
+    def _shrink(self) -> None:
+        """Search what is held, and keep what is needed to go on."""
+        raw, offset = self._joined(), self._offset
+        if self._backwards:
+            cut = seam(raw, 2 * LONGEST_ESCAPE)
+            rest, part = raw[:cut], raw[cut:]
+        else:
+            cut = seam(raw, len(raw))
+            part, rest = raw[:cut], raw[cut:]
+        text = self._clean(part)
+        self._note(part, text)
+        if not self.match:
+            low, high = (_CONTEXT, len(text)) if self._backwards else (0, len(text) - _CONTEXT)
+            self._find(part, text, low, high)
+        part = self._pass(part, len(text) if self.match else self._search.done - MARGIN)
+        raw = rest + part if self._backwards else part + rest
+        self._pieces, self._held = [raw], len(raw)
+        if self._is_cut and self._offset != offset and self._matcher.expired():
+            raise StoppedInside(self._offset, tuple(self._search.trails))
+
+    def _joined(self) -> bytes:
+        return b"".join(reversed(self._pieces) if self._backwards else self._pieces)
+
+    def _clean(self, raw: bytes) -> bytes:
+        r"""A part of the line as it is searched; without a `\r` that belongs to its end."""
+        text = clean(raw, ansi=self._ansi, utf8=self._utf8)
+        has_end = not (self._backwards and self._is_cut)
+        return text.removesuffix(b"\r") if self._is_ended and has_end else text
+
+    def _find(self, raw: bytes, text: bytes, low: int, high: int) -> None:
+        """Search a part of the line."""
+        if self._is_cut:
+            low, high = (low, high - _CONTEXT) if self._backwards else (max(low, _CONTEXT), high)
+        try:
+            at = self._search.search(text, low, high)
+        except OutOfTime:
+            self._pass(raw, self._search.done - MARGIN)
+            raise StoppedInside(self._offset, tuple(self._search.trails)) from None
+        if at is not None:
+            start = max(0, at - _AROUND // 2)
+            self.match = Line(b"", at - start, text[start : start + _AROUND])
+
+    def _pass(self, raw: bytes, size: int) -> bytes:
+        """Forget what has been searched, up to `size` bytes of text; the part of `raw` that is left."""
+        position, passed = passed_over(raw, size, ansi=self._ansi, utf8=self._utf8, backwards=self._backwards)
+        self._search.drop(passed)
+        self._is_cut = self._is_cut or passed > 0
+        self._offset += position - len(raw) if self._backwards else position
+        return raw[:position] if self._backwards else raw[position:]
+
+
+def is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def passed_over(raw: bytes, size: int, *, ansi: bool, utf8: bool, backwards: bool) -> tuple[int, int]:
+    """Where to cut `raw` so that its first part is nearly `size` bytes of text, not more; and how many it is.
+
+    Backwards it is the part behind the cut that is passed over.
+    """
+
+    def length(start: int, stop: int) -> int:
+        return len(clean(raw[start:stop], ansi=ansi, utf8=utf8))
+
+    most = max(0, size)
+    total = length(0, len(raw)) if backwards else 0
+    position = passed = 0
+    for step in _STEPS:
+        for cut in seams(raw, position, step):
+            more = length(position, cut)
+            if passed + more > (total - most if backwards else most):
+                break
+            position, passed = cut, passed + more
+    if not backwards:
+        return position, passed
+    if passed < total - most:
+        cut = next(seams(raw, position, _STEPS[-1]))
+        position, passed = cut, passed + length(position, cut)
+    return position, total - passed

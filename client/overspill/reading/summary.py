@@ -1,0 +1,222 @@
+"""What a capture looks like without reading it: figures, first and last lines, repetition, errors.
+
+Drive a `Summarizer` as `chunks` says. It wants the last chunks first and then all from the start, until
+the end, its limit or its time is reached; what it holds does not grow with the capture.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from overspill.reading.chunks import Caps, Extent, Wanted
+from overspill.reading.grep import Search, never
+from overspill.reading.json_shape import HEAD, WHOLE, shape_of
+from overspill.reading.lines import head, tail
+from overspill.reading.patterns import IS_ANY_PATTERN_POSSIBLE, compile_pattern
+from overspill.reading.plain_patterns import PlainPattern
+from overspill.reading.repeats import BEGINNING, Repeats, excerpt, key_of, mask
+from overspill.reading.text import cut_after
+from overspill.wire import GrepQuery, Severity, Summary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from overspill.reading.chunks import Chunk
+    from overspill.reading.patterns import Pattern
+    from overspill.wire import Text
+
+LIMIT: Final = 64 * 2**20
+"""Bytes that are looked at, unless said otherwise."""
+_SHOWN: Final = Caps(lines=5, size=16 * 1024)
+"""Of the first and of the last lines."""
+_LINE: Final = 240
+"""Bytes shown of one line."""
+_GROUPS: Final = 10
+_NUMBERS: Final = 20
+_ERRORS: Final = (
+    r"error|exception|traceback|\bfail(?:ed|ures?)?\b|\bfatal\b|\bpanic|\bcritical\b|segmentation fault"
+)
+_WARNINGS: Final = r"\bwarn(?:ings?)?\b|deprecat(?:ed|ion)"
+
+
+class Summarizer:
+    def __init__(
+        self,
+        extent: Extent,
+        *,
+        content_type: str,
+        kind: str,
+        limit: int = LIMIT,
+        expired: Callable[[], bool] = never,
+        masked: Callable[[bytes], bytes] = mask,
+    ) -> None:
+        """`expired` says that the time is up; it is asked after each chunk. `masked` is as `repeats.mask`."""
+        self._extent, self._content_type, self._kind = extent, content_type, kind
+        self._limit, self._expired = limit, expired
+        self._first, self._last = (
+            head(_SHOWN.lines, extent, caps=_SHOWN),
+            tail(_SHOWN.lines, extent, caps=_SHOWN),
+        )
+        self._lines = _Lines(masked)
+        self._errors, self._warnings = _Severe(_ERRORS, extent), _Severe(_WARNINGS, extent)
+        self._json = bytearray()
+        self._shape: str | None = None
+        self._json_size = (extent.size if extent.size <= WHOLE else HEAD) if kind == "json" else 0
+        self._scanned = 0
+        self.wanted = self._last.wanted
+
+    def feed(self, chunk: Chunk) -> None:
+        """Take the next chunk."""
+        if self._last.wanted is not None:
+            self._last.feed(chunk)
+            if self._last.wanted is not None or chunk.start:
+                self.wanted = self._last.wanted or Wanted(span=self._limit)
+                return
+        self._scan(chunk)
+        is_enough = self._scanned >= min(self._extent.size, self._limit) or self._expired()
+        self.wanted = None if is_enough else Wanted(offset=self._scanned, span=self._limit - self._scanned)
+
+    def _scan(self, chunk: Chunk) -> None:
+        if self._first.wanted is not None:
+            self._first.feed(chunk)
+        self._look_at_json(chunk)
+        self._errors.feed(chunk)
+        self._warnings.feed(chunk)
+        self._scanned = chunk.start + len(chunk.data)
+        self._lines.add(chunk, is_last=self._scanned == self._extent.size)
+
+    def _look_at_json(self, chunk: Chunk) -> None:
+        """Tell the shape as soon as all is there that it is told from, so that it counts as time spent."""
+        if len(self._json) == self._json_size:
+            return
+        self._json += chunk.data[: self._json_size - len(self._json)]
+        if len(self._json) == self._json_size:
+            self._shape = shape_of(bytes(self._json), is_whole=self._json_size == self._extent.size)
+
+    def _shape_so_far(self) -> str | None:
+        """The shape where the scan stopped before all was there that it is told from."""
+        if len(self._json) == self._json_size:
+            return None
+        return shape_of(bytes(self._json[:HEAD]), is_whole=False)
+
+    def answer(self) -> Summary:
+        """The summary, once `wanted` is None."""
+        extent, lines = self._extent, self._lines
+        return Summary(
+            total_lines=extent.lines,
+            total_bytes=extent.size,
+            content_type=self._content_type,
+            kind=self._kind,
+            longest_line=max(lines.longest, lines.held_size),
+            mean_line=round(lines.size / lines.number, 1) if lines.number else 0.0,
+            empty_lines=lines.empty,
+            first_lines=_shown(self._first.answer()),
+            last_lines=_shown(self._last.answer(), from_end=True),
+            repeated=lines.repeats.top(_GROUPS),
+            errors=self._errors.answer(),
+            warnings=self._warnings.answer(),
+            json_shape=self._shape or self._shape_so_far(),
+            scanned_bytes=self._scanned,
+            truncated=self._scanned < extent.size,
+        )
+
+
+def _shown(text: Text, *, from_end: bool = False) -> list[str]:
+    """The lines of an answer, clipped; `from_end` keeps the end of one that has lost its beginning."""
+    count = text.end_line - text.start_line + 1
+    *ended, last = text.content.encode().split(b"\n")
+    lines = ([line.removesuffix(b"\r") for line in ended] + [last])[:count]
+    if from_end and count == 1 and len(lines[0]) > _LINE:
+        return ["…" + lines[0][cut_after(lines[0], len(lines[0]) - _LINE) :].decode()]
+    return [excerpt(line, _LINE) for line in lines]
+
+
+class _Severe:
+    """Counts the lines that match a pattern, and lists the first."""
+
+    def __init__(self, pattern: str, extent: Extent) -> None:
+        self._pattern, self._extent = pattern, extent
+        self._compiled = _compiled(pattern)
+        self._first = Search(
+            GrepQuery(pattern=pattern, ignore_case=True, max_matches=_NUMBERS),
+            extent,
+            caps=Caps(line_size=1),
+            pattern=self._compiled,
+        )
+        self._more: Search | None = None
+
+    def feed(self, chunk: Chunk) -> None:
+        if self._more is not None:
+            self._more.feed(chunk)
+            return
+        self._first.feed(chunk)
+        following = self._first.answer().next if self._first.wanted is None else None
+        if following is not None:
+            query = GrepQuery(pattern=self._pattern, ignore_case=True, count=True, cursor=following["cursor"])
+            self._more = Search(query, self._extent, pattern=self._compiled)
+            self._more.feed(chunk)
+
+    def answer(self) -> Severity:
+        first = self._first.answer().matches or []
+        counted = self._more.answer().match_count if self._more else 0
+        return Severity(
+            count=len(first) + (counted or 0), line_numbers=[match.line_number for match in first]
+        )
+
+
+def _compiled(pattern: str) -> Pattern:
+    """A pattern of this module, by any engine."""
+    if IS_ANY_PATTERN_POSSIBLE:
+        return compile_pattern(pattern, ignore_case=True)
+    return PlainPattern(pattern.encode(), longest=len(pattern), ignore_case=True)
+
+
+class _Lines:
+    """Lengths and repetition of lines. Of one that reaches over chunks only its beginning is held."""
+
+    def __init__(self, masked: Callable[[bytes], bytes]) -> None:
+        self._mask = masked
+        self.repeats = Repeats()
+        self.number = self.size = self.longest = self.empty = self.held_size = 0
+        self._held = b""
+        self._held_return = False
+
+    def add(self, chunk: Chunk, *, is_last: bool) -> None:
+        data = chunk.data
+        is_unended = is_last and not data.endswith(b"\n")
+        if is_unended:
+            data += b"\n"
+        *ended, rest = data.split(b"\n")
+        if ended:
+            self._take(data[: len(data) - len(rest)], ended, is_unended=is_unended)
+        self._held = (self._held + rest[:BEGINNING])[:BEGINNING]
+        self.held_size += len(rest)
+        self._held_return = rest.endswith(b"\r") if rest else self._held_return and not ended
+
+    def _take(self, data: bytes, lines: list[bytes], *, is_unended: bool) -> None:
+        r"""Take the `lines` of `data`, which ends with `\n`; if `is_unended`, that was added to it."""
+        sizes = self._sizes(lines, is_unended=is_unended)
+        self.longest = max(self.longest, *sizes)
+        self.size += sum(sizes)
+        self.empty += sizes.count(0)
+
+        def line(number: int) -> bytes:
+            return lines[number][:BEGINNING] if number else (self._held + lines[0][:BEGINNING])[:BEGINNING]
+
+        keys = [key_of(key) for key in self._mask(data[:-1]).split(b"\n")]
+        for number in (n for n, each in enumerate(lines) if len(each) > BEGINNING or not n):
+            keys[number] = key_of(self._mask(line(number)))
+        self.repeats.add(keys, self.number + 1, line)
+        self.number += len(lines)
+        self._held, self.held_size = b"", 0
+
+    def _sizes(self, lines: list[bytes], *, is_unended: bool) -> list[int]:
+        r"""Their bytes without `\r\n`; the first has what is held before it."""
+        returns = [line.endswith(b"\r") for line in lines]
+        if not lines[0]:
+            returns[0] = self._held_return
+        if is_unended:
+            returns[-1] = False
+        sizes = [len(line) - ends for line, ends in zip(lines, returns, strict=True)]
+        sizes[0] += self.held_size
+        return sizes

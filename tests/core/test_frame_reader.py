@@ -1,0 +1,133 @@
+"""`Reader`: decodes frames in threads, in order, and never takes one that is not as it is listed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+from overspill_service.budget import Budget
+from overspill_service.cpu import Cpu
+from overspill_service.errors import CaptureDamaged
+from overspill_service.frame_map import FrameMap
+from overspill_service.frame_reader import Reader
+from overspill_service.frames import Frame
+from overspill_service.objects.memory import MemoryStore
+
+from tests.contracts.entries import entry
+from tests.core.contents import frames_of, log
+
+CONTENT = log(8_000_000)
+FRAMES = [frame for frame, _ in frames_of(CONTENT)]
+MEMORY = 64 * 2**20
+STORED = b"".join(stored for _, stored in frames_of(CONTENT))
+
+
+@pytest.fixture
+def cpu() -> Iterator[Cpu]:
+    threads = Cpu(2)
+    yield threads
+    threads.close()
+
+
+async def reader(cpu: Cpu, frames: list[Frame], memory: Budget | None = None) -> Reader:
+    store, made = MemoryStore(), entry(size=len(CONTENT))
+    await store.put(made.segment_keys[0], [STORED])
+    return Reader(store, cpu, (memory or Budget(MEMORY)).reads, made, FrameMap.of([frames]))
+
+
+@pytest.mark.parametrize("memory", [1, 2**20, 8 * 2**20, MEMORY])
+@pytest.mark.parametrize("is_reversed", [False, True])
+async def test_every_frame_comes_once_and_in_order(cpu: Cpu, is_reversed: bool, memory: int) -> None:
+    read = await reader(cpu, FRAMES, Budget(memory))
+    numbers = range(1, len(FRAMES))
+    batches = read.map(numbers, lambda chunk: chunk, is_reversed=is_reversed)
+    chunks = [chunk async for batch in batches for chunk in batch]
+    ordered = chunks[::-1] if is_reversed else chunks
+
+    assert b"".join(chunk.data for chunk in ordered) == CONTENT[FRAMES[0].size :]
+    assert all(chunk.newlines == CONTENT.count(b"\n", 0, chunk.start) for chunk in chunks)
+
+
+async def test_nothing_more_is_decoded_before_the_first_frame_is_taken(cpu: Cpu) -> None:
+    read = await reader(cpu, FRAMES)
+    done = []
+    batches = read.map(range(len(FRAMES)), lambda chunk: done.append(chunk.start))
+    await anext(batches)
+    await batches.aclose()
+
+    assert done == [0]
+
+
+async def test_a_frame_listed_with_wrong_newlines_is_refused_each_time(cpu: Cpu) -> None:
+    lying = [*FRAMES[:2], msgspec.structs.replace(FRAMES[2], newlines=1), *FRAMES[3:]]
+    read = await reader(cpu, lying)
+    for _ in range(2):
+        with pytest.raises(CaptureDamaged, match="newlines"):
+            [piece async for piece in read.content(0, len(CONTENT))]
+
+
+async def test_newlines_that_were_counted_once_are_not_counted_again(cpu: Cpu) -> None:
+    read = await reader(cpu, FRAMES)
+    whole = b"".join([piece async for piece in read.content(0, len(CONTENT))])
+
+    assert whole == CONTENT
+    assert all(read.frames.counted)
+
+
+@pytest.mark.parametrize("is_slow", [False, True])
+async def test_stored_frames_come_whatever_memory_there_is(
+    cpu: Cpu, is_slow: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_slow:
+        monkeypatch.setattr("overspill_service.fetching.SLOW_SECONDS", -1000)
+    for memory in (1, 2**20, MEMORY):
+        read = await reader(cpu, FRAMES, Budget(memory))
+
+        assert b"".join([piece async for piece in read.undecoded()]) == STORED
+        assert b"".join([piece async for piece in read.content(0, len(CONTENT))]) == CONTENT
+
+
+async def test_what_a_read_held_is_free_when_it_ends_wherever_it_does(cpu: Cpu) -> None:
+    memory = Budget(MEMORY)
+    lying = [*FRAMES[:9], msgspec.structs.replace(FRAMES[9], checksum=1), *FRAMES[10:]]
+    read, damaged = await reader(cpu, FRAMES, memory), await reader(cpu, lying, memory)
+    for count in range(len(FRAMES) + 1):
+        pieces = read.content(0, len(CONTENT))
+        for _ in range(count):
+            await anext(pieces)
+        await pieces.aclose()
+
+        assert memory.free == memory.size
+    for pieces in damaged.content(0, len(CONTENT)), damaged.undecoded():
+        with pytest.raises(CaptureDamaged, match="checksum"):
+            [piece async for piece in pieces]
+
+        assert memory.free == memory.size
+
+
+async def test_a_slow_reader_holds_one_frame_at_a_time(cpu: Cpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("overspill_service.fetching.SLOW_SECONDS", -1000)
+    memory = Budget(MEMORY)
+    read = await reader(cpu, FRAMES, memory)
+    largest = sum(read.frames.largest(range(len(FRAMES))))
+    pieces = read.content(0, len(CONTENT))
+    for _ in range(6):  # these were fetched before it was known to be slow
+        await anext(pieces)
+    async for _ in pieces:
+        assert memory.size - memory.free == largest
+
+
+async def test_a_scan_has_its_memory_once_for_all_its_reads(cpu: Cpu) -> None:
+    memory = Budget(MEMORY)
+    read = await reader(cpu, FRAMES, memory)
+    least = sum(read.frames.largest(range(len(FRAMES))))
+    async with read.held(2**20) as scan:
+        for _ in range(2):
+            pieces = scan.content(0, len(CONTENT))
+            await anext(pieces)
+            await pieces.aclose()
+
+            assert memory.free == memory.size - least - 2**20
+        assert b"".join([piece async for piece in scan.content(0, len(CONTENT))]) == CONTENT
+    assert memory.free == memory.size

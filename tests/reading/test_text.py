@@ -1,0 +1,82 @@
+"""`text`: decoding, escape sequences, cuts."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from overspill.reading.text import cut_after, cut_before, decode, strip_escapes
+
+
+@pytest.mark.parametrize(
+    ("data", "plain"),
+    [
+        (b"\x1b[1;31mred\x1b[0m", b"red"),
+        (b"\x1b[38;2;1;2;3mx\x1b[m", b"x"),
+        (b"\x1b[2K\x1b[1Gline", b"line"),
+        (b"\x1b[?25lhidden cursor\x1b[?25h", b"hidden cursor"),
+        (b"\x1b]0;title\x07text", b"text"),
+        (b"\x1b]8;;https://example.org\x1b\\link\x1b]8;;\x1b\\", b"link"),
+        (b"\x1bP1$r0m\x1b\\after", b"after"),
+        (b"\x1b(Bascii\x1b)0", b"ascii"),
+        (b"\x1b7saved\x1b8\x1bM\x1b=", b"saved"),
+        (b"a\x1b", b"a"),
+        (b"a\x1b[", b"a"),
+        ("a\x1b[31é".encode(), "a31é".encode()),
+        (b"\x1b]0;never closed\nnext line", b"0;never closed\nnext line"),
+        (b"\x1b[31\nm", b"31\nm"),
+        (b"\x1b\x1b[31mx", b"x"),
+        ("ünïcödé".encode(), "ünïcödé".encode()),
+    ],
+)
+def test_escape_sequences_go_and_text_stays(data: bytes, plain: bytes) -> None:
+    assert strip_escapes(data) == plain
+
+
+@given(
+    st.lists(
+        st.sampled_from([b"\x1b", b"[", b"]", b"3", b";", b"m", b"\x07", b"\\", b"\n", b"a", b"(", b"P"])
+    )
+)
+def test_no_line_end_is_ever_taken_along(parts: list[bytes]) -> None:
+    data = b"".join(parts)
+
+    assert strip_escapes(data).count(b"\n") == data.count(b"\n")
+
+
+@pytest.mark.parametrize("part", [b"\x1b]", b"\x1b[", b"\x1b[1", b"\x1b]8;;x", b"\x1bP", b"\x1b(", b"\x1b"])
+def test_a_broken_sequence_takes_only_a_bounded_part_of_the_text(part: bytes) -> None:
+    text = b"\xc3\xa9" * 100_000
+
+    assert strip_escapes(part + text).endswith(text)
+
+
+def test_escape_sequences_stay_when_asked_for() -> None:
+    assert decode(b"\x1b[31mred", ansi=True).text == "\x1b[31mred"
+
+
+def test_bytes_that_are_not_utf8_are_replaced_and_said() -> None:
+    assert decode(b"caf\xe9 \xff") == ("caf\ufffd \ufffd", True)
+    assert decode("café".encode()) == ("café", False)
+
+
+@given(st.text(), st.integers(0, 60))
+def test_a_cut_splits_no_character(text: str, limit: int) -> None:
+    data = text.encode()
+    end, start = cut_before(data, limit), cut_after(data, limit)
+
+    assert end <= max(limit, 4)
+    assert start >= min(limit, len(data))
+    assert (data[:end] + data[end:]).decode() == data[:end].decode() + data[end:].decode()
+    assert data[start:].decode(errors="strict") or start == len(data)
+
+
+@given(st.binary(max_size=40), st.integers(1, 60))
+def test_a_cut_moves_by_less_than_a_character_whatever_the_bytes(data: bytes, limit: int) -> None:
+    if b"\x1b" not in data:
+        assert min(limit, len(data)) - 3 <= cut_before(data, limit) <= limit + 3
+    assert min(limit, len(data)) <= cut_after(data, limit) <= limit + 3
+
+
+def test_a_cut_keeps_a_control_sequence_whole() -> None:
+    assert cut_before(b"text\x1b[1;31mred", 8) == 4
