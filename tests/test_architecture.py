@@ -26,3 +26,13 @@ def test_the_client_alone_imports_no_service_code() -> None:
     result = subprocess.run([sys.executable, "-c", code], check=False)
 
     assert result.returncode == 0
+
+
+def test_the_bounded_readers_do_no_io() -> None:
+    code = (
+        "import sys, overspill.reading.summary, overspill.reading.content_kind;"
+        "sys.exit(str({'asyncio', 'socket', 'numpy', 'aiohttp', 'subprocess'} & sys.modules.keys() or ''))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert result.stderr.strip() == ""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from overspill.client import Client
-    from overspill.spools.local.capture import LocalCapture
+    from overspill.spools.capture import LocalCapture
     from overspill.sync import SyncClient
 
 Mode: TypeAlias = Literal["head", "tail", "grep", "range", "summary"]

@@ -24,8 +24,8 @@ from overspill.inspection import (
     Question,
 )
 from overspill.refusals import Mistake, refusal
+from overspill.spools.capture import LocalCapture
 from overspill.spools.holder import Holder
-from overspill.spools.local.capture import LocalCapture
 from overspill.storage import shelf_for
 from overspill.sync import SyncClient
 from overspill.threads import Threads

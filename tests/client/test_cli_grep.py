@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from overspill.cli.matching import Matcher, TooSlow, combined
+from overspill.cli.matching import Matcher, combined
 from overspill.spools.spool import Shelf, Spool
 
 from tests.client.shell import Shell
@@ -197,11 +197,21 @@ def test_what_matches_at_the_end_of_a_long_line_is_found_whole(overspill: Shell)
     assert overspill("grep", "-o", "needle.", capture).out == "2:needle1\n2:needle2\n"
 
 
-def test_a_pattern_that_takes_for_ever_on_this_machine_is_stopped() -> None:
+def test_a_pattern_that_would_backtrack_for_ever_is_answered() -> None:
     matcher = Matcher(["(a+)+$"], fixed=False, word=False, ignore_case=False)
 
-    with pytest.raises(TooSlow):
-        matcher.spans("a" * 64 + "b")
+    assert matcher.spans("a" * 10_000 + "b") == []
+
+
+@pytest.mark.parametrize("word", [False, True])
+def test_matches_are_where_ripgrep_finds_them(word: bool) -> None:
+    lines = ["größe größe", "(größe)größe", "größen größe größe", "日本größe größe!", "xgröße größe"]
+    matcher = Matcher(["gr.ße", "größen"], fixed=False, word=word, ignore_case=False)
+    flags = ["-w"] if word else []
+    found = [line[start:end] for line in lines for start, end in matcher.spans(line)]
+
+    told = printed_by(rg(), "-o", *flags, "-e", "gr.ße", "-e", "größen", stdin="\n".join(lines).encode())
+    assert found == told.decode().splitlines()
 
 
 def test_whole_words_are_those_of_grep_beside_any_character() -> None:

@@ -1,4 +1,4 @@
-"""Readers of spooled captures and those of the service, over the same bytes: the same answers."""
+"""The blocks of a file and the frames of the service, fed to the same readers: the same answers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,8 @@ from overspill.reading import lines
 from overspill.reading.chunks import DEFAULT_CAPS
 from overspill.reading.grep import Search
 from overspill.reading.summary import Summarizer
-from overspill.spools.local.grep import grep
-from overspill.spools.local.lines import Span, Whole, between, tail
-from overspill.spools.local.matching import HOLD
-from overspill.spools.local.places import Bytes
-from overspill.spools.local.summary import summarised
+from overspill.spools import file_chunks
+from overspill.spools.file_chunks import FileChunks
 from overspill.wire import GrepQuery
 
 from tests.reading.stored import Capture, capture
@@ -40,17 +37,17 @@ def contents(seeds: range) -> Iterator[tuple[random.Random, bytes]]:
 
 
 @contextmanager
-def opened(content: bytes) -> Iterator[tuple[Capture, Whole]]:
+def opened(content: bytes) -> Iterator[tuple[Capture, FileChunks]]:
     stored = capture(content, 100, 1_000)
     with tempfile.TemporaryFile() as file:
         file.write(content)
         file.flush()
-        yield stored, Whole(Bytes(file, len(content)), stored.extent.lines)
+        yield stored, FileChunks(file, len(content), stored.extent.lines)
 
 
 def query(rng: random.Random) -> GrepQuery:
     return GrepQuery(
-        pattern=rng.choice([pattern for pattern in PATTERNS if "p{" not in pattern]),
+        pattern=rng.choice(PATTERNS),
         fixed=rng.random() < 0.1,
         ignore_case=rng.random() < 0.2,
         invert=rng.random() < 0.3,
@@ -64,67 +61,64 @@ def query(rng: random.Random) -> GrepQuery:
     )
 
 
-@pytest.mark.parametrize("seeds", [range(start, start + CASES // 2) for start in (0, CASES // 2)])
-def test_every_reader_answers_as_the_services_own(seeds: range) -> None:
-    for rng, content in contents(seeds):
-        with opened(content) as (stored, whole):
-            check_grep(query(rng), stored, whole)
-            check_others(rng, stored, whole)
+@pytest.mark.parametrize("block", [64, 1_000, 256 * 1024])
+def test_the_blocks_of_a_file_give_the_answers_that_frames_give(
+    block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_chunks, "BLOCK", block)
+    for rng, content in contents(range(block, block + CASES // 2)):
+        with opened(content) as (stored, file):
+            check_grep(query(rng), stored, file)
+            check_others(rng, stored, file)
 
 
-def check_grep(asked: GrepQuery, stored: Capture, whole: Whole) -> None:
+def check_grep(asked: GrepQuery, stored: Capture, file: FileChunks) -> None:
+    caps = DEFAULT_CAPS.within(asked.max_bytes)
     for _ in range(4):
-        answer = grep(asked, whole, is_late=lambda: False)
+        answer = file.search(Search(asked, stored.extent, caps=caps))
 
-        assert answer == stored.search(
-            Search(asked, stored.extent, caps=DEFAULT_CAPS.within(asked.max_bytes))
-        ), (asked, stored.content)
+        assert answer == stored.search(Search(asked, stored.extent, caps=caps)), (asked, stored.content)
         if answer.next is None:
             break
         asked = msgspec.structs.replace(asked, cursor=answer.next["cursor"])
 
 
-def check_others(rng: random.Random, stored: Capture, whole: Whole) -> None:
+def check_others(rng: random.Random, stored: Capture, file: FileChunks) -> None:
     extent, count, ansi = stored.extent, rng.choice([1, 2, 5, 2000]), rng.random() < 0.5
-    size = rng.choice([None, 256, 300, 5_000])
-    caps = DEFAULT_CAPS.within(size)
-    head = between(whole, Span(1, count), mode="head", ansi=ansi, max_bytes=size)
-    summary = summarised(whole, content_type="text/plain", kind="text")
+    caps = DEFAULT_CAPS.within(rng.choice([None, 256, 300, 5_000]))
+    start = rng.randrange(1, extent.lines + 2)
 
-    assert head == stored.read(lines.head(count, extent, caps=caps, ansi=ansi))
-    ending = tail(whole, count, ansi=ansi, max_bytes=size)
-    assert ending == stored.read(lines.tail(count, extent, caps=caps, ansi=ansi))
-    assert summary == stored.read(Summarizer(extent, content_type="text/plain", kind="text")), stored.content
+    def head() -> lines.LineRead:
+        return lines.head(count, extent, caps=caps, ansi=ansi)
 
+    def between() -> lines.LineRead:
+        return lines.between(start, start + count, extent, caps=caps, ansi=ansi)
 
-@pytest.mark.parametrize("invert", [False, True])
-@pytest.mark.parametrize("from_end", [False, True])
-def test_a_line_too_long_to_hold_is_searched_or_said_not_to_be(from_end: bool, invert: bool) -> None:
-    content = b"one\n" + b"x" * (HOLD + 100_000) + b"\nthree\n"
+    def tail() -> lines.TailRead:
+        return lines.tail(count, extent, caps=caps, ansi=ansi)
 
-    def found(whole: Whole, pattern: str) -> tuple[list[int], object]:
-        asked = GrepQuery(pattern=pattern, from_end=from_end, invert=invert)
-        text = grep(asked, whole, is_late=lambda: False)
-        return sorted(match.line_number for match in text.matches or []), text.incomplete or []
+    def summary() -> Summarizer:
+        return Summarizer(extent, content_type="text/plain", kind="text")
 
-    with opened(content) as (_, whole):
-        assert found(whole, "y[a-z]{2}") == ([1, 2, 3] if invert else [], [])
-        assert found(whole, "^x{9}") == ([1, 3] if invert else [2], [])
-        assert found(whole, '"[^"]*"') == ([1, 3] if invert else [], [2])
+    for begin in (head, between, tail, summary):
+        assert file.inspect(begin()) == stored.read(begin()), (begin, stored.content)
 
 
-@pytest.mark.parametrize("place", [HOLD - 3, HOLD - 2, HOLD, HOLD + 1])
-@pytest.mark.parametrize("from_end", [False, True])
-def test_a_search_that_runs_out_of_time_in_a_long_line_misses_nothing_at_the_seam(
-    place: int, from_end: bool
-) -> None:
-    line = bytearray(b"x" * (2 * HOLD))
-    line[place : place + 6] = b"needle"
-    with opened(bytes(line)) as (_, whole):
-        asked = GrepQuery(pattern="needle", from_end=from_end)
-        texts = [grep(asked, whole, is_late=lambda: True)]
-        while texts[-1].next:
-            asked = msgspec.structs.replace(asked, cursor=texts[-1].next["cursor"])
-            texts.append(grep(asked, whole, is_late=lambda: True))
+@pytest.mark.parametrize("newlines", [1, 2_000])
+def test_the_end_of_a_large_file_is_read_without_its_beginning(newlines: int) -> None:
+    content = b"x" * 4_000_000 + b"line\n" * newlines
+    with opened(content) as (stored, file):
+        file.inspect(lines.tail(10, stored.extent))
 
-    assert sum(len(text.matches or []) for text in texts) == 1
+        assert len(file._before) + len(file._behind) < 6
+
+
+def test_a_file_that_has_become_shorter_is_an_error() -> None:
+    with tempfile.TemporaryFile() as file:
+        file.write(b"line\n" * 100)
+        file.flush()
+        chunks = FileChunks(file, 500, 100)
+        file.truncate(200)
+
+        with pytest.raises(OSError, match="ends at 200"):
+            chunks.inspect(lines.head(100, chunks.extent))

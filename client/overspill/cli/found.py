@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self
 
 from overspill.cli import output
 from overspill.cli.color import Style
-from overspill.cli.exits import Code, Failure
-from overspill.cli.matching import TooSlow
 from overspill.cli.visible import visible
 
 if TYPE_CHECKING:
@@ -165,19 +163,8 @@ class Printer:
         return "".join([*parts, self._safe(text[done:])])
 
     def _spans(self, text: str) -> list[tuple[int, int]]:
-        """Where the text matches. A pattern that takes too long on one line is not tried on others."""
-        if self._matcher is None:
-            return []
-        try:
-            return self._matcher.spans(text)
-        except TooSlow:
-            if self._form.is_only:
-                raise Failure(
-                    "the pattern takes too long on one line; try it without -o", Code.FAILED
-                ) from None
-            self._matcher = None
-            output.say("the pattern takes too long on one line: what matches is shown no more")
-            return []
+        """Where the text matches."""
+        return [] if self._matcher is None else self._matcher.spans(text)
 
     def _safe(self, text: str) -> str:
         return text if self._form.is_raw else visible(text)

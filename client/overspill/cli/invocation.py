@@ -67,8 +67,8 @@ class Invocation:
     @contextmanager
     def source(self, ref: str, session: str | None) -> Iterator["SyncSource"]:
         """What to read a capture from: the spool, while it waits there, or the service."""
+        from overspill.spools.capture import LocalCapture  # noqa: PLC0415  (slow to import)
         from overspill.spools.holder import Holder  # noqa: PLC0415  (slow to import)
-        from overspill.spools.local.capture import LocalCapture  # noqa: PLC0415  (slow to import)
 
         shelf = self.shelf()
         with self.client() as client:

@@ -141,7 +141,7 @@ def _nothing(filters: dict[str, str | None]) -> str:
 def _waiting(at: Invocation, filters: dict[str, str | None]) -> "list[tuple[Entry, str]]":
     """The spooled captures that match, newest first."""
     from overspill import wire  # noqa: PLC0415  (slow to import)
-    from overspill.spools.local.capture import entry_of  # noqa: PLC0415  (as the others)
+    from overspill.spools.capture import entry_of  # noqa: PLC0415  (as the others)
     from overspill.spools.own_directory import NotSpooled  # noqa: PLC0415  (as the others)
 
     wanted = {name: wire.fit(value) for name, value in filters.items() if value is not None}

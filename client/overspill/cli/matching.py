@@ -1,25 +1,16 @@
-"""Where in a line a search matches: for `-o` and for colour. The service says only which lines do.
-
-The patterns are RE2's, put into those of Python's `re`, which may take for ever over a line: so there is a
-time limit. For the main thread only, where its signal arrives.
-"""
+"""Where in a line a search matches: for `-o` and for colour. The service says only which lines do."""
 
 from __future__ import annotations
 
 import re
-import signal
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from overspill.spools.local.pattern import Unsupported, compile_pattern, translated
+from overspill.reading.errors import InvalidPattern
+from overspill.reading.patterns import IS_ANY_PATTERN_POSSIBLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from types import FrameType
 
-__all__ = ["Matcher", "TooSlow", "Unsupported", "combined"]
-
-_SECONDS: Final = 2.0
 _BLOCKS: Final = """
     AA-AA B5-B5 BA-BA C0-D6 D8-F6 F8-2C1 2C6-2D1 2E0-2E4 2EC-2EC 2EE-2EE 300-374 376-37D 37F-383 386-386
     388-3F5 3F7-481 483-559 560-588 591-5BD 5BF-5BF 5C1-5C2 5C4-5C5 5C7-5F2 610-61A 620-669 66E-6D3 6D5-6DC
@@ -32,10 +23,6 @@ _BLOCKS: Final = """
 """
 _IN_WORDS: Final = "0-9A-Za-z_" + re.sub(r"\s*(\w+)-(\w+)\s*", r"\\x{\1}-\\x{\2}", _BLOCKS.strip())
 r"""Letters, digits and marks, by blocks: `\w` is ASCII, and `\pL` is not known everywhere."""
-
-
-class TooSlow(Exception):
-    """The pattern takes too long on a line."""
 
 
 def combined(patterns: Sequence[str], *, fixed: bool, word: bool) -> tuple[str, bool]:
@@ -52,32 +39,39 @@ def combined(patterns: Sequence[str], *, fixed: bool, word: bool) -> tuple[str, 
 
 
 class Matcher:
-    """Finds what `combined` would match in single lines. Raises `Unsupported`."""
+    """Finds what `combined` would match in single lines. Raises `InvalidPattern`."""
 
     def __init__(self, patterns: Sequence[str], *, fixed: bool, word: bool, ignore_case: bool) -> None:
+        if not IS_ANY_PATTERN_POSSIBLE:
+            raise InvalidPattern("that needs RE2: pip install 'overspill[cli]'")
+        import re2  # noqa: PLC0415  (it may be missing)
+
         pattern, is_text = combined(patterns, fixed=fixed, word=False)
-        self._pattern = compile_pattern(pattern, fixed=is_text, ignore_case=ignore_case)
-        if word:
-            apart = translated(f"[{_IN_WORDS}]")
-            self._pattern = re.compile(
-                f"(?<!{apart})(?:{self._pattern.pattern})(?!{apart})", self._pattern.flags
+        pattern = re2.escape(pattern) if is_text else pattern
+        apart = f"[^{_IN_WORDS}]"
+        options = re2.Options()
+        options.case_sensitive, options.log_errors = not ignore_case, False
+        try:
+            self._pattern = re2.compile(
+                (f"(?:^|{apart})({pattern})(?:$|{apart})" if word else f"({pattern})").encode(), options
             )
+        except (re2.error, UnicodeEncodeError) as error:
+            raise InvalidPattern(str(error)) from error
 
     def spans(self, line: str) -> list[tuple[int, int]]:
-        """Start and end of each match that is not empty. Raises `TooSlow`."""
-        with _time_limit():
-            return [match.span() for match in self._pattern.finditer(line) if match.end() > match.start()]
+        """Start and end of each match that is not empty."""
+        data = line.encode(errors="replace")
+        found, characters, counted = [], 0, 0
+        for start, end in self._spans(data):
+            first = characters + len(data[counted:start].decode(errors="ignore"))
+            characters, counted = first + len(data[start:end].decode(errors="ignore")), end
+            found.append((first, characters))
+        return found
 
-
-@contextmanager
-def _time_limit() -> Iterator[None]:
-    def ring(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  (as handlers are called)
-        raise TooSlow
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, _SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    def _spans(self, data: bytes) -> Iterator[tuple[int, int]]:
+        at = 0
+        while at <= len(data) and (match := self._pattern.search(data, at)) is not None:
+            start, end = match.span(1)
+            if end > start:
+                yield start, end
+            at = end if end > start else match.start() + 1

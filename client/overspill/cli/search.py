@@ -10,7 +10,8 @@ from overspill.cli import output
 from overspill.cli.color import Paint
 from overspill.cli.exits import Code, Failure
 from overspill.cli.found import Form, Printer
-from overspill.cli.matching import Matcher, Unsupported, combined
+from overspill.cli.matching import Matcher, combined
+from overspill.reading.errors import InvalidPattern
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,7 +78,7 @@ class Query:
         return Form(self.only, self.numbers, before, after, self.from_end, is_raw)
 
     def matcher(self) -> Matcher:
-        """Raises `Unsupported`."""
+        """Raises `InvalidPattern`."""
         return Matcher(self.patterns, fixed=self.fixed, word=self.word, ignore_case=self.ignore_case)
 
     def words(self) -> list[str]:
@@ -172,7 +173,7 @@ class Search:
             return None
         try:
             return self.query.matcher()
-        except Unsupported as error:
+        except InvalidPattern as error:
             if self.query.only:
                 raise Failure(f"-o cannot say what this pattern matches: {error}", Code.USAGE) from error
             return None

@@ -72,7 +72,7 @@ def keep(at: Invocation, file: IO[bytes], about: About, error: OverspillError) -
 
     Raises `error` where there is no spool, and `Failure` where it cannot take it.
     """
-    from overspill.spools.local.capture import LocalCapture  # noqa: PLC0415  (slow to import)
+    from overspill.spools.capture import LocalCapture  # noqa: PLC0415  (slow to import)
 
     shelf = at.shelf()
     if shelf is None:

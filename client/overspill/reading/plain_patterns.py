@@ -6,7 +6,9 @@ each, and ignoring case tries each letter's other forms.
 
 from __future__ import annotations
 
+import functools
 import re
+from collections import defaultdict
 from typing import Final
 
 from overspill.reading.errors import InvalidPattern
@@ -14,8 +16,8 @@ from overspill.reading.pattern_syntax import check, encoded
 
 _PLAIN: Final = re.compile(r"(?: [^\\.\[\](){}*+?|^$] | \\[^\w\s] )*+", re.VERBOSE)
 _ESCAPED: Final = re.compile(r"\\(.)")
-_OTHER_FORMS: Final = {"k": "\u212a", "s": "\u017f", "å": "\u212b", "ß": "ẞ", "ω": "\u2126", "θ": "ϴ"}
-"""Letters whose other form is not the one that `str.upper` or `str.lower` gives."""
+_NO_CASE: Final = 0x1E944
+"""Characters from here on have no case."""
 _NEEDS_RE2: Final = (
     "this pattern needs RE2, which is not installed where the capture waits: pip install 'overspill[re2]'. "
     "Without it plain texts can be searched for, as error or error|failed, or anything with fixed=true"
@@ -72,6 +74,19 @@ def _ignoring_case(text: str) -> bytes:
 
 
 def _forms_of(character: str) -> bytes:
-    lower = character.lower() if len(character.lower()) == 1 else character
-    forms = {character, lower, lower.upper(), lower.title(), *_OTHER_FORMS.get(lower, "")}
-    return b"(?:%s)" % b"|".join(re.escape(form.encode()) for form in sorted(forms) if len(form) == 1)
+    forms = _all_forms().get(_folded(character), {character})
+    return b"(?:%s)" % b"|".join(re.escape(form.encode()) for form in sorted(forms))
+
+
+@functools.cache
+def _all_forms() -> dict[str, set[str]]:
+    """The characters that are one when case is ignored, by what they fold to; takes some 30 ms once."""
+    forms: dict[str, set[str]] = defaultdict(set)
+    for character in map(chr, (*range(0xD800), *range(0xE000, _NO_CASE))):
+        forms[_folded(character)].add(character)
+    return {folded: each for folded, each in forms.items() if len(each) > 1}
+
+
+def _folded(character: str) -> str:
+    folded = character.lower() if character == "\u1e9e" else character.casefold()
+    return folded if len(folded) == 1 else character

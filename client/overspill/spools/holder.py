@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from overspill import wire
 from overspill.errors import NotFound, OverspillError, ProtocolError, Unavailable, Unreachable, error_of
-from overspill.spools.local.capture import LocalCapture
+from overspill.spools.capture import LocalCapture
 from overspill.spools.own_directory import NotSpooled
 
 if TYPE_CHECKING:

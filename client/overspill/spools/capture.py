@@ -6,6 +6,7 @@ A reference and `session` are taken for the sake of that likeness: a `LocalCaptu
 from __future__ import annotations
 
 import hashlib
+import time
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, Final, Self, TypeVar
 
@@ -13,26 +14,28 @@ import msgspec
 
 from overspill import wire
 from overspill.errors import error_of
-from overspill.shapes.kind import kind_of
-from overspill.spools.local import engine
-from overspill.spools.local.grep import WrongCursor
-from overspill.spools.local.lines import Beyond, Span, Whole, between, tail
-from overspill.spools.local.pattern import Unsupported
-from overspill.spools.local.places import Bytes
-from overspill.spools.local.summary import summarised
+from overspill.reading import content_kind
+from overspill.reading import lines as by_number
+from overspill.reading.chunks import DEFAULT_CAPS
+from overspill.reading.errors import InvalidQuery
+from overspill.reading.grep import Search
+from overspill.reading.summary import Summarizer
+from overspill.spools.file_chunks import FileChunks
 from overspill.transfer.request import encode_query
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from msgspec import Struct
 
-    from overspill.errors import ProblemError
+    from overspill.reading.chunks import Caps, Extent
+    from overspill.spools.file_chunks import Read
     from overspill.spools.folder import Spooled
 
 Q = TypeVar("Q", bound="Struct")
 
-_KIND: Final = 8 * 1024
+SECONDS: Final = 5.0
+"""After which a search or a summary stops where it is; the answer of a search says how to go on."""
 _PLACES: Final = frozenset({"lines", "start", "end", "offset", "cursor"})
 """Parameters that say where a read begins and ends."""
 
@@ -46,7 +49,7 @@ class LocalCapture:
     def __init__(self, spooled: Spooled, file: IO[bytes]) -> None:
         self.spooled = spooled
         self._file = file
-        self._whole = Whole(Bytes(file, spooled.size), spooled.lines)
+        self._chunks = FileChunks(file, spooled.size, spooled.lines)
 
     def __enter__(self) -> Self:
         return self
@@ -58,7 +61,7 @@ class LocalCapture:
         return entry_of(self.spooled, self._kind())
 
     def _kind(self) -> str:
-        return kind_of(self._whole.data.at(0, _KIND))
+        return content_kind.detect(self._chunks.at(0, content_kind.HEAD), self.spooled.content_type)
 
     # --- bytes ------------------------------------------------------------------------------------
 
@@ -85,7 +88,7 @@ class LocalCapture:
 
     def _all(self) -> Iterator[bytes]:
         state = hashlib.sha256()
-        for piece in self._whole.data.blocks(0, self.spooled.size):
+        for piece in self._chunks.pieces(0, self.spooled.size):
             state.update(piece)
             yield piece
         if state.hexdigest() != self.spooled.sha256:
@@ -98,7 +101,7 @@ class LocalCapture:
         if part is None:
             detail = f"no byte of the range exists: the capture has {self.spooled.size} bytes"
             raise error_of(wire.Code.RANGE_NOT_SATISFIABLE, detail)
-        return self._whole.data.blocks(part.start, part.stop)
+        return self._chunks.pieces(part.start, part.stop)
 
     # --- bounded reads ----------------------------------------------------------------------------
 
@@ -112,10 +115,7 @@ class LocalCapture:
         session: str | None = None,  # noqa: ARG002
     ) -> wire.Text:
         query = _checked(wire.HeadQuery(lines=lines, ansi=ansi, max_bytes=max_bytes))
-        return _going_on(
-            between(self._whole, Span(1, query.lines), mode="head", ansi=ansi, max_bytes=query.max_bytes),
-            query,
-        )
+        return self._answer(query, lambda: by_number.head(lines, self._extent, caps=_caps(query), ansi=ansi))
 
     def tail(
         self,
@@ -127,7 +127,7 @@ class LocalCapture:
         session: str | None = None,  # noqa: ARG002
     ) -> wire.Text:
         query = _checked(wire.TailQuery(lines=lines, ansi=ansi, max_bytes=max_bytes))
-        return _going_on(tail(self._whole, query.lines, ansi=ansi, max_bytes=query.max_bytes), query)
+        return self._answer(query, lambda: by_number.tail(lines, self._extent, caps=_caps(query), ansi=ansi))
 
     def lines(
         self,
@@ -141,30 +141,34 @@ class LocalCapture:
         session: str | None = None,  # noqa: ARG002
     ) -> wire.Text:
         query = _checked(wire.LinesQuery(start=start, end=end, offset=offset, ansi=ansi, max_bytes=max_bytes))
-        if end is not None and end < start:
-            raise _wrong(f"end={end} is before start={start}; lines count from 1, both ends inclusive")
-        try:
-            span = Span(query.start, query.end, query.offset)
-            text = between(self._whole, span, ansi=ansi, max_bytes=query.max_bytes)
-        except Beyond:
-            raise _wrong(
-                f"offset={offset} is beyond the end of line {start}; use start={start + 1}"
-            ) from None
-        return _going_on(text, query)
+        return self._answer(
+            query,
+            lambda: by_number.between(start, end, self._extent, offset=offset, caps=_caps(query), ansi=ansi),
+        )
 
     def grep(self, _ref: str, pattern: str, *, session: str | None = None, **options: Any) -> wire.Text:  # noqa: ARG002
         """`options` are those of `Client.grep`."""
         query = _checked(wire.GrepQuery(pattern=pattern, **options))
-        try:
-            text = engine.search(query, self._file, self.spooled.size, self.spooled.lines)
-        except Unsupported as error:
-            raise error_of(wire.Code.INVALID_PATTERN, str(error)) from None
-        except WrongCursor:
-            raise _wrong("cursor= takes what `next` of an earlier answer of the same search holds") from None
-        return _going_on(text, query)
+        with _problems():
+            search = Search(query, self._extent, caps=_caps(query), expired=_deadline())
+            return _going_on(self._chunks.search(search), query)
 
     def summary(self, _ref: str = "", *, session: str | None = None) -> wire.Summary:  # noqa: ARG002
-        return summarised(self._whole, content_type=self.spooled.content_type, kind=self._kind())
+        summarizer = Summarizer(
+            self._extent,
+            content_type=self.spooled.content_type,
+            kind=self._kind(),
+            expired=_deadline(),
+        )
+        return self._chunks.inspect(summarizer)
+
+    @property
+    def _extent(self) -> Extent:
+        return self._chunks.extent
+
+    def _answer(self, query: wire.ReadQuery, begin: Callable[[], Read[wire.Text]]) -> wire.Text:
+        with _problems():
+            return _going_on(self._chunks.inspect(begin()), query)
 
 
 def entry_of(spooled: Spooled, kind: str) -> wire.Entry:
@@ -201,8 +205,22 @@ def _checked(query: Q) -> Q:
     try:
         return msgspec.convert(msgspec.to_builtins(query), type(query))
     except msgspec.ValidationError as error:
-        raise _wrong(f"{error}".replace("`$.", "`")) from None
+        raise error_of(wire.Code.INVALID_PARAMETER, f"{error}".replace("`$.", "`")) from None
 
 
-def _wrong(detail: str) -> ProblemError:
-    return error_of(wire.Code.INVALID_PARAMETER, detail)
+@contextmanager
+def _problems() -> Iterator[None]:
+    """What is wrong with a query is the problem that the service would answer with."""
+    try:
+        yield
+    except InvalidQuery as error:
+        raise error_of(error.code, str(error)) from None
+
+
+def _caps(query: wire.ReadQuery) -> Caps:
+    return DEFAULT_CAPS.within(query.max_bytes)
+
+
+def _deadline() -> Callable[[], bool]:
+    until = time.monotonic() + SECONDS
+    return lambda: time.monotonic() > until

@@ -1,0 +1,147 @@
+"""A file as the chunks that the bounded readers take, and the loops that drive them."""
+
+from __future__ import annotations
+
+import os
+from typing import IO, TYPE_CHECKING, Final, Protocol, TypeVar
+
+from overspill.reading.chunks import Chunk, Extent
+from overspill.reading.text import cut_after
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from overspill.reading.chunks import Wanted
+    from overspill.reading.grep import Search
+    from overspill.wire import Text
+
+A_co = TypeVar("A_co", covariant=True)
+T = TypeVar("T")
+
+BLOCK: Final = 256 * 1024
+_LONGEST_CHARACTER: Final = 4
+
+
+class Read(Protocol[A_co]):
+    """A reader of chunks: `wanted` is None once it can answer."""
+
+    wanted: Wanted | None
+
+    def feed(self, chunk: Chunk) -> None: ...
+    def answer(self) -> A_co: ...
+
+
+class FileChunks:
+    """The first `size` bytes of a file, which are so many lines, cut into blocks between characters.
+
+    Safe to use from several threads. Raises `OSError`.
+    """
+
+    def __init__(self, file: IO[bytes], size: int, lines: int) -> None:
+        self._file, self._descriptor = file, file.fileno()
+        self.extent = Extent(size, lines)
+        self._blocks = max(1, -(-size // BLOCK))
+        self._newlines = lines - (size > 0 and self.at(size - 1, size) != b"\n")
+        self._before = [0]
+        """Newlines of the first 0, 1, 2 … blocks, as far as they were counted."""
+        self._behind = [0]
+        """Those of the last 0, 1, 2 … blocks."""
+
+    def at(self, start: int, stop: int) -> bytes:
+        """The bytes from `start` up to `stop`, as far as there are any."""
+        wanted = min(stop, self.extent.size) - start
+        pieces = []
+        while wanted > 0 and (piece := os.pread(self._descriptor, wanted, start)):
+            pieces.append(piece)
+            start, wanted = start + len(piece), wanted - len(piece)
+        return b"".join(pieces)
+
+    def pieces(self, start: int, stop: int) -> Iterator[bytes]:
+        """The same bytes, a block at a time."""
+        while start < stop and (piece := self.at(start, min(start + BLOCK, stop))):
+            yield piece
+            start += len(piece)
+
+    def inspect(self, read: Read[T]) -> T:
+        """The answer of `lines.head`, `between`, `tail` or a `Summarizer`."""
+        while (wanted := read.wanted) is not None:
+            for chunk in self._chunks(self._wanted(wanted)):
+                read.feed(chunk)
+                if read.wanted is None:
+                    break
+        return read.answer()
+
+    def search(self, search: Search) -> Text:
+        """The answer of a grep: chunks from the first one wanted on, downwards or upwards."""
+        while (wanted := search.begin_part()) is not None:
+            near = self._wanted(wanted)
+            last = near[0] if wanted.span is None else near[-1]
+            numbers = range(last, -1, -1) if search.backwards else range(near[0], self._blocks)
+            for chunk in self._chunks(numbers):
+                search.feed(chunk)
+                if search.wanted is None or search.has_jumped:
+                    break
+        return search.answer()
+
+    def _wanted(self, wanted: Wanted) -> range:
+        """The blocks that a read asks for, from the first that it needs to the last that it may."""
+        first = self._holding_newline(wanted.newline, self._holding(wanted.offset))
+        last = self._blocks - 1
+        if wanted.span is not None:
+            last = min(last, self._holding(self._start(first + 1) + wanted.span - 1))
+        return range(first, max(first, last) + 1)
+
+    def _chunks(self, numbers: Iterable[int]) -> Iterator[Chunk]:
+        for number in numbers:
+            data = self._block(number)
+            yield Chunk(data, self._start(number), self._newlines_before(number), _is_utf8(data))
+
+    def _block(self, number: int) -> bytes:
+        """The bytes of a block, whose newlines are counted where those of its neighbours are known."""
+        start, stop = self._start(number), self._start(number + 1)
+        data = self.at(start, stop)
+        if len(data) < stop - start:
+            raise OSError(f"the file ends at {start + len(data)} and had {self.extent.size} bytes")
+        if number + 1 == len(self._before):
+            self._before.append(self._before[-1] + data.count(b"\n"))
+        elif self._blocks - number == len(self._behind):
+            self._behind.append(self._behind[-1] + data.count(b"\n"))
+        return data
+
+    def _start(self, number: int) -> int:
+        """Where a block begins: behind a character that would reach into it."""
+        start = min(number * BLOCK, self.extent.size)
+        return start + cut_after(self.at(start, start + _LONGEST_CHARACTER), 0) if number else 0
+
+    def _holding(self, offset: int) -> int:
+        """The block that holds this byte; the last one where there is none."""
+        number = min(offset // BLOCK, self._blocks - 1)
+        return number - (number > 0 and offset < self._start(number))
+
+    def _holding_newline(self, newline: int, least: int) -> int:
+        """The block that holds this newline, from 1, or block `least` if that is later."""
+        if newline <= self._newlines // 2:
+            while least + 1 < self._blocks and self._newlines_before(least + 1) < newline:
+                least += 1
+            return least
+        number = self._blocks - 1
+        while number > least and self._newlines_before(number) >= newline:
+            number -= 1
+        return number
+
+    def _newlines_before(self, number: int) -> int:
+        """Counted from the beginning of the file or from its end, whichever is nearer to what is known."""
+        while number >= len(self._before) and self._blocks - number >= len(self._behind):
+            from_start = number - len(self._before) < self._blocks - number - len(self._behind)
+            self._block(len(self._before) - 1 if from_start else self._blocks - len(self._behind))
+        if number < len(self._before):
+            return self._before[number]
+        return self._newlines - self._behind[self._blocks - number]
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
