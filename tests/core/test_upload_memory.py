@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 from overspill_service.budget import SMALL, Budget
+from overspill_service.frames import STORED_SIZE_LIMIT
 from overspill_service.memory_limit import LEAST_BUDGET
 from overspill_service.upload_memory import SEGMENT, SLACK, need_of, upload_memory
+from overspill_service.uploading import SEGMENT_SIZE
 
 MIB = 2**20
 README = Path(__file__).parents[2] / "service" / "README.md"
+OPERATORS_PAGE = README.parent / "deploy" / "README.md"
 KINDS = [(None, None), ("gzip", 10), ("zstd", 10 * MIB), ("zstd", None), (None, 10**12)]
 
 
@@ -42,6 +45,23 @@ def test_the_page_says_how_much() -> None:
 
     assert "{} MiB; {} MiB as zstd, whose window may have 8 MiB; {} MiB as gzip".format(*mebibytes) in page
     assert f"{round(copied / MIB)} MiB more, to copy segments" in page
+
+
+def test_the_operators_page_says_how_many_fit() -> None:
+    page = " ".join(OPERATORS_PAGE.read_text().split())
+    fit = []
+    for size in (192 * MIB, 448 * MIB):
+        budget = Budget(size)
+        most = budget.most(budget.large)
+        fit += [most // sum(need_of(None, None)), most // sum(need_of("zstd", None))]
+    full = 2 * (SEGMENT_SIZE + STORED_SIZE_LIMIT) / MIB
+
+    sentence = "512 MiB take {} of them at once ({} compressed ones), 1 GiB takes {} ({})".format(*fit)
+    assert sentence in page
+    for encoding in (None, "zstd"):
+        need = need_of(encoding, None)
+        most_held = round(need.working / MIB + full)
+        assert f"{round(sum(need) / MIB)} MiB at least, up to {most_held} MiB" in page
 
 
 async def test_a_body_that_is_no_single_frame_waits_anew_with_nothing_in_its_hands() -> None:
