@@ -90,7 +90,10 @@ def _supervise(settings: Settings, arguments: list[str]) -> int:
     if settings.store == "memory:" or settings.catalog == "memory:":
         raise SettingError("workers share nothing in memory: name a store and a catalog, or use one worker")
     with listening_socket(settings) as listener:
-        return asyncio.run(_run_workers(settings, listener, arguments))
+        try:
+            return asyncio.run(_run_workers(settings, listener, arguments))
+        except ExceptionGroup as group:  # of the tasks that each keep one worker
+            raise group.exceptions[0] from None
 
 
 async def _run_workers(settings: Settings, listener: socket.socket, arguments: list[str]) -> int:
