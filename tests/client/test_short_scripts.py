@@ -108,6 +108,8 @@ def script(tmp_path: Path, text: str, *arguments: str, exit_seconds: str = "100"
 def test_a_short_script_uploads_what_others_left(
     service: ServiceProcess, shelf: Shelf, tmp_path: Path, text: str, arguments: list[str], printed: list[str]
 ) -> None:
+    if sys.version_info[:2] == (3, 12) and sys.version_info[2] < 2 and text != CLOSED:
+        pytest.skip("this Python starts no thread at its end")
     waiting = [
         shelf.keep(spilled(f"{n} {LOG}", f"call_{n}", session=tmp_path.name), "down") for n in range(5)
     ]
