@@ -187,7 +187,7 @@ class Storage:
         at = self._client.address
         limits: dict[str, Any] = {"timeout": seconds, "connect_timeout": seconds, "retries": 0}
         with SyncClient(at.url, at.key, session="", **limits) as client:
-            background.flush_shortly(self.shelf, client, seconds)
+            background.flush_shortly(self.shelf, client, seconds, patience=seconds)
 
     @property
     def is_service_away(self) -> bool:

@@ -48,7 +48,7 @@ PREFORK: Final = """
 import os
 client, guard = work(sys.argv[1], 1)
 if os.fork():
-    os._exit(os.wait()[1])  # the parent, as one that was killed
+    sys.exit(os.wait()[1])
 print(guard.process_sync("a line", tool="t").outcome, flush=True)
 """
 MULTIPROCESSING: Final = """

@@ -38,7 +38,7 @@ _SLOWEST: Final = 4 * 1024 * 1024
 _PAUSE: Final = 30.0
 """Seconds for which commands leave a service alone that failed slowly."""
 _SLOW: Final = 0.5
-_OWN: Final = 0.2
+OWN: Final = 0.2
 """Seconds within which a sender of this process that was closed ends its flush."""
 
 
@@ -68,18 +68,20 @@ def _flushed(shelf: Shelf, client: SyncClient) -> Flushed:
     return flush.done
 
 
-def flush_shortly(shelf: Shelf, client: SyncClient, seconds: float) -> Flushed:
+def flush_shortly(shelf: Shelf, client: SyncClient, seconds: float, *, patience: float = OWN) -> Flushed:
     """Upload what can be uploaded within so many seconds; do nothing if another process does.
 
     Also do nothing for a while after a slow failure, and pass over captures that may take longer. `client`
     should not wait longer than that for an answer. What is going on at the end is given up, and stays in
-    the spool. Raises nothing.
+    the spool. `patience` is how many seconds another flush may go on before. Raises nothing.
     """
     flush = Flush(shelf, client, largest=int(seconds * _SLOWEST))
     if _is_nothing_to_do(shelf):
         return flush.done
     load_transport()  # which is no part of the time
-    thread = threading.Thread(target=_flush_quietly, args=[shelf, flush], name="overspill-flush", daemon=True)
+    thread = threading.Thread(
+        target=_flush_quietly, args=[shelf, flush, patience], name="overspill-flush", daemon=True
+    )
     try:
         thread.start()
     except RuntimeError:  # the process has threads enough, or is ending
@@ -108,10 +110,10 @@ def _resume(shelf: Shelf) -> None:
             os.close(descriptor)
 
 
-def _flush_quietly(shelf: Shelf, flush: Flush) -> None:
+def _flush_quietly(shelf: Shelf, flush: Flush, patience: float) -> None:
     with (
         suppress(NotSpooled, OSError, OverspillError, RuntimeError),  # RuntimeError: the client was closed
-        _alone(shelf, _OWN) as turn,
+        _alone(shelf, patience) as turn,
     ):
         if turn.is_due():
             turn.pause()  # this thread may not live to see how it ends
