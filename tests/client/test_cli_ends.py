@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -112,7 +113,9 @@ def test_the_examples_are_words_that_the_commands_take(tmp_path: Path) -> None:
     ]
     (tmp_path / "build.log").touch()
     (tmp_path / "report.json").touch()
-    results = {line: shell.script(f"cd {tmp_path}; overspill {line} </dev/null") for line in lines}
+    scripts = [f"cd {tmp_path}; overspill {line} </dev/null" for line in lines]
+    with ThreadPoolExecutor(max_workers=8) as threads:  # most of the time each waits for a service
+        results = dict(zip(lines, threads.map(shell.script, scripts), strict=True))
 
     assert len(results) > 20
     assert {line: result for line, result in results.items() if result.code not in (0, 3, 5)} == {}

@@ -315,7 +315,8 @@ async def test_a_redis_that_begins_to_evict_refuses_captures_and_says_so_once(
     assert (ready.status, await code_of(ready)) == (503, wire.Code.CATALOG_UNAVAILABLE)
     assert await keys_in(api) == stored
     await until(lambda: has_logged(caplog))
-    assert len([each for each in caplog.messages if "may evict" in each]) == 1
+    said = [each for each in caplog.messages if "may evict" in each]  # of a rebuild, and of requests
+    assert len(said) == len(set(said))
 
 
 async def has_logged(caplog: pytest.LogCaptureFixture) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from overspill.wire import Code
+from overspill_service import object_keys
 
 from tests.faults.traffic import (
     MIB,
@@ -197,7 +198,7 @@ async def test_what_is_deleted_is_gone_from_the_store_in_another_clients_eyes(
     await api.put(LOG)
     await api.send("PATCH", path_of(LOG), json={"ttl": 600})
     with closing(s3_server.client()) as client:
-        assert client.list_objects_v2(Bucket=bucket)["KeyCount"] == 2
+        assert client.list_objects_v2(Bucket=bucket, Prefix=object_keys.ROOT)["KeyCount"] == 2
 
         await api.send("DELETE", path_of(LOG))
-        assert client.list_objects_v2(Bucket=bucket)["KeyCount"] == 0
+        assert client.list_objects_v2(Bucket=bucket, Prefix=object_keys.ROOT)["KeyCount"] == 0
