@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -15,9 +16,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from overspill.client import Client
+from overspill.errors import Denied
 from overspill_service.__main__ import main
+from overspill_service.tenants import hash_key, new_key
 
 from tests.e2e.programs import program
+from tests.faults.traffic import until
 from tests.servers.overspill import ServiceProcess, clean_environment
 
 if TYPE_CHECKING:
@@ -93,6 +97,9 @@ class Machine:
             command = command.replace(written, meant)
         if command in ("systemctl start overspill", "systemctl stop overspill"):
             self.start() if "start" in command else self.stop()
+            return ""
+        if command == "systemctl reload overspill":
+            os.kill(self._service.pid, signal.SIGHUP)
             return ""
         if command.startswith("overspill-service "):
             return self._overspill(command)
@@ -216,6 +223,32 @@ async def test_a_key_is_changed_and_a_tenant_removed(machine: Machine) -> None:
     await require_all(machine, other.strip())
     listed = await asyncio.to_thread(machine._execute, "overspill-service keys list", {})
     assert [json.loads(line)["tenant"] for line in listed.splitlines()] == ["other"]
+
+
+async def test_a_tenants_file_is_reloaded_and_a_clock_trusted(machine: Machine, tmp_path: Path) -> None:
+    file, key = tmp_path / "tenants.toml", new_key()
+    file.write_text("")
+    machine.configure(TENANTS=str(file))
+    await asyncio.to_thread(make_key, machine, "read")  # so that nobody gets in without one
+    await asyncio.to_thread(machine.start)
+    with pytest.raises(Denied):
+        await fill(machine, key)
+    scopes = '["read", "write"]'
+    file.write_text(
+        f'[[tenants]]\nname = "acme"\nkeys = [{{hash = "{hash_key(key, "a-secret")}", scopes = {scopes}}}]\n'
+    )
+    await asyncio.to_thread(machine.follow, "Reload settings")
+
+    async def is_let_in() -> bool:
+        try:
+            await fill(machine, key)
+        except Denied:
+            return False
+        return True
+
+    await until(is_let_in)
+    await asyncio.to_thread(machine.follow, "Trust a clock that was set")
+    await require_all(machine, key)
 
 
 async def test_room_is_found_and_a_slow_tenant_too(machine: Machine) -> None:
