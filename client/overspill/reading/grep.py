@@ -163,7 +163,7 @@ class Search:
             self._number = chunk.newlines + 1
             self._extend(prepared.head, chunk, is_whole=prepared.has_newline)
         self._take_region(prepared)
-        if self._is_over:
+        if self._is_over or (self._findings.is_settled and not self._query.count):
             return
         if prepared.has_newline or (chunk.start == 0 and self._line is None):
             self._number = self._number_behind(prepared)
