@@ -106,6 +106,9 @@ class Portal:
             raise
         self._submitted[future] = coroutine
         future.add_done_callback(lambda done: self._submitted.pop(done, None))
+        if self._loop.is_closed():  # it has ended meanwhile, and nobody would start or close this one
+            coroutine.close()
+            future.cancel()
         return future
 
 

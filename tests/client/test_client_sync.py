@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -171,6 +171,20 @@ def test_a_call_from_its_own_loop_is_refused() -> None:
     with pytest.raises(RuntimeError, match="use Client there"):
         portal.run(inside())
     portal.close(lambda: asyncio.sleep(0))
+
+
+def test_what_is_submitted_while_the_loop_ends_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    portal = Portal()
+    coroutine = asyncio.sleep(0)
+
+    def submitted_too_late(*_: object) -> Future[None]:
+        ended(portal)
+        return Future()
+
+    monkeypatch.setattr("asyncio.run_coroutine_threadsafe", submitted_too_late)
+
+    assert portal.submit(coroutine).cancelled()
+    assert inspect.getcoroutinestate(coroutine) == inspect.CORO_CLOSED
 
 
 def test_a_closed_portal_refuses() -> None:
