@@ -16,23 +16,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from overspill.calls import calling
-    from overspill.client import Client, call
+    from overspill.agent_tools.inspect_output import INSPECT_OUTPUT_SCHEMA, inspection_tool
     from overspill.errors import OverspillError, ProblemError, ProtocolError, Unreachable
-    from overspill.guard import Guard
-    from overspill.guarded import Guarded
+    from overspill.guard.guard import Guard
+    from overspill.guard.guarded import Guarded
+    from overspill.guard.policy import Band, Policy
+    from overspill.guard.turn import Turn
     from overspill.histories.history import clamp_messages, spill_messages, spill_messages_sync
     from overspill.histories.overflow import Overflow, is_overflow
     from overspill.histories.recovery import Recovered, recover, recover_sync
-    from overspill.measure import Limits
-    from overspill.policy import Band, Policy
     from overspill.shapes.captured import CapturedOutput
     from overspill.shapes.display import for_display
     from overspill.spools.spool import Spool
     from overspill.spools.workspace import Workspace
-    from overspill.sync import SyncClient
-    from overspill.tools import INSPECT_OUTPUT_SCHEMA, inspection_tool
-    from overspill.turn import Turn
+    from overspill.text.measure import Limits
+    from overspill.transfer.call_context import calling
+    from overspill.transfer.client import Client, call
+    from overspill.transfer.sync import SyncClient
     from overspill.wire import ByteRange, Outcome
 
     __version__: str
@@ -72,31 +72,31 @@ __all__ = [
 ]
 
 _MODULES = {
-    "INSPECT_OUTPUT_SCHEMA": "tools",
-    "Band": "policy",
+    "INSPECT_OUTPUT_SCHEMA": "agent_tools.inspect_output",
+    "Band": "guard.policy",
     "ByteRange": "wire",
     "CapturedOutput": "shapes.captured",
-    "Client": "client",
-    "Guard": "guard",
-    "Guarded": "guarded",
-    "Limits": "measure",
+    "Client": "transfer.client",
+    "Guard": "guard.guard",
+    "Guarded": "guard.guarded",
+    "Limits": "text.measure",
     "Outcome": "wire",
     "Overflow": "histories.overflow",
     "OverspillError": "errors",
-    "Policy": "policy",
+    "Policy": "guard.policy",
     "ProblemError": "errors",
     "ProtocolError": "errors",
     "Recovered": "histories.recovery",
     "Spool": "spools.spool",
-    "SyncClient": "sync",
-    "Turn": "turn",
+    "SyncClient": "transfer.sync",
+    "Turn": "guard.turn",
     "Unreachable": "errors",
     "Workspace": "spools.workspace",
-    "call": "client",
-    "calling": "calls",
+    "call": "transfer.client",
+    "calling": "transfer.call_context",
     "clamp_messages": "histories.history",
     "for_display": "shapes.display",
-    "inspection_tool": "tools",
+    "inspection_tool": "agent_tools.inspect_output",
     "is_overflow": "histories.overflow",
     "recover": "histories.recovery",
     "recover_sync": "histories.recovery",

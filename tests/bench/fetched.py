@@ -7,7 +7,7 @@ import random
 from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from overspill.client import Client
+from overspill.transfer.client import Client
 from overspill.wire import ByteRange
 
 from tests.bench import table, texts

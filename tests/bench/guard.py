@@ -11,9 +11,9 @@ from statistics import median
 from timeit import timeit
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill.cut import HEAD
-from overspill.guard import Guard
-from overspill.policy import Policy
+from overspill.guard.guard import Guard
+from overspill.guard.policy import Policy
+from overspill.previews.cut import HEAD
 from overspill.spools.spool import Spool
 
 from tests.bench import measuring, table, texts
@@ -46,8 +46,8 @@ POLICIES: Final = {"": Policy(), ", its beginning shown": Policy(strategy=HEAD)}
 
 GUARD_ONE: Final = """
 import resource, sys
-from overspill.guard import Guard
-from overspill.policy import Policy
+from overspill.guard.guard import Guard
+from overspill.guard.policy import Policy
 from overspill.spools.spool import Spool
 
 def peak():

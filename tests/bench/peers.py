@@ -16,9 +16,9 @@ from itertools import count
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill.cut import HEAD
-from overspill.guard import Guard
-from overspill.policy import Policy
+from overspill.guard.guard import Guard
+from overspill.guard.policy import Policy
+from overspill.previews.cut import HEAD
 from overspill.spools.spool import Spool
 
 from tests.bench import measuring, table, texts

@@ -18,7 +18,7 @@ import boto3
 import redis
 import zstandard
 from botocore.config import Config
-from overspill.client import Client
+from overspill.transfer.client import Client
 from overspill_service.frames import LEVEL
 
 from tests.bench import measuring, texts

@@ -6,7 +6,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 import zstandard
-from overspill.sync import SyncClient
+from overspill.transfer.sync import SyncClient
 from overspill_service.frames import LEVEL
 
 from tests.bench import http, table, texts

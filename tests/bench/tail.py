@@ -6,7 +6,7 @@ import subprocess
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from overspill.sync import SyncClient
+from overspill.transfer.sync import SyncClient
 
 from tests.bench import http, measuring, table, texts
 from tests.bench.measuring import Cost, compared, cost

@@ -15,7 +15,7 @@ from tests.faults.traffic import until
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from overspill.client import Client
+    from overspill.transfer.client import Client
 
     from tests.chaos.ledger import Capture, Ledger
 

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final
 
-from overspill.client import Client
+from overspill.transfer.client import Client
 
 from tests.chaos import reckoning, schedule
 from tests.chaos.ledger import Ledger

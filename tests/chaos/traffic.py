@@ -9,8 +9,8 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from overspill import wire
-from overspill.client import Client
 from overspill.errors import Absent, CaptureDamaged, OverspillError
+from overspill.transfer.client import Client
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

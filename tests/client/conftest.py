@@ -36,7 +36,7 @@ def no_spool(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def no_senders_left() -> Iterator[None]:
     yield
-    module = sys.modules.get("overspill.sender")
+    module = sys.modules.get("overspill.delivery.background")
     for sender in list(module._of_this_process._senders.values()) if module else ():
         thread = sender._thread
         sender.close()

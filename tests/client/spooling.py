@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from overspill.policy import Policy
+from overspill.guard.policy import Policy
+from overspill.guard.spill import Spill
 from overspill.shapes.content import Binary, Text
-from overspill.spill import Origin, Spill
+from overspill.transfer.store_request import Origin, StoreRequest
 
 URL: Final = "http://service.example"
 NOON: Final = 1_780_000_000.0
@@ -30,6 +31,6 @@ def spilled(
     tool: str = "build",
     ttl: int | None = None,
     wait: float = 1.0,
-) -> Spill:
+) -> StoreRequest:
     content = Text(text) if isinstance(text, str) else Binary(text)
-    return Spill.of(content, Policy(ttl=ttl, wait=wait), Origin(tool, call_id, session, "exit 1"))
+    return Spill.of(content, Policy(ttl=ttl, wait=wait), Origin(tool, call_id, session, "exit 1")).request

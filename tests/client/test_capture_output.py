@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pydantic
 import pytest
 from overspill import Band, CapturedOutput, Client, Guard, Policy, Spool, SyncClient
-from overspill.notice import is_notice
+from overspill.previews.notice import is_notice
 from overspill.reading.content_kind import HEAD, detect
-from overspill.shapes.kind import kind_of
+from overspill.shapes.content_kind import kind_of
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from overspill.circuit import FIRST, LONGEST, Circuit
+from overspill.delivery.circuit import FIRST, LONGEST, Circuit
 
 
 class Clock:

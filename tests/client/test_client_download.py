@@ -11,7 +11,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill import errors, wire
-from overspill.client import Client
+from overspill.transfer.client import Client
 from overspill.transfer.compression import MAX_FRAME, FrameDecoder
 from overspill.wire import ByteRange, Code
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from overspill.client import Client
+from overspill.transfer.client import Client
 
 from tests.client.scripted import answer, scripted, scripted_in_thread
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from overspill import errors, wire
-from overspill.client import Client, call
-from overspill.sync import SyncClient
+from overspill.transfer.client import Client, call
+from overspill.transfer.sync import SyncClient
 from overspill.wire import ByteRange
 
 if TYPE_CHECKING:

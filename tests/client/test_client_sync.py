@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from overspill import errors, wire
-from overspill.client import Client
-from overspill.portal import Portal
-from overspill.sync import Iteration, SyncClient
+from overspill.execution.loop_thread import Portal
+from overspill.transfer.client import Client
+from overspill.transfer.sync import Iteration, SyncClient
 from overspill.wire import Code
 
 from tests.client.scripted import answer, json, problem, scripted, scripted_in_thread, silence
@@ -253,7 +253,7 @@ async def test_a_loop_that_cannot_run_in_its_thread_is_said_and_the_client_recov
 
     with scripted_in_thread(json(ENTRY)) as service, SyncClient(service.url) as overspill:
         with monkeypatch.context() as patched:
-            patched.setattr("overspill.portal.threading.Thread", SameThread)
+            patched.setattr("overspill.execution.loop_thread.threading.Thread", SameThread)
             with pytest.raises(RuntimeError, match="closed"):
                 overspill.get(CAPTURE)
 
@@ -322,7 +322,14 @@ def loaded_by(statement: str) -> set[str]:
 def test_importing_the_package_loads_next_to_nothing() -> None:
     loaded = loaded_by("import overspill")
 
-    assert not loaded & {"aiohttp", "zstandard", "msgspec", "asyncio", "overspill.client", "overspill.wire"}
+    assert not loaded & {
+        "aiohttp",
+        "zstandard",
+        "msgspec",
+        "asyncio",
+        "overspill.transfer.client",
+        "overspill.wire",
+    }
 
 
 def test_http_and_compression_are_loaded_by_the_first_request() -> None:

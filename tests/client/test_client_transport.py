@@ -17,7 +17,7 @@ import msgspec
 import pytest
 import trustme
 from overspill import errors, wire
-from overspill.client import Client, call
+from overspill.transfer.client import Client, call
 from overspill.wire import Code
 
 from tests.client.scripted import Step, answer, json, problem, reset, scripted, silence, then_close

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import zstandard
 from overspill import errors, wire
-from overspill.client import Client
-from overspill.guard import Guard
+from overspill.guard.guard import Guard
+from overspill.transfer.client import Client
 from overspill.transfer.compression import SINGLE_FRAME, WORTHWHILE
 from overspill.transfer.source import InFile
 

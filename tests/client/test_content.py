@@ -9,13 +9,13 @@ import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill import notice
-from overspill.notice import Facts
+from overspill.previews import notice
+from overspill.previews.notice import Facts
 from overspill.shapes import content
 from overspill.shapes.content import Content
 from overspill.shapes.envelope import Envelope, joined
-from overspill.shapes.rendering import is_utf8
 from overspill.shapes.writer import as_text
+from overspill.text.rendering import is_utf8
 
 ID = "cap_abcdefghij234567abcd"
 NOTICE = notice.captured(

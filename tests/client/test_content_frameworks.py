@@ -14,9 +14,9 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.types import Command
 from openai.types.chat import ChatCompletionToolMessageParam
 from openai.types.responses.response_input_item_param import FunctionCallOutput, ShellCallOutput
-from overspill import notice
-from overspill.guard import Guard
-from overspill.notice import Facts, is_notice
+from overspill.guard.guard import Guard
+from overspill.previews import notice
+from overspill.previews.notice import Facts, is_notice
 from overspill.shapes import content
 from overspill.shapes.content import Content
 from overspill.shapes.envelope import Envelope

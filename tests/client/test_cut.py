@@ -6,15 +6,15 @@ import pytest
 import regex
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill import cut, measure
-from overspill.body import Filed
-from overspill.cut import ENDS, HEAD, TAIL, Strategy, clip
-from overspill.measure import UNLIMITED, Extent, Limits
-from overspill.plain import clean
-from overspill.previews import excerpt
+from overspill.previews import cut, excerpt
+from overspill.previews.cut import ENDS, HEAD, TAIL, Strategy, clip
 from overspill.previews.excerpt import Excerpt
-from overspill.shapes.gathering import Gathering
-from overspill.tokens import TokenCounter
+from overspill.text import measure
+from overspill.text.body import Filed
+from overspill.text.buffer import Gathering
+from overspill.text.measure import UNLIMITED, Extent, Limits
+from overspill.text.sanitize import clean
+from overspill.text.tokens import TokenCounter
 
 CHARACTERS = [
     *(

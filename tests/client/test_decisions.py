@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from overspill import Guard, SyncClient
-from overspill.decisions import Decision, Decisions
-from overspill.notice import Kept
-from overspill.policy import Policy
+from overspill.guard.decisions import Decision, Decisions
+from overspill.guard.policy import Policy
+from overspill.previews.notice import Kept
 from overspill.wire import Outcome
 
 from tests.client.spooling import NOON, Clock

@@ -18,9 +18,9 @@ from mcp.types import (
     ImageContent,
     TextContent,
 )
-from overspill.plain import clean, may_cut
 from overspill.shapes.content import examine
 from overspill.shapes.display import for_display
+from overspill.text.sanitize import clean, may_cut
 
 PNG: Final = b"\x89PNG\r\n\x1a\n" + bytes(34_492)
 DATA: Final = base64.b64encode(PNG).decode()

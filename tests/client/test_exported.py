@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("prometheus_client", reason="the extra overspill[prometheus] is not installed")
 
-from overspill.counts.exported import export
-from overspill.counts.tally import Tally
+from overspill.guard.counts.exported import export
+from overspill.guard.counts.tally import Tally
 from overspill.wire import Outcome
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families

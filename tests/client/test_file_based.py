@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from overspill import Guard, SyncClient, Workspace, calling, inspection_tool
-from overspill.file_based import answer_fields, output_fields, response_fields
-from overspill.policy import Policy
+from overspill.guard.file_based import answer_fields, output_fields, response_fields
+from overspill.guard.policy import Policy
 from overspill.spools.location import MAX_BYTES
 
 if TYPE_CHECKING:

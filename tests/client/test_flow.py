@@ -16,10 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill import measure
-from overspill.body import Filed
-from overspill.measure import Extent, Limits
-from overspill.shapes.flow import (
+from overspill.shapes.chunk_stream import (
     Flow,
     Flowed,
     Held,
@@ -28,9 +25,12 @@ from overspill.shapes.flow import (
     is_async_flow,
     is_flow,
 )
-from overspill.shapes.gathering import WITHOUT_FILE, Full, Gathering
-from overspill.shapes.kind import kind_of
+from overspill.shapes.content_kind import kind_of
 from overspill.shapes.records import Reserve
+from overspill.text import measure
+from overspill.text.body import Filed
+from overspill.text.buffer import WITHOUT_FILE, Full, Gathering
+from overspill.text.measure import Extent, Limits
 
 LIMITS = Limits(100, 10)
 CHUNKS = st.lists(st.text(st.sampled_from("aé😀\n\r"), max_size=30) | st.binary(max_size=30), max_size=20)
@@ -208,8 +208,8 @@ def test_a_file_is_removed_with_the_last_who_knows_it() -> None:
 def test_memory_stays_flat_however_long_the_stream_is() -> None:
     code = (
         "import resource\n"
-        "from overspill.shapes.flow import Flow, guarded_chunks\n"
-        "from overspill.measure import Limits\n"
+        "from overspill.shapes.chunk_stream import Flow, guarded_chunks\n"
+        "from overspill.text.measure import Limits\n"
         "def run(megabytes):\n"
         "    chunks = (b'0123456789abcde\\n' * 4096 for _ in range(16 * megabytes))\n"
         "    flow = Flow(Limits(50_000, 2_000))\n"

@@ -13,7 +13,7 @@ from overspill.errors import ClientClosed
 from overspill.spools import flush, own_directory
 from overspill.spools.draft import Draft
 from overspill.spools.spool import Shelf, Spool
-from overspill.sync import SyncClient
+from overspill.transfer.sync import SyncClient
 
 from tests.client.scripted import scripted_in_thread, silence
 from tests.client.spooling import spilled

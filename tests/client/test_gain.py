@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from overspill import Guard, Workspace, measure
-from overspill.measure import Limits
-from overspill.policy import LEAST_GAIN, Policy
+from overspill import Guard, Workspace
+from overspill.guard.policy import LEAST_GAIN, Policy
 from overspill.shapes.content import examine, size_of
+from overspill.text import measure
+from overspill.text.measure import Limits
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:

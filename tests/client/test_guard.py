@@ -12,13 +12,13 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill.calls import calling
-from overspill.client import Client
-from overspill.counts.tally import Count
-from overspill.guard import Guard
-from overspill.notice import is_notice
-from overspill.policy import Policy
-from overspill.sync import SyncClient
+from overspill.guard.counts.tally import Count
+from overspill.guard.guard import Guard
+from overspill.guard.policy import Policy
+from overspill.previews.notice import is_notice
+from overspill.transfer.call_context import calling
+from overspill.transfer.client import Client
+from overspill.transfer.sync import SyncClient
 from overspill.wire import Outcome, capture_id
 
 LONG = "a line of text\n" * 10_000

@@ -12,12 +12,12 @@ import pytest
 import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from overspill.cut import ENDS, HEAD, TAIL
-from overspill.guard import Guard
-from overspill.measure import Limits
-from overspill.plain import clean
-from overspill.policy import Policy
+from overspill.guard.guard import Guard
+from overspill.guard.policy import Policy
+from overspill.previews.cut import ENDS, HEAD, TAIL
 from overspill.shapes.blocks import Place, places, sole_text
+from overspill.text.measure import Limits
+from overspill.text.sanitize import clean
 from overspill.wire import Outcome
 
 CHARACTERS = ["a", "b ", "é", "漢", "😀", "\n", "\n", "\r\n", "\t", "e\u0301", "👍🏽", "🇩🇪", "❤\ufe0f", "한"]
@@ -177,8 +177,8 @@ def test_with_and_without_an_event_loop_the_same_comes_back(text: str, limits: L
 
 GUARD_MANY = """
 import hashlib, random
-from overspill.guard import Guard
-from overspill.policy import Policy
+from overspill.guard.guard import Guard
+from overspill.guard.policy import Policy
 
 rng = random.Random(7)
 words = ["GET /items", "ERROR", "failed:", "worker-3", "ok", "a.py:12", "é漢", "👍🏽", "Traceback", "{}"]

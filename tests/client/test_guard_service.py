@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING
 
 from overspill import Client, SyncClient
-from overspill.guard import Guard
-from overspill.policy import Policy
+from overspill.guard.guard import Guard
+from overspill.guard.policy import Policy
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, message_to_dict
 from openai.types.responses import ResponseFunctionShellToolCallOutput, ResponseFunctionToolCallOutputItem
 from overspill import Client, SyncClient
-from overspill.cut import TAIL
-from overspill.guard import Guard
+from overspill.guard.guard import Guard
+from overspill.guard.policy import Policy
 from overspill.histories.history import clamp_messages, spill_messages, spill_messages_sync, tool_results
-from overspill.notice import is_notice
-from overspill.policy import Policy
+from overspill.previews.cut import TAIL
+from overspill.previews.notice import is_notice
 from overspill.wire import Outcome
 
 from tests.client.shell import CAPTURE_ID

@@ -3,10 +3,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill import measure, wire
-from overspill.body import Filed
-from overspill.measure import UNLIMITED, Limits
-from overspill.shapes.gathering import Gathering
+from overspill import wire
+from overspill.text import measure
+from overspill.text.body import Filed
+from overspill.text.buffer import Gathering
+from overspill.text.measure import UNLIMITED, Limits
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 

@@ -8,11 +8,11 @@ import bpe_openai
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill import notice
-from overspill.notice import Facts, Kept
-from overspill.policy import MODES, READER
-from overspill.reasons import for_model
-from overspill.tokens import Basis, TokenCount
+from overspill.guard.policy import MODES, READER
+from overspill.previews import notice
+from overspill.previews.notice import Facts, Kept
+from overspill.text.reasons import for_model
+from overspill.text.tokens import Basis, TokenCount
 from overspill.wire import Outcome
 
 ID = "cap_abcdefghij234567abcd"

@@ -21,13 +21,13 @@ import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill import measure
-from overspill.guard import Guard
-from overspill.measure import Extent, Limits
+from overspill.guard.guard import Guard
 from overspill.shapes import content
 from overspill.shapes.envelope import Envelope
-from overspill.shapes.rendering import outline
 from overspill.shapes.writer import Writer, as_text
+from overspill.text import measure
+from overspill.text.measure import Extent, Limits
+from overspill.text.rendering import outline
 
 TIGHT = Limits(100, 10)
 
@@ -317,7 +317,7 @@ def test_a_record_that_goes_on_for_ever_is_cut() -> None:
 
 
 def test_a_sequence_without_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("overspill.shapes.rendering._MOST_ITEMS", 1_000)
+    monkeypatch.setattr("overspill.text.rendering._MOST_ITEMS", 1_000)
 
     assert len(json.loads(body(Endless()))) == 1_000
 
@@ -468,7 +468,7 @@ def test_a_gigabyte_of_text_is_measured_without_a_copy() -> None:
     code = (
         "import resource, sys\n"
         "from overspill.shapes import content\n"
-        "from overspill.measure import Limits\n"
+        "from overspill.text.measure import Limits\n"
         "text = 'x' * 1_000_000_000\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "assert content.examine(text).exceeds(Limits(50_000, 2_000))\n"

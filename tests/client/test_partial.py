@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import ToolMessage
-from overspill import Guard, measure
-from overspill.measure import UNLIMITED, Extent, Limits
-from overspill.policy import Policy
+from overspill import Guard
+from overspill.guard.policy import Policy
 from overspill.shapes.partial import clamp_partial, clamp_text
+from overspill.text import measure
+from overspill.text.measure import UNLIMITED, Extent, Limits
 
 LIMITS = Limits(600, 20)
 TEXT = st.text(st.sampled_from("ab é😀\n\r"), max_size=3_000)

@@ -3,7 +3,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill.plain import clean, cut_after, cut_before, may_cut
+from overspill.text.sanitize import clean, cut_after, cut_before, may_cut
 
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]|\r(?!\n)")
 ANY_TEXT = st.text(st.characters(exclude_categories=()) | st.sampled_from("\x1b[]0;m\x07\r\n\x9b"))

@@ -2,10 +2,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from overspill import measure
-from overspill.measure import Limits
-from overspill.policy import Band, Policy
-from overspill.tokens import TokenCounter
+from overspill.guard.policy import Band, Policy
+from overspill.text import measure
+from overspill.text.measure import Limits
+from overspill.text.tokens import TokenCounter
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_the_table_of_a_policy_cannot_be_changed() -> None:
         ({"tools": {"mine": "5"}}, "the limit of mine must be a whole number, not '5'"),
         ({"tools": {"mine": Limits(1, -2)}}, "max_lines of mine must be 0 or more, not -2"),
         ({"tokenizer": "gpt-4"}, "tokenizer must be a function, not 'gpt-4'"),
-        ({"strategy": 5}, "strategy must be of overspill.cut, as PREVIEW, not 5"),
-        ({"style": None}, "style must be of overspill.styles, as MARKED, not None"),
+        ({"strategy": 5}, "strategy must be of overspill.previews.cut, as PREVIEW, not 5"),
+        ({"style": None}, "style must be of overspill.previews.styles, as MARKED, not None"),
         ({"exempt": "my_tool"}, "exempt must be names of tools, not 'my_tool'"),
         ({"bands": [Band(above=5), Band()]}, r"bands must rise, each above the one before, not \[5, 0\]"),
         ({"bands": [{"above": 5}]}, r"bands must be of Band, not"),

@@ -4,11 +4,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill import measure
-from overspill.body import Filed
-from overspill.measure import Extent
-from overspill.plain import clean
 from overspill.previews.preview import describe, of_body, preview
+from overspill.text import measure
+from overspill.text.body import Filed
+from overspill.text.measure import Extent
+from overspill.text.sanitize import clean
 
 ANY_TEXT = st.text(
     st.characters(exclude_categories=()) | st.sampled_from("\n\r\x1b[m👩\u200d\u0301"), max_size=200

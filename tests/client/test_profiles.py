@@ -11,14 +11,16 @@ from typing import Any, Final
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from overspill import Guard, clamp_messages, measure
-from overspill.cut import ENDS, HEAD, TAIL, Strategy, clip
-from overspill.measure import UNLIMITED, Limits
-from overspill.notice import is_notice
-from overspill.policy import Policy
+from overspill import Guard, clamp_messages
+from overspill.guard.policy import Policy
+from overspill.guard.spill import Spill
+from overspill.previews.cut import ENDS, HEAD, TAIL, Strategy, clip
+from overspill.previews.notice import Kept, is_notice
 from overspill.shapes.content import examine, seen
 from overspill.shapes.writer import text_of
-from overspill.spill import Kept, Origin, Spill
+from overspill.text import measure
+from overspill.text.measure import UNLIMITED, Limits
+from overspill.transfer.store_request import Origin
 from overspill.wire import Outcome
 from pydantic import TypeAdapter, ValidationError
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import overspill
 import pytest
 from overspill import Client, Guard, Policy, SyncClient, errors
-from overspill.cut import ENDS, HEAD
 from overspill.errors import OverspillError
-from overspill.styles import CLAMPED
+from overspill.previews.cut import ENDS, HEAD
+from overspill.previews.styles import CLAMPED
 
 if TYPE_CHECKING:
     from tests.servers.overspill import ServiceProcess

@@ -15,10 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessageChunk
-from overspill import Guard, Policy, Spool, Workspace, styles
-from overspill.measure import size
-from overspill.notice import is_notice
-from overspill.shapes.rendering import compact
+from overspill import Guard, Policy, Spool, Workspace
+from overspill.previews import styles
+from overspill.previews.notice import is_notice
+from overspill.text.measure import size
+from overspill.text.rendering import compact
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
@@ -231,8 +232,8 @@ def test_what_goes_on_is_never_more_than_what_came(
 def test_memory_stays_flat_however_long_the_stream_of_records_is() -> None:
     code = (
         "import resource\n"
-        "from overspill.shapes.flow import Flow, guarded_chunks\n"
-        "from overspill.measure import Limits\n"
+        "from overspill.shapes.chunk_stream import Flow, guarded_chunks\n"
+        "from overspill.text.measure import Limits\n"
         "def run(megabytes):\n"
         "    rows = ({'text': 'x' * 1000} for _ in range(1000 * megabytes))\n"
         "    return list(guarded_chunks(rows, Flow(Limits(50_000)), lambda c: c.body.size))\n"

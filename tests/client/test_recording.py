@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill import measure
 from overspill.cli.recording import Recording
+from overspill.text import measure
 
 if TYPE_CHECKING:
     from pathlib import Path

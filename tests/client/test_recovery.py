@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from overspill import Client
-from overspill.guard import Guard
+from overspill.guard.guard import Guard
+from overspill.guard.policy import Policy
 from overspill.histories.history import tool_results
 from overspill.histories.recovery import KEPT, Recovered, recover, recover_sync
-from overspill.notice import is_notice
-from overspill.policy import Policy
+from overspill.previews.notice import is_notice
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill.repeats import Repeats
+from overspill.guard.duplicates import Repeats
 
 LOG = hashlib.sha256(b"log").digest()
 OTHER = hashlib.sha256(b"other").digest()

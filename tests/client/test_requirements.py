@@ -29,9 +29,7 @@ from overspill import (
     recover_sync,
     spill_messages_sync,
 )
-from overspill.cut import CEILING, PREVIEW
-from overspill.histories.recovery import MAX_COMPACTIONS
-from overspill.policy import (
+from overspill.guard.policy import (
     CLAMP_BYTES,
     CONTEXT_SHARE,
     CONTEXT_TOKENS,
@@ -44,6 +42,8 @@ from overspill.policy import (
     SHARE_FLOOR,
     TOOL_BYTES,
 )
+from overspill.histories.recovery import MAX_COMPACTIONS
+from overspill.previews.cut import CEILING, PREVIEW
 from overspill.shapes.display import MAX_CHARS, MAX_ERROR_CHARS
 from overspill.wire import DEFAULT_TTL
 from prometheus_client import CollectorRegistry

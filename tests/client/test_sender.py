@@ -11,11 +11,11 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from overspill.delivery.background import Sender, _of_this_process, release, sender_to
 from overspill.errors import Unreachable
-from overspill.guard import Guard
-from overspill.sender import Sender, _of_this_process, release, sender_to
-from overspill.sync import SyncClient
+from overspill.guard.guard import Guard
 from overspill.transfer.address import Address
+from overspill.transfer.sync import SyncClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -259,7 +259,7 @@ def test_the_interpreter_ends_while_a_job_waits_and_another_runs() -> None:
     code = """
 import threading
 from overspill.transfer.address import Address
-from overspill.sender import Sender
+from overspill.delivery.background import Sender
 sender = Sender(Address(url="http://127.0.0.1:9", key="", timeout=30, connect_timeout=5, retries=0))
 running = threading.Event()
 def hangs(client):

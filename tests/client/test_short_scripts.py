@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 from overspill import Guard, SyncClient
-from overspill.spools import background, location
+from overspill.delivery.storage import Storage
+from overspill.spools import flush_job, location
 from overspill.spools.absence import Absence, Away
 from overspill.spools.spool import Shelf, Spool
-from overspill.storage import Storage
 from overspill.wire import Outcome
 
 from tests.client.scripted import scripted_in_thread, silence
@@ -191,8 +191,8 @@ def test_a_service_that_is_left_alone_is_not_asked_in_the_background_either(
     shelf.keep(spilled(LOG), "down")
     Absence(shelf).note(Away(time.time() + 50, time.time(), "it hangs"))
     with SyncClient(service.url) as client:
-        pause = background.job(shelf, client)
-        done = background.flush_shortly(shelf, client, 60.0)
+        pause = flush_job.job(shelf, client)
+        done = flush_job.flush_shortly(shelf, client, 60.0)
 
     assert pause is not None
     assert 0 < pause <= 50

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill import measure
 from overspill.previews.preview import preview
+from overspill.text import measure
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=30),

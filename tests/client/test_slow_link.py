@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from overspill.guarded import Guarded
+    from overspill.guard.guarded import Guarded
 
     from tests.servers.overspill import ServiceProcess
     from tests.servers.slow_link import SlowLink

@@ -2,14 +2,16 @@ import hashlib
 from dataclasses import replace
 from typing import Any
 
-from overspill import measure
-from overspill.body import Filed
-from overspill.case import Previews
-from overspill.measure import Limits
-from overspill.policy import Band, Policy
+from overspill.guard.policy import Band, Policy
+from overspill.guard.spill import Spill
+from overspill.previews.case import Previews
+from overspill.previews.notice import Kept
 from overspill.shapes import data
 from overspill.shapes.content import examine
-from overspill.spill import Kept, Origin, Spill
+from overspill.text import measure
+from overspill.text.body import Filed
+from overspill.text.measure import Limits
+from overspill.transfer.store_request import Origin
 from overspill.wire import Outcome, capture_id
 
 ORIGIN = Origin("run_command", "c1", "s1")

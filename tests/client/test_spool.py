@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from overspill import wire
-from overspill.body import Filed
 from overspill.errors import InvalidId
 from overspill.spools import own_directory
 from overspill.spools.own_directory import NotSpooled
 from overspill.spools.spool import MAX_BYTES, Shelf, Spool
+from overspill.text.body import Filed
 
 from tests.client.spooling import NOON, URL, Clock, spilled
 from tests.servers.overspill import clean_environment
@@ -401,7 +401,7 @@ def test_two_threads_keep_the_same_capture_at_once(shelf: Shelf, spool: Spool) -
         kept = list(threads.map(lambda _: shelf.keep(spill, WHY), range(24)))
 
     assert {entry.id for entry in kept} == {spill.id}
-    assert content_of(shelf, spill.id) == spill.data
+    assert content_of(shelf, spill.id) == spill.body
     assert len(list(shelf.folder.path.iterdir())) == 2  # the content and its entry
     assert spool.used() == sum(path.stat().st_size for path in shelf.folder.path.iterdir())
 

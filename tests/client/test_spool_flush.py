@@ -16,11 +16,11 @@ import pytest
 from aiohttp import web
 from msgspec import structs
 from overspill import Client, SyncClient, errors
-from overspill.spools import background, flush, own_directory
+from overspill.delivery.storage import Storage
+from overspill.spools import flush, flush_job, own_directory
 from overspill.spools.flush import Flushed
 from overspill.spools.spool import Shelf, Spool
 from overspill.spools.workspace import Workspace
-from overspill.storage import Storage
 from overspill.wire import Code, Outcome
 
 from tests.client import scripted
@@ -240,8 +240,8 @@ def test_imports_are_no_part_of_the_deadline(tmp_path: Path) -> None:
     code = """
 import builtins, sys, time
 from overspill import SyncClient
-from overspill.policy import Policy
-from overspill.storage import Storage
+from overspill.guard.policy import Policy
+from overspill.delivery.storage import Storage
 from tests.client.spooling import Clock, spilled
 
 class Slow:
@@ -270,11 +270,11 @@ def test_one_process_at_a_time_flushes_unasked(service: ServiceProcess) -> None:
     shelf, names = five_waiting(service.url, "one-at-a-time")
     with SyncClient(service.url) as client:
         with own_directory.locked(shelf.folder.path / ".flush"):
-            busy = background.flush_shortly(shelf, client, 60.0), background.job(shelf, client)
+            busy = flush_job.flush_shortly(shelf, client, 60.0), flush_job.job(shelf, client)
             waiting = len(shelf.entries())
-        done = background.flush_shortly(shelf, client, 60.0)
+        done = flush_job.flush_shortly(shelf, client, 60.0)
 
-    assert (busy, waiting) == ((Flushed(), background.ELSEWHERE), len(names))
+    assert (busy, waiting) == ((Flushed(), flush_job.ELSEWHERE), len(names))
     assert (done.uploaded, shelf.entries()) == (5, [])
 
 

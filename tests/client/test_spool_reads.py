@@ -6,7 +6,7 @@ import random
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 import pytest
@@ -350,7 +350,7 @@ async def test_every_mode_answers_the_same_from_the_spool_and_from_the_service(
     Spool().shelf(nowhere, "").keep(spill, "down")
     async with Client(service.url) as there, Client(nowhere) as here:
         await there.put(
-            spill.data,
+            cast("bytes", spill.body),
             id=spill.id,
             session=SESSION,
             call_id="call_1",

@@ -8,16 +8,18 @@ import signal
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from overspill import Client, Guard, SyncClient, errors
-from overspill.circuit import Circuit
-from overspill.policy import Band, Policy
-from overspill.spill import Kept, Spill
+from overspill.delivery.circuit import Circuit
+from overspill.delivery.storage import Storage
+from overspill.guard.policy import Band, Policy
+from overspill.guard.spill import Spill
+from overspill.previews.notice import Kept
+from overspill.shapes.content import Text
 from overspill.spools import flush
 from overspill.spools.claim import Claim
 from overspill.spools.flush import Flushed
@@ -25,7 +27,7 @@ from overspill.spools.folder import Folder, Spooled
 from overspill.spools.order import Order
 from overspill.spools.spool import Shelf, Spool
 from overspill.spools.workspace import Workspace
-from overspill.storage import Storage
+from overspill.transfer.store_request import Origin, StoreRequest
 from overspill.wire import Outcome
 
 from tests.client.shell import Shell
@@ -62,9 +64,9 @@ def new_storage() -> Iterator[Callable[..., Storage]]:
         storage.close()
 
 
-def under(policy: Policy, call_id: str = "call_1", session: str = "") -> Spill:
-    """A spill of the log under this policy."""
-    return replace(spilled(LOG, call_id, session=session), policy=policy)
+def under(policy: Policy, call_id: str = "call_1", session: str = "") -> StoreRequest:
+    """A request to store the log under this policy."""
+    return Spill.of(Text(LOG), policy, Origin("build", call_id, session, "exit 1")).request
 
 
 SHORTLY: Final = Policy(wait=1.0)
@@ -175,7 +177,7 @@ def test_spills_that_are_kept_together_share_their_waits_for_the_names(
     ]
     kept = shelf.keep_all(orders, on_progress=lambda: None)
 
-    assert {entry.id for entry in shelf.entries()} == {order.spill.id for order in orders}
+    assert {entry.id for entry in shelf.entries()} == {order.request.id for order in orders}
     assert all(isinstance(each, Spooled) for each in kept)
     assert len(synced) == 1
 
@@ -359,7 +361,7 @@ def test_a_forked_child_spools_and_its_parent_still_does(new_storage: Callable[.
 # --- out of it again ---
 
 
-def spooled_for(url: str, spill: Spill, *, key: str = "", reason: str = "down") -> Shelf:
+def spooled_for(url: str, spill: StoreRequest, *, key: str = "", reason: str = "down") -> Shelf:
     shelf = Spool().shelf(url, key)
     shelf.keep(spill, reason)
     return shelf
@@ -454,7 +456,7 @@ def test_the_client_uploads_by_itself_once_the_service_is_back(
 def test_what_waits_is_uploaded_at_once_when_the_service_takes_another(
     own_service: ServiceProcess, new_storage: Callable[..., Storage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("overspill.storage.SOON", 3600.0)
+    monkeypatch.setattr("overspill.delivery.storage.SOON", 3600.0)
     with SyncClient(own_service.url, retries=0) as client:
         storage = new_storage(client)
         assert storage.put_sync(spilled(LOG, "first")).outcome is Outcome.CAPTURED
@@ -552,7 +554,7 @@ with SyncClient(sys.argv[1]) as client:
 def test_the_interpreter_ends_with_the_spool_busy(spool_path: Path) -> None:
     code = f"""
 from overspill import SyncClient
-from overspill.storage import Storage
+from overspill.delivery.storage import Storage
 from tests.client.shell import Shell
 from tests.client.spooling import spilled
 storage = Storage(SyncClient({NOWHERE!r}, retries=0))
@@ -575,7 +577,8 @@ for number in range(5):
 
 
 def test_importing_the_storage_loads_no_http_library() -> None:
-    code = "import sys, overspill.storage; sys.exit('aiohttp' in sys.modules or 'zstandard' in sys.modules)"
+    code = "import sys, overspill.delivery.storage"
+    code += "\nsys.exit('aiohttp' in sys.modules or 'zstandard' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

@@ -6,7 +6,7 @@ import threading
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill.counts.tally import OTHER_TOOLS, Count, Tally
+from overspill.guard.counts.tally import OTHER_TOOLS, Count, Tally
 from overspill.wire import SIZE_BOUNDS, SIZE_CLASSES, Outcome
 
 
@@ -121,7 +121,7 @@ def test_outputs_that_did_not_stay_inline_are_counted_apart() -> None:
 
 FORKING = """
 import os
-from overspill.counts.tally import Tally
+from overspill.guard.counts.tally import Tally
 from overspill.wire import Outcome
 
 tally = Tally()

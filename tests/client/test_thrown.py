@@ -11,12 +11,12 @@ from typing import Any
 
 import pydantic
 import pytest
-from overspill import notice
-from overspill.guard import Guard
-from overspill.measure import Limits
-from overspill.notice import Facts
+from overspill.guard.guard import Guard
+from overspill.previews import notice
+from overspill.previews.notice import Facts
 from overspill.shapes import content
-from overspill.shapes.thrown import Thrown
+from overspill.shapes.exceptions import Thrown
+from overspill.text.measure import Limits
 from overspill.wire import Outcome
 from pydantic_ai import ModelRetry
 

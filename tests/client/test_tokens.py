@@ -10,9 +10,9 @@ import pytest
 import tiktoken
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill import measure, token_estimate, tokens
-from overspill.measure import Limits
-from overspill.tokens import Basis, TokenCount, TokenCounter, Tokenizer, Unusable
+from overspill.text import measure, token_estimate, tokens
+from overspill.text.measure import Limits
+from overspill.text.tokens import Basis, TokenCount, TokenCounter, Tokenizer, Unusable
 
 WORDS = ["er", "or", "err", "error", " error", "in", " in", " line", "\n\n", "  ", "    ", "th", " the", "=="]
 ENCODING = tiktoken.Encoding(
@@ -194,7 +194,9 @@ def test_an_encoding_that_is_not_known_is_refused() -> None:
 
 
 def test_tokens_cost_no_import_of_a_tokenizer() -> None:
-    code = "import sys, overspill.policy; sys.exit('tiktoken' in sys.modules or 'requests' in sys.modules)"
+    code = (
+        "import sys, overspill.guard.policy; sys.exit('tiktoken' in sys.modules or 'requests' in sys.modules)"
+    )
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

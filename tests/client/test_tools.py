@@ -13,19 +13,12 @@ from unittest.mock import ANY
 
 import jsonschema  # type: ignore[import-untyped]  # ships no types
 import pytest
-from overspill import (
-    INSPECT_OUTPUT_SCHEMA,
-    Client,
-    Guard,
-    Policy,
-    SyncClient,
-    inspection_tool,
-    token_estimate,
-)
+from overspill import INSPECT_OUTPUT_SCHEMA, Client, Guard, Policy, SyncClient, inspection_tool
+from overspill.agent_tools.inspect_output import NAME
+from overspill.agent_tools.inspection import Question
+from overspill.agent_tools.refusals import Mistake, refusal
 from overspill.errors import error_for
-from overspill.inspection import Question
-from overspill.refusals import Mistake, refusal
-from overspill.tools import NAME
+from overspill.text import token_estimate
 from overspill.wire import Code, Problem
 
 if TYPE_CHECKING:

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from overspill.guard import Guard
-from overspill.policy import Policy
+from overspill.guard.guard import Guard
+from overspill.guard.policy import Policy
+from overspill.guard.spill import NOTICE_BYTES, Spill
+from overspill.guard.turn import Offer, Turn, choose, current, rooms
+from overspill.previews.notice import Kept
 from overspill.shapes.content import examine
-from overspill.spill import NOTICE_BYTES, Kept, Origin, Spill
-from overspill.turn import Offer, Turn, choose, current, rooms
+from overspill.transfer.store_request import Origin
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from contextvars import copy_context
 from pathlib import Path
 
 import pytest
-from overspill.calls import calling
-from overspill.client import Client
-from overspill.counts.tally import Count
-from overspill.guard import Guard
-from overspill.notice import is_notice
-from overspill.policy import Policy
+from overspill.guard.counts.tally import Count
+from overspill.guard.guard import Guard
+from overspill.guard.policy import Policy
+from overspill.previews.notice import is_notice
 from overspill.spools.workspace import Workspace
-from overspill.sync import SyncClient
+from overspill.transfer.call_context import calling
+from overspill.transfer.client import Client
+from overspill.transfer.sync import SyncClient
 from overspill.wire import Outcome
 
 from tests.servers.overspill import ServiceProcess

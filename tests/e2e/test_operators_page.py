@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from overspill.client import Client
 from overspill.errors import Denied
+from overspill.transfer.client import Client
 from overspill_service.__main__ import main
 from overspill_service.tenants import hash_key, new_key
 

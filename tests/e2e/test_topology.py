@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
-from overspill.client import Client
+from overspill.transfer.client import Client
 from yarl import URL
 
 from tests.servers.overspill import ServiceProcess

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from overspill.client import Client
+    from overspill.transfer.client import Client
 
     from tests.faults.conftest import StartServices
     from tests.servers.overspill import ServiceProcess

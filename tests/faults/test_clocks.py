@@ -25,7 +25,7 @@ from tests.servers.overspill import ServiceProcess
 from tests.web.conftest import Api, path_of
 
 if TYPE_CHECKING:
-    from overspill.client import Client
+    from overspill.transfer.client import Client
 
     from tests.faults.conftest import StartServices
     from tests.servers.redis import RedisServer

@@ -16,7 +16,7 @@ from tests.faults.traffic import MIB, Uploads, client_of, noise
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from overspill.client import Client
+    from overspill.transfer.client import Client
 
     from tests.faults.conftest import StartServices
     from tests.servers.overspill import ServiceProcess

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
-from overspill.client import Client
+from overspill.transfer.client import Client
 from overspill.wire import Header
 
 from tests.bench.uploads import all_stored

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from overspill import wire
-from overspill.client import Client
 from overspill.errors import OverspillError
+from overspill.transfer.client import Client
 from overspill_service.budget import Budget
 from overspill_service.upload_memory import UploadMemory, need_of
 

@@ -11,14 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill import measure, wire
-from overspill.calls import calling
+from overspill import wire
 from overspill.cli import demo_page as page
 from overspill.cli import demo_tools
 from overspill.cli.demo_service import running
 from overspill.cli.exits import Code, Failure
-from overspill.client import Client
-from overspill.guard import Guard
+from overspill.guard.guard import Guard
+from overspill.text import measure
+from overspill.transfer.call_context import calling
+from overspill.transfer.client import Client
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator

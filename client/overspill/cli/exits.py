@@ -12,8 +12,8 @@ import typer
 from overspill import errors
 from overspill.cli import output
 from overspill.cli.wording import in_flags
+from overspill.execution.threads import is_lack_of_threads
 from overspill.spools.own_directory import NotSpooled
-from overspill.threads import is_lack_of_threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

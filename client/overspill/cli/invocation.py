@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from overspill.spools.folder import Spooled
     from overspill.spools.holder import SyncSource
     from overspill.spools.spool import Shelf
-    from overspill.sync import SyncClient
+    from overspill.transfer.sync import SyncClient
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Invocation:
     def client(self, **limits: Any) -> "SyncClient":
         """A client of the service that the options or the environment name. Raises `Failure`."""
         from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (slow to import)
-        from overspill.sync import SyncClient  # noqa: PLC0415  (slow to import)
+        from overspill.transfer.sync import SyncClient  # noqa: PLC0415  (slow to import)
 
         try:
             return SyncClient(self.url, self.key, **limits)
@@ -57,7 +57,7 @@ class Invocation:
         Raises `Failure`.
         """
         from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (slow to import)
-        from overspill.storage import shelf_for  # noqa: PLC0415  (slow to import)
+        from overspill.delivery.storage import shelf_for  # noqa: PLC0415  (slow to import)
 
         try:
             return shelf_for(self.client())

@@ -13,7 +13,7 @@ import shutil
 import tempfile
 from typing import IO, TYPE_CHECKING, Final, Self
 
-from overspill import measure
+from overspill.text import measure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

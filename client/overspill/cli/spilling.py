@@ -10,23 +10,25 @@ import secrets
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from overspill import measure, notice, wire
+from overspill import wire
 from overspill.cli import output
 from overspill.cli.exits import Code, Failure
 from overspill.cli.live import Live
 from overspill.cli.process import run_command
 from overspill.cli.recording import Recording
-from overspill.guard import Guard
-from overspill.measure import Limits
-from overspill.policy import Policy
+from overspill.guard.guard import Guard
+from overspill.guard.policy import Policy
+from overspill.previews import notice
+from overspill.text import measure
+from overspill.text.measure import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from overspill.cli.invocation import Invocation
-    from overspill.guarded import Guarded
-    from overspill.notice import Notice
-    from overspill.sync import SyncClient
+    from overspill.guard.guarded import Guarded
+    from overspill.previews.notice import Notice
+    from overspill.transfer.sync import SyncClient
 
 _CAPTURE = "CAPTURE"
 _NO_COPY = "the disk for temporary files is nearly full"

@@ -101,7 +101,7 @@ def _flushed(at: Invocation, shelves: "list[Shelf]") -> "Flushed":
 
 
 def _told(flushed: "Flushed") -> str:
-    from overspill import measure  # noqa: PLC0415  (slow to import)
+    from overspill.text import measure  # noqa: PLC0415  (slow to import)
 
     counted = measure.counted(flushed.uploaded, "capture")
     parts = [f"uploaded {counted}, {measure.counted(flushed.size, 'byte')}"]
@@ -170,7 +170,7 @@ def _drop_some(shelf: "Shelf", refs: list[str], session: str) -> None:
 
 
 def _drop(shelf: "Shelf", ids: list[str]) -> None:
-    from overspill import measure  # noqa: PLC0415  (slow to import)
+    from overspill.text import measure  # noqa: PLC0415  (slow to import)
 
     ids = list(dict.fromkeys(ids))
     if ids:
@@ -193,8 +193,8 @@ def _sole(shelf: "Shelf", ref: str, session: str) -> "Spooled | None":
 
 
 def _confirmed(count: int) -> bool:
-    from overspill import measure  # noqa: PLC0415  (slow to import)
     from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (as the others)
+    from overspill.text import measure  # noqa: PLC0415  (slow to import)
 
     if sys.stdin is None or not sys.stdin.isatty():
         raise Failure("dropping everything needs --yes where nobody can be asked", Code.USAGE)

@@ -168,6 +168,6 @@ def period(length: timedelta) -> str:
 
 def size(number: int) -> str:
     """Bytes in few columns: `512 B`, `4.2 MB`."""
-    from overspill import measure  # noqa: PLC0415  (slow to import)
+    from overspill.text import measure  # noqa: PLC0415  (slow to import)
 
     return measure.readable(number).replace(" bytes", " B").replace(" byte", " B")

@@ -14,16 +14,16 @@ from overspill import wire
 from overspill.cli import output
 from overspill.cli.exits import Code, Failure, message_of
 from overspill.errors import Internal, OverspillError, TooManyRequests, Unavailable, Unreachable
-from overspill.measure import Extent, counted
 from overspill.spools.folder import Spooled
 from overspill.spools.own_directory import NotSpooled
+from overspill.text.measure import Extent, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from overspill.body import Body
     from overspill.cli.invocation import Invocation
     from overspill.spools.spool import Shelf
+    from overspill.text.body import Body
 
 AWAY: Final = (Unreachable, Unavailable, Internal, TooManyRequests)
 """Failures of the service after which `put` keeps the content on this machine."""
@@ -89,7 +89,7 @@ def keep(at: Invocation, file: IO[bytes], about: About, error: OverspillError) -
 
 
 def _kept(shelf: Shelf, file: IO[bytes], about: About, reason: str) -> Spooled:
-    from overspill.shapes.gathering import Full, Gathering  # noqa: PLC0415  (slow to import)
+    from overspill.text.buffer import Full, Gathering  # noqa: PLC0415  (slow to import)
 
     gathering = Gathering()
     try:
@@ -133,7 +133,7 @@ def _upload(at: Invocation) -> None:
 
 
 def _upload_from(shelf: Shelf, at: Invocation) -> None:
-    from overspill.spools.background import flush_shortly  # noqa: PLC0415  (slow to import)
+    from overspill.spools.flush_job import flush_shortly  # noqa: PLC0415  (slow to import)
 
     limits: dict[str, Any] = {"timeout": UPLOAD_SECONDS, "connect_timeout": UPLOAD_SECONDS, "retries": 0}
     with at.client(**limits) as client:

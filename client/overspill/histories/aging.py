@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
+from overspill.guard.spill import assess
 from overspill.shapes.content import examine, size_of
-from overspill.spill import assess
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from overspill.policy import Policy
+    from overspill.guard.policy import Policy
     from overspill.shapes.content import Content
 
 

@@ -12,21 +12,23 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from overspill.guard.executors import finished
+from overspill.guard.policy import Policy
+from overspill.guard.spill import Spill, assess
 from overspill.histories.aging import NEWEST, aged, beyond_budget
-from overspill.policy import Policy
+from overspill.previews.notice import Kept
 from overspill.shapes.blocks import with_values
 from overspill.shapes.content import examine, size_of
 from overspill.shapes.fields import Unchangeable, get, word
-from overspill.spill import Kept, Origin, Spill, assess
-from overspill.ways import finished
+from overspill.transfer.store_request import Origin
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator
 
-    from overspill.guard import Guard
-    from overspill.guarded import Guarded
-    from overspill.notice import Notice
+    from overspill.guard.guard import Guard
+    from overspill.guard.guarded import Guarded
+    from overspill.previews.notice import Notice
     from overspill.shapes.content import Content
     from overspill.shapes.fields import Path
 

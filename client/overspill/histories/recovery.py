@@ -13,22 +13,22 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
-from overspill import measure
+from overspill.guard.executors import finished
 from overspill.histories.history import Guarding, too_long, with_spilled
 from overspill.histories.overflow import Kind, overflow
+from overspill.previews.styles import MARKED, TERSE
 from overspill.shapes.content import size_of
 from overspill.shapes.fields import word
-from overspill.styles import MARKED, TERSE
-from overspill.ways import finished
+from overspill.text import measure
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from overspill.guard import Guard
-    from overspill.guarded import Guarded
+    from overspill.guard.guard import Guard
+    from overspill.guard.guarded import Guarded
+    from overspill.guard.policy import Policy
     from overspill.histories.history import ToolResult
     from overspill.histories.overflow import Overflow
-    from overspill.policy import Policy
 
 T = TypeVar("T")
 

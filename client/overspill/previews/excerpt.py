@@ -7,14 +7,14 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from overspill import measure
-from overspill.body import Filed
-from overspill.measure import Extent, Newlines
+from overspill.text import measure
+from overspill.text.body import Filed
+from overspill.text.measure import Extent, Newlines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from overspill.body import Body
+    from overspill.text.body import Body
 
 REACH: Final = 4 * 1024 * 1024
 """Bytes read at either end of a long body."""

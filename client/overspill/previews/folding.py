@@ -6,7 +6,7 @@ import re
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from overspill import measure
+from overspill.text import measure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

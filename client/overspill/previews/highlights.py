@@ -11,12 +11,12 @@ from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from overspill import measure
-from overspill.plain import clean, cut_after, cut_before
 from overspill.previews import candidates, novelty, rules, spans, surroundings, vocabulary
 from overspill.previews.folding import form
 from overspill.previews.prefixes import message
 from overspill.previews.rules import Role
+from overspill.text import measure
+from overspill.text.sanitize import clean, cut_after, cut_before
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

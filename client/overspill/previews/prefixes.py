@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from overspill.plain import ANSI
+from overspill.text.sanitize import ANSI
 
 _MOST: Final = 6
 """Parts of one prefix that are taken off."""

@@ -9,21 +9,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from overspill import measure
-from overspill.measure import Extent
-from overspill.plain import clean
-from overspill.previews import ends, excerpt, sketch
+from overspill.previews import excerpt, head_tail, json_outline
 from overspill.previews.highlights import highlights
 from overspill.previews.rules import MARKED
+from overspill.text import measure
+from overspill.text.measure import Extent
+from overspill.text.sanitize import clean
 
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from overspill.body import Body
-    from overspill.measure import Newlines
-    from overspill.previews.ends import End, Ends
     from overspill.previews.excerpt import Excerpt
+    from overspill.previews.head_tail import End, Ends
     from overspill.previews.highlights import Highlight
+    from overspill.text.body import Body
+    from overspill.text.measure import Newlines
 
 _HEAD_SHARE: Final = 0.5
 _HEAD_OF_FAILED_SHARE: Final = 0.2
@@ -121,10 +121,10 @@ def _parts(found: Excerpt, max_bytes: int, max_lines: int, head_share: float) ->
     room = _Room(max_bytes - gap - len("\n") - len("\n"), max_lines - 1)
     if room.size <= 0 or room.rows < _MIN_ROWS:
         return Preview("", whole.lines, whole.size)
-    both = ends.Ends(found.text, found.first_stop, found.last_start)
+    both = head_tail.Ends(found.text, found.first_stop, found.last_start)
     if room.size < _MIN_FOR_HIGHLIGHTS:
         return _assembled(found, "", _both_ends(both, found, room, head_share), [])
-    shape = sketch.of(found)
+    shape = json_outline.of(found)
     sketched = shape.within(*room.share(_SKETCH_SHARE)) if shape else ""
     room = room.without(measure.size(sketched), sketched.count("\n"))
     share = _JSON_HEAD_SHARE if shape else head_share

@@ -11,7 +11,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from overspill.shapes import beside, keyed
+from overspill.shapes import extra_fields, keyed
 from overspill.shapes.fields import Path, changed, get, is_sequence, with_items, word
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def is_other_message(value: Any) -> bool:
         return True
     if not _words(value) & _OTHER_MESSAGES or get(value, "content") is None:
         return False
-    return beside.of_result(value) <= beside.MOST
+    return extra_fields.of_result(value) <= extra_fields.MOST
 
 
 def _is_made_of_parts(value: Any) -> bool:
@@ -139,7 +139,7 @@ def places(result: Any) -> list[Place] | None:
             listed.append(each)
         else:
             more += each
-        if more > beside.MOST or len(listed) > _MOST_PLACES:
+        if more > extra_fields.MOST or len(listed) > _MOST_PLACES:
             return None
     return listed
 
@@ -159,7 +159,7 @@ def sole_text(message: Any) -> str | None:
             return None
         text, words = fields.get("content"), {fields.get("type"), fields.get("role")}
         is_message = words <= _SIMPLE_MESSAGES and words != {None} and "kind" not in fields
-        has_more = more or (own is dict and not fields.keys() <= beside.RESULT)
+        has_more = more or (own is dict and not fields.keys() <= extra_fields.RESULT)
         has_more = has_more or any(fields.get(name) is not None for name in _STRUCTURED_FIELDS)
     except Exception:  # noqa: BLE001  (a foreign metaclass or attribute: whatever it raises)
         return None
@@ -241,11 +241,11 @@ def _in_block(block: Any, path: Path) -> Iterator[_Found]:
     if not kind:
         yield from _in_keyed(block, keyed.field_of(block), path)
         return
-    yield beside.of_block(block, kind)
+    yield extra_fields.of_block(block, kind)
     if kind in _HOLDERS:
         yield from _in_any(get(block, _HOLDERS[kind]), (*path, _HOLDERS[kind]))
     elif kind == RESOURCE:
-        yield beside.of_resource(get(block, RESOURCE))
+        yield extra_fields.of_resource(get(block, RESOURCE))
         yield from _text_at(get(block, RESOURCE), "text", (*path, RESOURCE))
     elif kind == _DOCUMENT:
         source = get(block, "source")
@@ -257,7 +257,7 @@ def _in_block(block: Any, path: Path) -> Iterator[_Found]:
             for stream in ("stdout", "stderr"):
                 yield from _text_at(output, stream, (*path, "output", at))
     else:
-        yield beside.NO_TEXT
+        yield extra_fields.NO_TEXT
 
 
 def _in_keyed(block: Any, field: str, path: Path) -> Iterator[_Found]:
@@ -269,7 +269,7 @@ def _in_keyed(block: Any, field: str, path: Path) -> Iterator[_Found]:
     elif field in keyed.RESPONSES:
         yield from _in_response(held, (*path, field))
     else:
-        yield beside.NO_TEXT
+        yield extra_fields.NO_TEXT
 
 
 def _in_response(response: Any, path: Path) -> Iterator[_Found]:
@@ -296,7 +296,7 @@ def _in_carrier(value: Any, path: Path) -> Iterator[_Found]:
     elif kind in _ITEMS:
         yield from _in_block(value, path)
     else:
-        yield beside.of_result(value)
+        yield extra_fields.of_result(value)
         yield from _in_any(get(value, "content"), (*path, "content"))
         yield from _in_structured(value, path)
 
@@ -305,7 +305,7 @@ def _in_result(value: Any, field: str, path: Path) -> Iterator[Place]:
     """The parts of what is surely a tool's result: other things than blocks are data."""
     yield from _in_content(get(value, field), (*path, field))
     yield from _in_structured(value, path)
-    for name in beside.other_fields(value):
+    for name in extra_fields.other_fields(value):
         if isinstance(value[name], (str, dict, list)) and name != field:
             yield Place((*path, name), value[name])
 
@@ -333,7 +333,7 @@ def _in_item(item: Any, path: Path) -> Iterator[Place]:
         return
     elif _is_carrier(item) or _is_block(item):
         found = list(_in_any(item, path))
-        if sum(each for each in found if isinstance(each, int)) <= beside.MOST:
+        if sum(each for each in found if isinstance(each, int)) <= extra_fields.MOST:
             yield from (each for each in found if isinstance(each, Place))
         else:
             yield Place(path, item)

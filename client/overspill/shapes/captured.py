@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from overspill.measure import Extent
 from overspill.shapes.content import examine
-from overspill.shapes.kind import Kind, kind_of
-from overspill.shapes.rendering import JSON
+from overspill.shapes.content_kind import Kind, kind_of
+from overspill.text.measure import Extent
+from overspill.text.rendering import JSON
 
 if TYPE_CHECKING:
-    from overspill.notice import Notice
+    from overspill.previews.notice import Notice
 
 
 class CapturedOutput(Struct, frozen=True, kw_only=True):

@@ -9,13 +9,14 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from overspill import measure
-from overspill.notice import MAX_NOTICE, is_notice
+from overspill.previews.notice import MAX_NOTICE, is_notice
 from overspill.shapes import keyed
 from overspill.shapes.blocks import Place, is_other_message, places
 from overspill.shapes.envelope import Envelope
+from overspill.shapes.exceptions import Thrown
 from overspill.shapes.fields import Unchangeable, changed, with_text
-from overspill.shapes.rendering import (
+from overspill.text import measure
+from overspill.text.rendering import (
     TEXT,
     described,
     is_opaque,
@@ -24,14 +25,13 @@ from overspill.shapes.rendering import (
     number,
     shown,
 )
-from overspill.shapes.thrown import Thrown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from overspill.body import Body
-    from overspill.measure import Limits
-    from overspill.notice import Notice
+    from overspill.previews.notice import Notice
+    from overspill.text.body import Body
+    from overspill.text.measure import Limits
 
 _LIGHT: Final = 64 * 1024
 _LONGEST_PRINTED: Final = 1_000

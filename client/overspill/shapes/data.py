@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from overspill import measure
 from overspill.shapes.fields import Path, is_a, parts_of, word
-from overspill.shapes.rendering import (
+from overspill.text import measure
+from overspill.text.rendering import (
     Outline,
     compact,
     described,

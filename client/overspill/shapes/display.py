@@ -11,14 +11,14 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill.plain import clean, cut_after, cut_before, may_cut
 from overspill.shapes import media
 from overspill.shapes.blocks import TEXT_BLOCKS, is_blocks, is_error
 from overspill.shapes.envelope import joined
 from overspill.shapes.fields import get, word
-from overspill.shapes.rendering import described, items_of, number, scalar
-from overspill.shapes.rendering import shown as printed
 from overspill.shapes.writer import as_text
+from overspill.text.rendering import described, items_of, number, scalar
+from overspill.text.rendering import shown as printed
+from overspill.text.sanitize import clean, cut_after, cut_before, may_cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable

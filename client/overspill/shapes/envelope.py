@@ -14,21 +14,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from overspill import cut, measure
-from overspill.measure import UNLIMITED
-from overspill.notice import MAX_NOTICE, is_notice, placeholder
+from overspill.previews import cut
+from overspill.previews.notice import MAX_NOTICE, is_notice, placeholder
 from overspill.shapes import data
 from overspill.shapes.blocks import GONE, Place, may_go, with_values
 from overspill.shapes.fields import Unchangeable, is_sequence, with_entries, with_items, with_text
-from overspill.shapes.rendering import JSON, TEXT, is_plain, outline
 from overspill.shapes.standin import stand_in
 from overspill.shapes.writer import as_text, rendered
+from overspill.text import measure
+from overspill.text.measure import UNLIMITED
+from overspill.text.rendering import JSON, TEXT, is_plain, outline
 
 if TYPE_CHECKING:
-    from overspill.body import Body
-    from overspill.measure import Limits
-    from overspill.notice import Notice
-    from overspill.shapes.rendering import Outline
+    from overspill.previews.notice import Notice
+    from overspill.text.body import Body
+    from overspill.text.measure import Limits
+    from overspill.text.rendering import Outline
 
 _MOST_PLACEHOLDERS: Final = 16
 _FEW_VALUES: Final = 2_000

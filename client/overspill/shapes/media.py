@@ -10,9 +10,9 @@ import binascii
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from overspill import measure
 from overspill.shapes.fields import get, word
-from overspill.shapes.rendering import BINARY, TEXT, kind_of_bytes
+from overspill.text import measure
+from overspill.text.rendering import BINARY, TEXT, kind_of_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill import measure
-from overspill.cut import ENDS, cut, less, scaled
-from overspill.measure import UNLIMITED, Extent, Limits
+from overspill.previews.cut import ENDS, cut, less, scaled
 from overspill.previews.excerpt import of_text
 from overspill.shapes.blocks import GONE, may_go, with_values
 from overspill.shapes.content import Binary, Printed, examine
 from overspill.shapes.envelope import Envelope
+from overspill.shapes.exceptions import Thrown
 from overspill.shapes.fields import with_text
-from overspill.shapes.rendering import TEXT, is_plain, outline
 from overspill.shapes.standin import stand_in
-from overspill.shapes.thrown import Thrown
 from overspill.shapes.writer import as_text, text_of
+from overspill.text import measure
+from overspill.text.measure import UNLIMITED, Extent, Limits
+from overspill.text.rendering import TEXT, is_plain, outline
 
 if TYPE_CHECKING:
     from collections.abc import Callable

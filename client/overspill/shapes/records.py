@@ -10,18 +10,18 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from overspill import measure
-from overspill.measure import UNLIMITED
 from overspill.shapes import data
 from overspill.shapes.fields import changed, get, is_a, with_text
-from overspill.shapes.rendering import DEEPEST, compact, is_opaque, is_plain, outline
 from overspill.shapes.standin import stand_in
 from overspill.shapes.writer import as_text
+from overspill.text import measure
+from overspill.text.measure import UNLIMITED
+from overspill.text.rendering import DEEPEST, compact, is_opaque, is_plain, outline
 
 if TYPE_CHECKING:
-    from overspill.measure import Limits
-    from overspill.notice import Notice
-    from overspill.shapes.gathering import Gathering
+    from overspill.previews.notice import Notice
+    from overspill.text.buffer import Gathering
+    from overspill.text.measure import Limits
 
 NDJSON: Final = "application/x-ndjson"
 MOST_HELD: Final = 8 * 1024 * 1024

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill.body import Filed
-from overspill.shapes.gathering import MOST, Full, Gathering
-from overspill.shapes.rendering import (
+from overspill.text.body import Filed
+from overspill.text.buffer import MOST, Full, Gathering
+from overspill.text.rendering import (
     DEEPEST,
     INDENT,
     compact,
@@ -27,7 +27,7 @@ from overspill.shapes.rendering import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from overspill.body import Body
+    from overspill.text.body import Body
 
 MOST_VALUES: Final = 10_000_000
 _MOST_BYTES: Final = MOST

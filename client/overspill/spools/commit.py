@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from overspill import measure
 from overspill.spools.folder import ENTRY
 from overspill.spools.own_directory import NotSpooled, told
+from overspill.text import measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from overspill.body import Filed
     from overspill.spools.claim import Claim
     from overspill.spools.draft import Draft
     from overspill.spools.folder import Folder, Spooled
     from overspill.spools.room import Room
+    from overspill.text.body import Filed
 
 _THREADS: Final = 8
 """Files that are written to the disk itself at the same time: the system does these together."""

@@ -15,10 +15,10 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
-from overspill import forks
-from overspill.body import Filed
+from overspill.execution import forks
 from overspill.spools import files
 from overspill.spools.own_directory import lock
+from overspill.text.body import Filed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

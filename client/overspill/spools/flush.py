@@ -17,7 +17,6 @@ from typing import IO, TYPE_CHECKING, Final
 
 from msgspec import structs
 
-from overspill import measure
 from overspill.errors import (
     BadRequest,
     DamagedEncoding,
@@ -36,11 +35,12 @@ from overspill.errors import (
     UnsupportedEncoding,
 )
 from overspill.spools.own_directory import LockedFile
+from overspill.text import measure
 
 if TYPE_CHECKING:
     from overspill.spools.folder import Spooled
     from overspill.spools.spool import Shelf
-    from overspill.sync import SyncClient
+    from overspill.transfer.sync import SyncClient
 
 _PERMANENT: Final = (BadRequest, Refused, Deleted, Expired)
 _PASSING: Final = (

@@ -16,10 +16,10 @@ from overspill.spools.own_directory import NotSpooled
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from overspill.client import Client
+    from overspill.execution.threads import Threads
     from overspill.spools.spool import Shelf
-    from overspill.sync import SyncClient
-    from overspill.threads import Threads
+    from overspill.transfer.client import Client
+    from overspill.transfer.sync import SyncClient
 
     SyncSource: TypeAlias = SyncClient | LocalCapture
     AsyncSource: TypeAlias = Client | LocalCapture

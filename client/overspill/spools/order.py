@@ -1,25 +1,25 @@
-"""One spill that a thread hands to another to be kept."""
+"""One output that a thread hands to another to be kept."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from overspill.waiting import Reply
+from overspill.execution.waiting import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from overspill.spill import Spill
     from overspill.spools.claim import Claim
     from overspill.spools.folder import Spooled
+    from overspill.transfer.store_request import StoreRequest
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Order:
-    """A spill to keep, because of `reason`; `refused` as of `Shelf.keep`. `on_kept` runs in the thread."""
+    """An output to keep, because of `reason`; `refused` as of `Shelf.keep`. `on_kept` runs in the thread."""
 
-    spill: Spill
+    request: StoreRequest
     reason: str
     refused: str
     claim: Claim

@@ -11,7 +11,7 @@ import time
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Final, Self
 
-from overspill import forks
+from overspill.execution import forks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

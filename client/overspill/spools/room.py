@@ -14,11 +14,11 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from overspill import measure
 from overspill.spools import own_directory
 from overspill.spools.folder import Dropped, Folder, Held, Spooled
 from overspill.spools.ledger import Account, Ledger
 from overspill.spools.own_directory import PATIENCE, Busy, NotSpooled
+from overspill.text import measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -23,22 +23,23 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from overspill import calls, wire
-from overspill.body import Filed
+from overspill import wire
 from overspill.spools import location, own_directory
 from overspill.spools.commit import Addition, commit, take, too_large
 from overspill.spools.folder import ENTRY, Dropped, Folder, Spooled
 from overspill.spools.location import MAX_BYTES
 from overspill.spools.own_directory import PATIENCE, LockedFile, NotSpooled, is_directory, told
 from overspill.spools.room import Room
+from overspill.transfer import call_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from overspill.spill import Spill
     from overspill.spools.claim import Claim
     from overspill.spools.draft import Draft
     from overspill.spools.order import Order
+    from overspill.text.body import Filed
+    from overspill.transfer.store_request import StoreRequest
 
 __all__ = ["MAX_BYTES", "Shelf", "Spool", "fingerprint"]
 
@@ -137,21 +138,21 @@ class Shelf:
 
     def keep(
         self,
-        spill: Spill,
+        request: StoreRequest,
         reason: str,
         *,
         refused: str = "",
         patience: float = PATIENCE,
         claim: Claim | None = None,
     ) -> Spooled:
-        """Keep a spill that the service does not have, for `reason`; it is on the disk then.
+        """Keep an output that the service does not have, for `reason`; it is on the disk then.
 
         `refused` says why the service will never have it. `patience` is how many seconds others may keep
         the spool busy. The attempt takes `claim` before anything can be found on the disk. Raises
         `NotSpooled`, which says why not; it is not on the disk then.
         """
-        addition = self._addition(spill, reason, refused, claim)
-        self._add([addition], max(patience, spill.deadline))
+        addition = self._addition(request, reason, refused, claim)
+        self._add([addition], max(patience, request.deadline))
         if addition.failure is not None:
             raise addition.failure
         return addition.entry
@@ -161,7 +162,7 @@ class Shelf:
     ) -> list[Spooled | NotSpooled]:
         """As `keep`, for several at once: they share their waits for the disk."""
         additions = [
-            self._addition(order.spill, order.reason, order.refused, order.claim) for order in orders
+            self._addition(order.request, order.reason, order.refused, order.claim) for order in orders
         ]
         self._add(additions, patience, on_progress)
         return [addition.failure or addition.entry for addition in additions]
@@ -175,14 +176,14 @@ class Shelf:
         if addition.failure is not None:
             raise addition.failure
 
-    def _addition(self, spill: Spill, reason: str, refused: str, claim: Claim | None) -> Addition:
+    def _addition(self, request: StoreRequest, reason: str, refused: str, claim: Claim | None) -> Addition:
         now = datetime.fromtimestamp(self.spool.clock(), UTC)
-        path = self._shown_path(spill) if self._shown else ""
-        entry = _spooled(spill, now, url=self.url, reason=reason, refused=refused, path=path)
-        return Addition(entry, spill.body if isinstance(spill.body, Filed) else spill.data, claim)
+        path = self._shown_path(request) if self._shown else ""
+        entry = _spooled(request, now, url=self.url, reason=reason, refused=refused, path=path)
+        return Addition(entry, request.body, claim)
 
-    def _shown_path(self, spill: Spill) -> str:
-        return f"{self._shown}/{self.folder.name(spill.id)}"
+    def _shown_path(self, request: StoreRequest) -> str:
+        return f"{self._shown}/{self.folder.name(request.id)}"
 
     def _add(
         self, additions: Sequence[Addition], patience: float, on_progress: Callable[[], None] = _nothing
@@ -262,7 +263,7 @@ class Shelf:
 
         Raises `InvalidId`, `NotSpooled` and `OSError`.
         """
-        call_id = calls.id_of(ref)
+        call_id = call_context.id_of(ref)
         if not self.exists():
             return None
         if call_id is not None:
@@ -279,7 +280,7 @@ class Shelf:
 
         Raises `InvalidId`, `NotSpooled` and `OSError`.
         """
-        call_id = calls.id_of(ref)
+        call_id = call_context.id_of(ref)
         found = self.folder.dropped() if self.exists() else []
         if call_id is None:
             matches = [each for each in found if each.id == ref]
@@ -322,18 +323,20 @@ class Shelf:
         self.spool.room.remove(self.folder, entry.id)
 
 
-def _spooled(spill: Spill, now: datetime, *, url: str, reason: str, refused: str, path: str) -> Spooled:
-    origin, ttl = spill.origin, spill.policy.ttl
+def _spooled(
+    request: StoreRequest, now: datetime, *, url: str, reason: str, refused: str, path: str
+) -> Spooled:
+    origin, ttl = request.origin, request.ttl
     return Spooled(
-        id=spill.id,
-        size=spill.size,
-        lines=spill.lines,
-        sha256=spill.sha256.hex(),
+        id=request.id,
+        size=request.size,
+        lines=request.lines,
+        sha256=request.sha256.hex(),
         session=wire.fit(origin.session),
         call_id=wire.fit(origin.call_id),
         tool=wire.fit(origin.tool),
         status=wire.fit(origin.status),
-        content_type=spill.content.content_type,
+        content_type=request.content_type,
         ttl=ttl,
         created=now,
         expires=now + timedelta(seconds=wire.DEFAULT_TTL if ttl is None else ttl),

@@ -28,8 +28,8 @@ from overspill.spools.spool import Shelf, Spool
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from overspill.spill import Spill
     from overspill.spools.commit import Addition
+    from overspill.transfer.store_request import StoreRequest
 
 FOLDER: Final = ".overspill"
 _IGNORED: Final = "*\n"
@@ -98,14 +98,14 @@ class Workspace(Spool):
 class _LinkedShelf(Shelf):
     """A shelf whose files have links named by their tool calls. A name that is taken gets another ending."""
 
-    def _shown_path(self, spill: Spill) -> str:
-        origin = spill.origin
+    def _shown_path(self, request: StoreRequest) -> str:
+        origin = request.origin
         call_id = "" if origin.is_minted or wire.CAPTURE_ID.fullmatch(origin.call_id) else origin.call_id
         if not _SAFE.fullmatch(call_id):
-            return super()._shown_path(spill)
-        target, name = self.folder.name(spill.id), f"{call_id}{_SUFFIX}"
+            return super()._shown_path(request)
+        target, name = self.folder.name(request.id), f"{call_id}{_SUFFIX}"
         if self._target(name) not in {None, target}:
-            name = f"{call_id}-{spill.id[_DIGITS]}{_SUFFIX}"
+            name = f"{call_id}-{request.id[_DIGITS]}{_SUFFIX}"
         return f"{self._shown}/{name}"
 
     def _add(

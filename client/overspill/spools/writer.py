@@ -1,4 +1,4 @@
-"""One thread that keeps spills in a spool, several at a time, so that they share their waits for the disk."""
+"""One thread that keeps outputs in a spool, several at a time, so that they share waits for the disk."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
-from overspill import forks
+from overspill.execution import forks
 from overspill.spools.own_directory import NotSpooled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from overspill.execution.waiting import Reply
     from overspill.spools.folder import Spooled
     from overspill.spools.order import Order
     from overspill.spools.spool import Shelf
-    from overspill.waiting import Reply
 
 _MOST_AT_ONCE: Final = 32
 _BYTES_AT_ONCE: Final = 32 * 1024 * 1024
@@ -85,13 +85,13 @@ class SpoolWriter:
             batch = [self._orders.get(timeout=_IDLE)]
         except Empty:
             return self._none()
-        size = batch[0].spill.size
+        size = batch[0].request.size
         while len(batch) < _MOST_AT_ONCE and size < _BYTES_AT_ONCE:
             try:
                 batch.append(self._orders.get_nowait())
             except Empty:
                 break
-            size += batch[-1].spill.size
+            size += batch[-1].request.size
         return batch
 
     def _none(self) -> list[Order] | None:

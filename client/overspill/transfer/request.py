@@ -9,8 +9,9 @@ from typing import Final
 import msgspec
 from msgspec import Struct, structs
 
-from overspill import calls, wire
+from overspill import wire
 from overspill.errors import error_of
+from overspill.transfer import call_context
 
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
@@ -48,7 +49,7 @@ def about(method: str, path: str, ref: str, query: Struct | None = None) -> Requ
     """A request about one capture. `path` is one of `wire.Path` that holds `{ref}`. Raises `InvalidId`."""
     if not ref:
         raise error_of(wire.Code.INVALID_ID, "the capture's id is empty")
-    call_id = calls.id_of(ref)
+    call_id = call_context.id_of(ref)
     fitted = wire.fit(ref) if call_id is None else wire.CALL_PREFIX + wire.fit(call_id)
     return Request(
         method=method,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from overspill.threads import Threads
+    from overspill.execution.threads import Threads
 
 
 async def save(pieces: AsyncIterator[bytes], path: str | os.PathLike[str], threads: Threads) -> int:

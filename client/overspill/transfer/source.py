@@ -14,13 +14,13 @@ from contextlib import asynccontextmanager
 from tempfile import SpooledTemporaryFile
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, Protocol, Self, TypeAlias, cast
 
-from overspill import measure
 from overspill.errors import ContentChanged
+from overspill.text import measure
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from overspill.threads import Threads
+    from overspill.execution.threads import Threads
 
 Source: TypeAlias = (
     str

@@ -24,7 +24,7 @@ from overspill.transfer import closing, retry
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
-    from overspill.threads import Threads
+    from overspill.execution.threads import Threads
     from overspill.transfer.address import Address
     from overspill.transfer.request import Body, Request
 

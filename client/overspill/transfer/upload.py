@@ -12,7 +12,7 @@ from overspill.transfer import compression
 from overspill.transfer.request import Body
 
 if TYPE_CHECKING:
-    from overspill.threads import Threads
+    from overspill.execution.threads import Threads
     from overspill.transfer.source import Content
 
 _WORTH_A_THREAD = 64 * 1024

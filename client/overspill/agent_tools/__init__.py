@@ -1,0 +1,1 @@
+"""The tools with which agents read captures."""

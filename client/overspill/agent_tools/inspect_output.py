@@ -1,0 +1,227 @@
+"""The one tool with which agents read captures, as every notice names it: `inspect_output`.
+
+    tool = inspection_tool(client)          # async for a Client, sync for a SyncClient
+    answer = await tool(capture="cap_…", mode="grep", pattern="error")
+
+It takes whatever a model calls it with, and never raises: an answer with `error` says what was wrong.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, overload
+
+from overspill.agent_tools.fitting import Fitting
+from overspill.agent_tools.inspection import (
+    LEAST_CHARS,
+    MAX_CHARS,
+    MAX_CONTEXT,
+    MAX_MATCHES,
+    MODES,
+    MOST_CHARS,
+    Answer,
+    Mode,
+    Question,
+)
+from overspill.agent_tools.refusals import Mistake, refusal
+from overspill.delivery.storage import shelf_for
+from overspill.execution.threads import Threads
+from overspill.spools.capture import LocalCapture
+from overspill.spools.holder import Holder
+from overspill.transfer.sync import SyncClient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+
+    from overspill.spools.spool import Spool
+    from overspill.transfer.client import Client
+
+R_co = TypeVar("R_co", covariant=True)
+
+NAME: Final = "inspect_output"
+
+
+class InspectOutput(Protocol[R_co]):
+    """The tool's signature; the docstring of the call is what a model is told."""
+
+    def __call__(  # noqa: PLR0913, PLR0917  (one for each thing that can be asked)
+        self,
+        capture: str,
+        mode: Mode = "head",
+        lines: int = 50,
+        pattern: str | None = None,
+        context_lines: int = 3,
+        start: int | None = None,
+        end: int | None = None,
+        ignore_case: bool = True,  # noqa: FBT001, FBT002  (a model names its arguments)
+        fixed: bool = False,  # noqa: FBT001, FBT002
+        invert: bool = False,  # noqa: FBT001, FBT002
+        from_end: bool = False,  # noqa: FBT001, FBT002
+        max_matches: int = MAX_MATCHES,
+        offset: int = 0,
+        cursor: str | None = None,
+        structured: bool = False,  # noqa: FBT001, FBT002
+        max_chars: int = MAX_CHARS,
+    ) -> R_co:
+        """Read a part of a tool output that was too long to show and is stored whole.
+
+        capture is the handle from the notice ("cap_…"), or "call:" and the id of the tool call. Modes:
+        "head" and "tail" give the first and the last lines; "grep" the lines that match pattern, ignoring
+        case, each with context_lines around it; "range" the lines from start to end, counted from 1;
+        "summary" the size, the kind, where errors are, what repeats, the first and the last lines.
+        Prefer grep and summary to reading everything.
+
+        The answer has content, start_line, end_line, total_lines, total_bytes, matches and truncated (a
+        limit cut it short). Grep's content is numbered: "12:" a match, "11-" a line around it; matches has
+        the numbers of the matching lines, and match_count how many they are. next holds the arguments of
+        the call that reads on, and is null where nothing is left. Where something is wrong, error says what,
+        and what to do.
+        """
+
+
+def _property(kind: str, description: str, **more: Any) -> dict[str, Any]:
+    return {"type": kind, "description": description, **more}
+
+
+INSPECT_OUTPUT_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "capture": _property(
+            "string", 'The handle from the notice ("cap_…"), or "call:" and the id of the tool call.'
+        ),
+        "mode": _property("string", "How to read.", enum=list(MODES), default="head"),
+        "lines": _property("integer", "How many lines: head, tail, range.", default=50, minimum=1),
+        "pattern": _property(
+            "string", "grep: a regular expression (RE2: no look-around, no back-references)."
+        ),
+        "context_lines": _property(
+            "integer",
+            "grep: lines to show before and after each match.",
+            default=3,
+            minimum=0,
+            maximum=MAX_CONTEXT,
+        ),
+        "start": _property("integer", "range: the first line, counted from 1.", minimum=1),
+        "end": _property(
+            "integer", "range: the last line, inclusive; else `lines` lines are read.", minimum=1
+        ),
+        "ignore_case": _property("boolean", "grep: whether case does not matter.", default=True),
+        "fixed": _property("boolean", "grep: whether pattern is plain text.", default=False),
+        "invert": _property("boolean", "grep: the lines that do not match.", default=False),
+        "from_end": _property("boolean", "grep: search from the end, the last match first.", default=False),
+        "max_matches": _property(
+            "integer", "grep: stop after so many.", default=MAX_MATCHES, minimum=1, maximum=MAX_MATCHES
+        ),
+        "offset": _property(
+            "integer", "range: bytes of line `start` to skip, as `next` says it.", default=0, minimum=0
+        ),
+        "cursor": _property("string", "grep: where to go on, as `next` says it."),
+        "structured": _property(
+            "boolean", "grep: matches as objects with the lines around them, and no content.", default=False
+        ),
+        "max_chars": _property(
+            "integer",
+            "Characters of the whole answer, at most.",
+            default=MAX_CHARS,
+            minimum=LEAST_CHARS,
+            maximum=MOST_CHARS,
+        ),
+    },
+    "required": ["capture"],
+    "additionalProperties": False,
+}
+"""The JSON Schema of the arguments, for a provider's tool definition."""
+
+
+@overload
+def inspection_tool(
+    client: Client, *, session: str | None = None, spool: Spool | bool = True
+) -> InspectOutput[Coroutine[Any, Any, Answer]]: ...
+@overload
+def inspection_tool(
+    client: SyncClient | None, *, session: str | None = None, spool: Spool | bool = True
+) -> InspectOutput[Answer]: ...
+def inspection_tool(
+    client: Client | SyncClient | None, *, session: str | None = None, spool: Spool | bool = True
+) -> InspectOutput[Any]:
+    """The tool that reads through `client`, with name, signature and docstring for frameworks to show.
+
+    Captures that still wait in the spool are read there; `spool` is that of `Guard`. Without a client a
+    spool that is given is read alone. `session` narrows `call:` handles; the client's, where it is not
+    given. Answers can be written as JSON.
+    """
+    usual = "" if client is None else client.session
+    holder = Holder(shelf_for(client, spool), session=usual if session is None else session)
+    if client is None or isinstance(client, SyncClient):
+        return _presented(_sync(client, session, holder))
+    return _presented(_async(client, session, holder))
+
+
+def _async(client: Client, session: str | None, holder: Holder) -> Callable[..., Coroutine[Any, Any, Answer]]:
+    threads = Threads()
+
+    async def inspect_output(*args: Any, **named: Any) -> Answer:
+        try:
+            question = _question(args, named)
+            async with holder.source_async(client, question.capture, session, threads) as source:
+                return await _answered(question, source, session, threads)
+        except Exception as error:  # noqa: BLE001  (the boundary: the tool never breaks its agent)
+            return refusal(error)
+
+    return inspect_output
+
+
+async def _answered(
+    question: Question, source: Client | LocalCapture, session: str | None, threads: Threads
+) -> Answer:
+    fitting, answer = Fitting(question), None
+    while answer is None:
+        if isinstance(source, LocalCapture):
+            found = await threads.run(question.read, source, session, fitting.max_bytes)
+        else:
+            found = await question.read(source, session, fitting.max_bytes)
+        answer = fitting.answer(found)
+    return answer
+
+
+def _sync(client: SyncClient | None, session: str | None, holder: Holder) -> Callable[..., Answer]:
+    def inspect_output(*args: Any, **named: Any) -> Answer:
+        try:
+            question = _question(args, named)
+            with holder.source(client, question.capture, session) as source:
+                fitting, answer = Fitting(question), None
+                while answer is None:
+                    answer = fitting.answer(question.read(source, session, fitting.max_bytes))
+                return answer
+        except Exception as error:  # noqa: BLE001  (the boundary: the tool never breaks its agent)
+            return refusal(error)
+
+    return inspect_output
+
+
+def _signature() -> inspect.Signature:
+    """That of `InspectOutput`, without what stands for the tool itself."""
+    whole = inspect.signature(InspectOutput.__call__, eval_str=True)
+    _, *parameters = whole.parameters.values()
+    return whole.replace(parameters=parameters, return_annotation=Answer)
+
+
+_SIGNATURE: Final = _signature()
+
+
+def _question(args: tuple[Any, ...], named: Mapping[str, Any]) -> Question:
+    try:
+        given = _SIGNATURE.bind(*args, **named)
+    except TypeError as error:
+        raise Mistake(f"{error}; {NAME} takes {', '.join(_SIGNATURE.parameters)}") from error
+    return Question.of(given.arguments)
+
+
+def _presented(function: Callable[..., Any]) -> InspectOutput[Any]:
+    """`function` as frameworks that look at a tool shall see it."""
+    function.__name__ = function.__qualname__ = NAME
+    function.__doc__ = inspect.cleandoc(InspectOutput.__call__.__doc__ or "")
+    annotations = {name: parameter.annotation for name, parameter in _SIGNATURE.parameters.items()}
+    function.__annotations__ = {**annotations, "return": Answer}
+    setattr(function, "__signature__", _SIGNATURE)  # noqa: B010  (no attribute that a type checker knows)
+    return cast("InspectOutput[Any]", function)

@@ -1,0 +1,227 @@
+"""What an agent asks of a capture and what it gets: one question, the read it stands for, a plain answer.
+
+Arguments come from a model, so whatever they hold becomes an answer or an explanation: what was wrong, what
+is allowed, what to do next.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+
+import msgspec
+from msgspec import Struct
+
+from overspill import wire
+from overspill.agent_tools import lenient
+from overspill.agent_tools.refusals import A_HANDLE, Mistake
+from overspill.text import measure
+from overspill.transfer.client import call
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from overspill.spools.capture import LocalCapture
+    from overspill.transfer.client import Client
+    from overspill.transfer.sync import SyncClient
+
+Mode: TypeAlias = Literal["head", "tail", "grep", "range", "summary"]
+Answer: TypeAlias = dict[str, Any]
+
+MODES: Final[tuple[str, ...]] = get_args(Mode)
+MAX_MATCHES: Final = 50
+MAX_CONTEXT: Final = 100
+MAX_CHARS: Final = 20_000
+"""Characters of a whole answer, as JSON: hosts cut what tools return at 30,000 to 50,000."""
+MOST_CHARS: Final = 40_000
+LEAST_CHARS: Final = 2_000
+_MAX_SHOWN: Final = 100
+
+
+class Question(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The arguments of one call; `tools.InspectOutput` says what each is."""
+
+    capture: str
+    mode: str = "head"
+    lines: int = 50
+    pattern: str | None = None
+    context_lines: int = 3
+    start: int | None = None
+    end: int | None = None
+    ignore_case: bool = True
+    fixed: bool = False
+    invert: bool = False
+    from_end: bool = False
+    max_matches: int = MAX_MATCHES
+    offset: int = 0
+    cursor: str | None = None
+    structured: bool = False
+    max_chars: int = MAX_CHARS
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> Question:
+        """The question in a model's arguments, as `lenient` reads them. Raises `Mistake`."""
+        try:
+            return _checked(msgspec.convert(lenient.arguments(arguments), cls, strict=False))
+        except msgspec.ValidationError as error:
+            raise Mistake(f"{error}".replace("`$.", "`")) from error
+
+    def read(
+        self, client: Client | SyncClient | LocalCapture, session: str | None, max_bytes: int | None = None
+    ) -> Any:
+        """The bounded read: from a `Client` something to await, from the others what `answer` takes.
+
+        `session` narrows a `call:` handle; the text has at most `max_bytes`.
+        """
+        ref = self.capture
+        if ref.startswith(wire.CALL_PREFIX):
+            ref = call(ref.removeprefix(wire.CALL_PREFIX))
+        else:
+            session = None
+        match self.mode:
+            case "head":
+                return client.head(ref, self.lines, max_bytes=max_bytes, session=session)
+            case "tail":
+                return client.tail(ref, self.lines, max_bytes=max_bytes, session=session)
+            case "range":
+                first, last, offset = self._first, self._last, self.offset
+                return client.lines(ref, first, last, offset=offset, max_bytes=max_bytes, session=session)
+            case "grep":
+                return self._grep(client, ref, session, max_bytes)
+        return client.summary(ref, session=session)
+
+    @property
+    def _first(self) -> int:
+        return 1 if self.start is None else self.start
+
+    @property
+    def _last(self) -> int:
+        return self._first + max(1, self.lines) - 1 if self.end is None else self.end
+
+    def _grep(
+        self, client: Client | SyncClient | LocalCapture, ref: str, session: str | None, max_bytes: int | None
+    ) -> Any:
+        return client.grep(
+            ref,
+            str(self.pattern),
+            fixed=self.fixed,
+            ignore_case=self.ignore_case,
+            invert=self.invert,
+            context=min(self.context_lines, MAX_CONTEXT),
+            max_matches=min(self.max_matches, MAX_MATCHES),
+            from_end=self.from_end,
+            cursor=self.cursor,
+            max_bytes=max_bytes,
+            session=session,
+        )
+
+    def answer(self, found: wire.Text | wire.Summary) -> Answer:
+        if isinstance(found, wire.Summary):
+            return {"capture": self.capture, "mode": self.mode, **_described(found), "next": None}
+        facts = msgspec.to_builtins(found)
+        facts["matches"] = self._matches(found)
+        if self.structured and self.mode == "grep":
+            facts["content"] = ""
+        return {"capture": self.capture, **facts, "mode": self.mode, "next": self._next(found)}
+
+    def _matches(self, found: wire.Text) -> list[Any]:
+        """The numbers of the matching lines, which `content` shows; objects where they were asked for."""
+        matches = found.matches if isinstance(found.matches, list) else []
+        if self.structured:
+            return [msgspec.to_builtins(match) for match in matches]
+        return [match.line_number for match in matches]
+
+    def _next(self, text: wire.Text) -> Answer | None:
+        """The arguments of the call that reads on: None at the end, and where all that was named is there."""
+        if self.mode == "grep":
+            return (
+                {**msgspec.to_builtins(self), "mode": "grep", "cursor": text.next["cursor"]}
+                if text.next
+                else None
+            )
+        is_open = self.mode != "tail" and self.end is None
+        if text.next:
+            place = text.place
+            return self._page(place.pop("start"), place) if is_open else self._range(place)
+        if text.end_line < text.start_line:
+            return None
+        if self.mode == "tail" and text.start_line > 1:
+            return self._range({"start": max(1, text.start_line - self.lines), "end": text.start_line - 1})
+        return self._page(text.end_line + 1, {}) if is_open and text.end_line < text.total_lines else None
+
+    def _page(self, start: int, place: dict[str, int]) -> Answer:
+        """The next `lines` lines, wherever they end."""
+        inside = {"offset": place["offset"]} if "offset" in place else {}
+        return self._range({"start": start, "lines": self.lines, **inside})
+
+    def _range(self, place: dict[str, int]) -> Answer:
+        size = {} if self.max_chars == MAX_CHARS else {"max_chars": self.max_chars}
+        return {"capture": self.capture, "mode": "range", **place, **size}
+
+
+def _checked(question: Question) -> Question:
+    """With mode and handle as they are meant. Raises `Mistake`."""
+    mode, capture = question.mode, question.capture
+    if capture == wire.CALL_PREFIX or not (
+        wire.CAPTURE_ID.fullmatch(capture) or capture.startswith(wire.CALL_PREFIX)
+    ):
+        raise Mistake(f"{_shown(capture)} is not a handle: {A_HANDLE}")
+    if mode not in MODES:
+        raise Mistake(f"{_shown(mode)} is not a mode; the modes are {', '.join(MODES)}")
+    if mode == "grep" and not question.pattern:
+        example = f'inspect_output(capture="{capture}", mode="grep", pattern="error")'
+        raise Mistake(f"mode grep needs a pattern, as in {example}")
+    if capture.startswith(wire.CALL_PREFIX):
+        capture = wire.CALL_PREFIX + wire.fit(capture.removeprefix(wire.CALL_PREFIX))
+    max_chars = min(MOST_CHARS, max(LEAST_CHARS, question.max_chars))
+    return msgspec.structs.replace(question, capture=capture, max_chars=max_chars)
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…")
+
+
+# --- summaries ------------------------------------------------------------------------------------
+
+
+def _described(found: wire.Summary) -> Answer:
+    """A summary in the shape of the other answers, its figures as text."""
+    content = "".join(f"{line}\n" for line in _sections(found))
+    return {
+        "content": content,
+        "start_line": 1,
+        "end_line": found.total_lines,
+        "total_lines": found.total_lines,
+        "total_bytes": found.total_bytes,
+        "content_type": found.content_type,
+        "kind": found.kind,
+        "truncated": found.truncated,
+        "approx_tokens": 0,
+        "matches": [],
+    }
+
+
+def _sections(found: wire.Summary) -> Iterator[str]:
+    yield f"{measure.counted(found.total_bytes, 'byte')}, {measure.counted(found.total_lines, 'line')}"
+    if found.truncated:
+        yield f"only the first {measure.counted(found.scanned_bytes, 'byte')} were looked at"
+    yield f"content: {found.kind} ({found.content_type})"
+    yield f"longest line: {measure.counted(found.longest_line, 'byte')}; empty lines: {found.empty_lines:,}"
+    yield f"lines that look like errors: {_numbered(found.errors)}"
+    yield f"lines that look like warnings: {_numbered(found.warnings)}"
+    repeated = [f"{each.count:,} times from line {each.first_line}: {each.line}" for each in found.repeated]
+    parts = {
+        "most repeated, numbers aside": repeated,
+        "shape of the JSON": (found.json_shape or "").splitlines(),
+        "first lines": found.first_lines,
+        "last lines": found.last_lines,
+    }
+    for title, lines in parts.items():
+        if lines:
+            yield f"{title}:"
+            yield from (f"  {line}" for line in lines)
+
+
+def _numbered(severity: wire.Severity) -> str:
+    numbers = ", ".join(map(str, severity.line_numbers))
+    more = ", …" if severity.count > len(severity.line_numbers) else ""
+    return f"{severity.count:,}{f' (at {numbers}{more})' if numbers else ''}"

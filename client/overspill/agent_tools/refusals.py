@@ -1,0 +1,97 @@
+"""What an agent is told where a read of a capture fails: what was wrong, what is allowed, what to do next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from overspill import wire
+from overspill.errors import (
+    Absent,
+    BadRequest,
+    CaptureDamaged,
+    Deleted,
+    Denied,
+    Expired,
+    InvalidPattern,
+    OverspillError,
+    ProblemError,
+    Unreachable,
+)
+from overspill.previews.notice import sanitised
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MAX_ERROR: Final = 1_000
+_IN_ITS_WORDS: Final = (
+    ("context=, before= and after= show", "context_lines shows"),
+    ("context=, before= or after=", "context_lines"),
+)
+"""The service speaks of query parameters; a model knows the tool's arguments."""
+A_HANDLE: Final = (
+    'a handle is "cap_" and 20 characters, exactly as it stands in the notice, '
+    'or "call:" and the id of the tool call'
+)
+
+
+class Mistake(Exception):
+    """Arguments that no read can be made of; the text says what is allowed."""
+
+
+_AGAIN: Final = (
+    "The capture is kept: call again in a little while, and until then work with the preview in the notice"
+)
+_COPY: Final = (
+    f"Check the handle ({A_HANDLE}). If it is right, the output is gone: run the tool again if you need it"
+)
+
+
+def refusal(error: Exception) -> dict[str, Any]:
+    """What the agent is told instead of an answer. `code` is stable, `error` for the model."""
+    return {"code": _code(error), "error": ". ".join(part.rstrip(".") for part in _explained(error))}
+
+
+def _explained(error: Exception) -> Iterator[str]:
+    """What was wrong, and what to do."""
+    if isinstance(error, ProblemError):
+        detail = (error.detail or error.title)[:_MAX_ERROR].partition("; GET ")[0]
+        for theirs, ours in _IN_ITS_WORDS:
+            detail = detail.replace(theirs, ours)
+        yield detail
+        yield from _advice(error)
+    elif isinstance(error, Mistake):
+        yield str(error)[:_MAX_ERROR]
+    elif isinstance(error, Unreachable):
+        yield f"the Overspill service {sanitised(str(error))}"
+        yield _AGAIN
+    elif isinstance(error, OverspillError):
+        yield f"the Overspill service cannot be read from: {sanitised(str(error))}"
+        yield _AGAIN
+    else:
+        yield f"the read failed: {sanitised(f'{type(error).__name__}: {error}')}"
+
+
+def _advice(error: ProblemError) -> Iterator[str]:
+    match error:
+        case Expired() | InvalidPattern():
+            return
+        case Deleted():
+            yield "Its content is gone: run the tool again if you need it"
+        case Absent():
+            yield _COPY
+        case BadRequest():
+            yield "Correct the arguments and call again"
+        case Denied():
+            yield "Calling again will not help: whoever runs this agent has to give it a key that may read"
+        case CaptureDamaged():
+            yield "Other parts of it may still be readable. Run the tool again if you need this one"
+        case _:
+            yield _AGAIN
+
+
+def _code(error: Exception) -> str:
+    if isinstance(error, ProblemError):
+        return error.code
+    if isinstance(error, Mistake):
+        return str(wire.Code.INVALID_PARAMETER)
+    return "unreachable" if isinstance(error, OverspillError) else "failed"

@@ -1,0 +1,330 @@
+"""The service as a place for spills. A thread of the client's asks it, so an upload can outlast its agent.
+
+An upload is judged by its progress. One that does not end within the agent's patience but whose bytes move
+has not failed: it goes on, the circuit stays closed, and the spool has the output until it is through. One
+that stalls is cancelled, and the service is left alone for a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import threading
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from overspill.delivery.circuit import FIRST
+from overspill.delivery.destinations import Failure, in_thread, reason
+from overspill.errors import (
+    Denied,
+    Internal,
+    OverspillError,
+    ProblemError,
+    ProtocolError,
+    QuotaExceeded,
+    StoreFull,
+    TooManyRequests,
+    Unavailable,
+    Unreachable,
+)
+from overspill.execution import forks
+from overspill.execution.waiting import Reply
+from overspill.previews.notice import Kept
+from overspill.spools import flush
+from overspill.spools.absence import Away
+from overspill.spools.own_directory import NotSpooled
+from overspill.text.body import Filed
+from overspill.transfer.client import Client, load_transport
+from overspill.transfer.sync import SyncClient, begin
+from overspill.wire import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Future
+
+    from overspill.delivery.circuit import Circuit
+    from overspill.execution.waiting import Wait
+    from overspill.spools.absence import Absence
+    from overspill.spools.folder import Spooled
+    from overspill.spools.spool import Shelf
+    from overspill.transfer.store_request import StoreRequest
+    from overspill.wire import Entry
+
+_FAILING: Final = (Unreachable, ProtocolError, Unavailable, Internal, TooManyRequests)
+"""Failures of the service as a whole; all other problems concern the one capture, the key or a limit."""
+_DOUBTFUL: Final = (ProtocolError, Internal, Unavailable)
+"""After these the service may have stored a capture all the same; after `Unreachable`, if it was sent."""
+_REFUSING: Final = (Denied, QuotaExceeded, StoreFull)
+"""Refusals that last until somebody changes a key or a limit."""
+_SLOW_MODULES: Final = frozenset({"overspill.transfer.transport", "overspill.transfer.upload"})
+"""The HTTP library and what belongs to it: on a busy machine importing them alone may take seconds."""
+_IMPORTING: Final = 60.0
+_ASKING: Final = 2.0
+"""Seconds within which the service must say whether it has a capture that it did not acknowledge."""
+_SMALL: Final = 512 * 1024
+"""Bytes that the system takes at once, however slow the link is: that they are gone is no progress."""
+_BUFFERED: Final = 8 * 1024 * 1024
+"""Bytes that may be on their way in buffers of systems and proxies."""
+_SLOWEST_LINK: Final = 1024 * 1024
+"""Bytes a second at which such buffers empty at least, while nothing else can be seen to move."""
+_RECENTLY: Final = 1.0
+"""Seconds for which a service that took bytes of any upload is not thought to hang."""
+_MOST_UNDER_WAY: Final = 256 * 1024 * 1024
+"""Bytes of uploads that go on after their agents were told, at most."""
+
+log = logging.getLogger("overspill")
+
+
+class ServicePlace:
+    """The service behind either client, left alone for a while when it keeps failing."""
+
+    def __init__(
+        self,
+        client: Client | SyncClient,
+        new_circuit: Callable[[], Circuit],
+        absence: Absence | None = None,
+    ) -> None:
+        """`absence` is what all processes of this machine know of the service, if they share a spool."""
+        self._client = client
+        self._sync = client if isinstance(client, SyncClient) else None
+        self._new_circuit = new_circuit
+        self._absence = absence
+        self.start_afresh()
+        forks.renew_in_child(self)
+
+    def start_afresh(self) -> None:
+        self._lock = threading.RLock()
+        self.circuit = self._new_circuit()
+        self.moved_at = -_RECENTLY
+        self._failing_since: datetime | None = None
+        self._last_failure = ""
+        self._has_noted = False
+        self._under_way: set[Upload] = set()
+
+    async def put(self, wait: Wait, request: StoreRequest, before: Failure | None) -> Kept | Failure:  # noqa: ARG002
+        if not self._may_be_asked():
+            since = "" if self._failing_since is None else f" since {self._failing_since:%Y-%m-%dT%H:%M:%SZ}"
+            return Failure(f"the service has failed{since}: {self._last_failure}")
+        if not sys.modules.keys() >= _SLOW_MODULES:
+            await wait(in_thread(load_transport), _IMPORTING)
+        upload = Upload(self, self.synchronous(), request)
+        try:
+            await wait(upload.settled, request.wait)
+        except BaseException:  # the agent was cancelled
+            upload.cancel()
+            raise
+        return upload.settled.result() if upload.settled.done() else self._outlasted(upload, request)
+
+    async def found(self, wait: Wait, request: StoreRequest) -> Kept | None:
+        """Ask the service for a short time whether it has a spill that it did not acknowledge."""
+        call = begin(self.synchronous(), Client.get, request.id)
+        if not await wait(call, _ASKING):
+            call.cancel()
+            return None
+        try:
+            entry = call.result()
+        except Exception:  # noqa: BLE001  (whatever fails here, it is not known to be stored)
+            return None
+        return self.captured(entry) if entry.sha256 == request.sha256.hex() else None
+
+    def _outlasted(self, upload: Upload, request: StoreRequest) -> Failure:
+        seconds = f"{round(request.wait, 1):g} s"
+        if not upload.is_moving():
+            why = f"the service did not store it within {seconds}"
+            upload.stall(why)
+            return Failure(why, is_doubtful=True)
+        why = f"its upload takes longer than {seconds} and goes on"
+        if not self._adopt(upload):
+            upload.cancel()
+            return Failure(f"the uploads before it take longer than {seconds}", is_doubtful=True)
+        begin(self.synchronous(), upload.watch)
+        return Failure(why, is_doubtful=True, upload=upload)
+
+    def _adopt(self, upload: Upload) -> bool:
+        """Let the upload go on; False where too many do already."""
+        with self._lock:
+            others = sum(each.size for each in list(self._under_way))  # other threads remove what has ended
+            if others and others + upload.size > _MOST_UNDER_WAY:
+                return False
+            self._under_way.add(upload)
+        upload.settled.add_done_callback(lambda _: self._under_way.discard(upload))
+        return True
+
+    @property
+    def is_away(self) -> bool:
+        """Return whether the service is left alone, by this process or by others."""
+        return self.circuit.is_open or (self._absence is not None and self._absence.pause() > 0)
+
+    def _may_be_asked(self) -> bool:
+        """Return whether to ask the service. Once it is due, the caller alone tries it again."""
+        if self.circuit.is_open:
+            return self.circuit.allows()
+        away = None if self._absence is None else self._absence.known()
+        if away is None or self._absence is None:
+            return True
+        self._failing_since, self._last_failure = datetime.fromtimestamp(away.since, UTC), away.why
+        if away.next_try > time.time():
+            return False
+        self._has_noted = True
+        self._absence.note(replace(away, next_try=time.time() + FIRST))
+        return True
+
+    def captured(self, entry: Entry) -> Kept:
+        self._answered()
+        return Kept(outcome=Outcome.CAPTURED, expires=entry.expires)
+
+    def failure(self, error: BaseException) -> Failure:
+        """Return what a failed upload says of the spill, and note what it says of the service."""
+        why = reason(error)
+        if isinstance(error, _FAILING):
+            self.failed(why, slow=False)
+        elif isinstance(error, ProblemError):
+            self._answered()
+        is_final = isinstance(error, OverspillError) and flush.is_permanent(error)
+        return Failure(why, is_final, _is_doubtful(error), is_final or isinstance(error, _REFUSING))
+
+    def failed(self, why: str, *, slow: bool) -> None:
+        if self._failing_since is None:
+            self._failing_since = datetime.now(UTC)
+        self._last_failure = why
+        self.circuit.failed(slow=slow)
+        if slow and self._absence is not None:
+            self._has_noted = True
+            self._absence.note(Away(time.time() + FIRST, self._failing_since.timestamp(), why))
+
+    def _answered(self) -> None:
+        self.circuit.succeeded()
+        self._failing_since = None
+        if self._has_noted and self._absence is not None:
+            self._has_noted = False
+            self._absence.end()
+
+    def close(self) -> None:
+        """Cut off the uploads that go on, and close the synchronous client beside an asynchronous one."""
+        for upload in list(self._under_way):
+            upload.cancel()
+        with self._lock:
+            own, self._sync = self._sync, self._client if isinstance(self._client, SyncClient) else None
+        if own is not None and own is not self._client:
+            own.close()
+
+    def synchronous(self) -> SyncClient:
+        with self._lock:
+            if self._sync is None:
+                address = self._client.address
+                self._sync = SyncClient(address.url, address.key, **self._client.settings)
+            return self._sync
+
+
+class Upload:
+    """One upload. `settled` becomes what came of it, and does not raise."""
+
+    def __init__(self, place: ServicePlace, client: SyncClient, request: StoreRequest) -> None:
+        self.settled: Reply[Kept | Failure] = Reply()
+        self.size = request.size
+        self._place = place
+        self._sha256 = request.sha256.hex()
+        self._sent = 0
+        self._moved_at = time.monotonic()
+        self._stalled = ""
+        self._call = begin(client, Client.put, _source(request), progress=self._note, **_metadata(request))
+        self._call.add_done_callback(self._settle)
+
+    def is_moving(self) -> bool:
+        """Return whether its bytes move, as far as can be known, or else those of others."""
+        return self._patience_left() > 0
+
+    def stall(self, why: str) -> None:
+        """Give it up, for the service seems to hang."""
+        self._stalled = why
+        self._place.failed(why, slow=True)
+        self._call.cancel()
+
+    def cancel(self) -> None:
+        self._call.cancel()
+
+    async def watch(self, _: Client) -> None:
+        """Give it up once it stalls."""
+        while not self.settled.done():
+            left = self._patience_left()
+            if left <= 0:
+                self.stall(f"the service took nothing of an upload for {self._allowed():.0f} s")
+                return
+            await asyncio.sleep(max(left, 0.05))
+
+    def finish_for(self, shelf: Shelf, entry: Spooled) -> None:
+        """Remove the spooled copy once it has succeeded, and let nobody else upload it meanwhile."""
+        claimed = shelf.claim_upload(entry)
+
+        def finish() -> None:
+            try:
+                if isinstance(self.settled.result(), Kept):
+                    shelf.uploaded(entry)
+            except (NotSpooled, OSError) as error:  # it is uploaded once more, which changes nothing
+                log.info("the uploaded capture %s is still in the spool: %s", entry.id, error)
+            finally:
+                if claimed is not None:
+                    claimed.close()
+
+        self.settled.add_done_callback(lambda _: in_thread(finish))
+
+    def _patience_left(self) -> float:
+        """Return the seconds for which the silence may still last."""
+        now = time.monotonic()
+        own = self._moved_at + self._allowed() - now
+        return max(own, self._place.moved_at + _RECENTLY - now)
+
+    def _allowed(self) -> float:
+        """Return how many seconds of silence are no sign that the service hangs."""
+        if self._sent <= _SMALL:
+            return 0.0
+        return _RECENTLY + min(self._sent, _BUFFERED) / _SLOWEST_LINK
+
+    def _note(self, sent: int) -> None:
+        self._sent += sent
+        self._moved_at = time.monotonic()
+        if self._sent > _SMALL:
+            self._place.moved_at = self._moved_at
+
+    def _settle(self, call: Future[Entry]) -> None:
+        try:
+            self.settled.set_result(self._outcome(call))
+        except Exception as error:  # noqa: BLE001  (nobody may wait for ever)
+            with suppress(Exception):
+                self.settled.set_result(Failure(reason(error), is_doubtful=True))
+
+    def _outcome(self, call: Future[Entry]) -> Kept | Failure:
+        if call.cancelled():
+            return Failure(self._stalled or "the upload was cut off", is_doubtful=True)
+        error = call.exception()
+        if error is not None:
+            return self._place.failure(error)
+        if call.result().sha256 != self._sha256:
+            return Failure("the service stored it with another digest", is_doubtful=True)
+        self._place.moved_at = time.monotonic()
+        return self._place.captured(call.result())
+
+
+def _is_doubtful(error: BaseException) -> bool:
+    return error.was_sent if isinstance(error, Unreachable) else isinstance(error, _DOUBTFUL)
+
+
+def _source(request: StoreRequest) -> Any:
+    return request.body.path if isinstance(request.body, Filed) else request.body
+
+
+def _metadata(request: StoreRequest) -> dict[str, Any]:
+    return {
+        "id": request.id,
+        "call_id": request.origin.call_id,
+        "session": request.origin.session,
+        "tool": request.origin.tool,
+        "content_type": request.content_type,
+        "ttl": request.ttl,
+        "status": request.origin.status,
+    }

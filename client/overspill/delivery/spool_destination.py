@@ -1,0 +1,80 @@
+"""The disk of this machine as a place for spills.
+
+Keeping one has a deadline of its own, which no service shares. While the disk takes others, however slowly,
+a spill waits for its turn; only a disk that takes nothing at all for some time is given up.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from overspill.delivery.destinations import Failure
+from overspill.previews.notice import Kept
+from overspill.spools.claim import Claim
+from overspill.spools.order import Order
+from overspill.spools.own_directory import NotSpooled, told
+from overspill.spools.writer import SpoolWriter
+from overspill.wire import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from overspill.execution.waiting import Wait
+    from overspill.spools.folder import Spooled
+    from overspill.spools.spool import Shelf
+    from overspill.transfer.store_request import StoreRequest
+
+PATIENCE: Final = 20.0
+"""Seconds for which the disk may take nothing of anything before an output is given up."""
+_UNCONFIRMED: Final = "the disk of the local spool did not confirm in time that it is stored"
+
+
+class SpoolPlace:
+    """Keeps spills on `shelf`; `on_kept` hears of those that the service may take later."""
+
+    def __init__(self, shelf: Shelf, on_kept: Callable[[], None]) -> None:
+        self.shelf = shelf
+        self._on_kept = on_kept
+        self._writer = SpoolWriter(shelf)
+
+    async def put(self, wait: Wait, request: StoreRequest, before: Failure | None) -> Kept | Failure:
+        before = before or Failure("")
+        order = self._order(request, before)
+        kept = self._writer.submit(order)
+        try:
+            while not await wait(kept, PATIENCE):
+                if self._writer.idle_seconds() < PATIENCE:
+                    continue
+                if order.claim.take():
+                    return Failure(f"the local spool did not store it within {PATIENCE:g} s")
+                if not await wait(kept, PATIENCE):  # it is being published
+                    return Failure(_UNCONFIRMED)
+        finally:
+            kept.cancel()
+        try:
+            return _kept(kept.result(), before)
+        except NotSpooled as error:
+            return Failure(str(error))
+        except OSError as error:
+            return Failure(told(error))
+
+    def _order(self, request: StoreRequest, before: Failure) -> Order:
+        refused = before.why if before.is_final else ""
+
+        def on_kept(entry: Spooled) -> None:
+            if before.upload is not None:
+                before.upload.finish_for(self.shelf, entry)
+            if not refused:
+                self._on_kept()
+
+        return Order(request, before.why, refused=refused, claim=Claim(), on_kept=on_kept)
+
+
+def _kept(entry: Spooled, before: Failure) -> Kept:
+    return Kept(
+        outcome=Outcome.SPOOLED,
+        expires=entry.expires,
+        reason=entry.reason,
+        path=entry.path,
+        is_refused=before.is_refused,
+    )

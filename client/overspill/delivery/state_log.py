@@ -1,0 +1,61 @@
+"""What the logger `overspill` says of a service: one line for each change, and none for each output.
+
+A warning says that outputs are being spooled, or lost, and why; an info says that the service takes them
+again. No line has anything of an output. It says so as `overspill.state`, which a program may silence alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING, Final
+
+from overspill.execution import forks
+from overspill.wire import Outcome
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from overspill.previews.notice import Kept
+
+log = logging.getLogger("overspill.state")
+
+
+class _States:
+    """Where the outputs for each service went last, in this process."""
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[str, str], Outcome] = {}
+        self.start_afresh()
+        forks.renew_in_child(self)
+
+    def start_afresh(self) -> None:
+        self._lock = threading.RLock()
+
+    def replaced(self, key: tuple[str, str], outcome: Outcome) -> Outcome:
+        """Remember the outcome; return the one before it."""
+        with self._lock:
+            before = self._last.get(key, Outcome.CAPTURED)
+            self._last[key] = outcome
+        return before
+
+
+_states: Final = _States()
+
+
+def note(url: str, kept: Kept, spool: Path | None) -> None:
+    """Log what became of an output for the service at `url`, where the output before it fared otherwise.
+
+    `spool` is the folder in which outputs wait.
+    """
+    if not kept.reason and kept.outcome is not Outcome.CAPTURED:
+        return  # it is meant to go there
+    before = _states.replaced((url, str(spool)), kept.outcome)
+    if before is kept.outcome:
+        return
+    if kept.outcome is Outcome.SPOOLED:
+        log.warning("outputs are being spooled in %s, until the service takes them: %s", spool, kept.reason)
+    elif kept.outcome is Outcome.TRUNCATED:
+        log.warning("outputs are being cut and NOT stored: %s", kept.reason)
+    else:
+        log.info("the service at %s takes outputs again", url)

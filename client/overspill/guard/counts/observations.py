@@ -1,0 +1,161 @@
+"""Reports a tally to the service, in batches that count once however often they are sent.
+
+Whatever fails is tried again later or lost; the agent never hears of it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from overspill import wire
+from overspill.errors import BadRequest, OverspillError, Refused, TooManyRequests
+from overspill.execution import forks
+from overspill.guard.counts.tally import Count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from overspill.guard.counts.tally import Tally
+    from overspill.transfer.sync import SyncClient
+    from overspill.wire import Outcome
+
+INTERVAL: Final = 60.0
+"""Seconds between reports."""
+SOON: Final = 5.0
+"""Seconds between reports while outputs are spilled, when there is a connection anyway."""
+_MOST_DOUBLINGS: Final = 4
+"""How often the interval doubles, at most, while reports fail."""
+LAST_REPORT: Final = 2.0
+"""Seconds that a last report may take."""
+_MOST: Final = 250
+"""Observations in a batch: with the longest tool names it stays below what the service reads."""
+
+
+class _Batch(NamedTuple):
+    content: wire.Observations
+    made: float
+
+
+class Reporter:
+    """What `tally` counts beyond its last report waits in the tally; at most one report is on its way.
+
+    Safe to use from any number of threads. A forked child leaves its parent's report to the parent.
+    """
+
+    def __init__(
+        self, tally: Tally, *, interval: float = INTERVAL, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._tally = tally
+        self._interval = interval
+        self._clock = clock
+        self.start_afresh()
+        forks.renew_in_child(self)
+
+    def start_afresh(self) -> None:
+        self._sending = threading.Lock()
+        self._batches: deque[_Batch] = deque()
+        self._reported: dict[tuple[str, Outcome], Count] = {}
+        self._spilled = 0
+        self._failures = 0
+        self._last = self._clock()
+
+    def due(self) -> bool:
+        """Whether it is time for a report; costs next to nothing."""
+        return self.pause() == 0
+
+    def pause(self) -> float:
+        """Seconds until a report is due, unless outputs are spilled before that."""
+        wait = self._interval * (1 << min(self._failures, _MOST_DOUBLINGS))
+        if self._failures == 0 and self._tally.spilled != self._spilled:
+            wait = min(SOON, wait)
+        return max(0.0, self._last + wait - self._clock())
+
+    def deliver(self, client: SyncClient) -> float:
+        """As a sender's job: report where it is time for it; seconds until it is again."""
+        if self.due():
+            self.send(client)
+        return self.pause()
+
+    def send(self, client: SyncClient, *, wait: float = 0.0) -> None:
+        """Report what is new, through a client that may take its time. Raises nothing of its own.
+
+        Where another thread is at it, that one is given `wait` seconds to end, and else left to it.
+        """
+        if not self._sending.acquire(timeout=wait):
+            return
+        try:
+            self._failures = 0 if self._report(client) else self._failures + 1
+            self._last = self._clock()
+        finally:
+            self._sending.release()
+
+    def finish(self, client: SyncClient, within: float = LAST_REPORT) -> bool:
+        """Make a last report; return whether that came to an end within so many seconds."""
+        last = threading.Thread(
+            target=self.send, args=[client], kwargs={"wait": within}, name="overspill-report", daemon=True
+        )
+        try:
+            last.start()
+        except RuntimeError:  # the interpreter is ending, or has threads enough
+            return True
+        last.join(within)
+        return not last.is_alive()
+
+    def _report(self, client: SyncClient) -> bool:
+        """What is left of the last report first, and then what came since."""
+        if not self._delivered(client):
+            return False
+        self._collect()
+        return self._delivered(client)
+
+    def _collect(self) -> None:
+        self._spilled, counts = self._tally.spilled, self._tally.counts()
+        seen = [
+            _observation(tool, outcome, new)
+            for (tool, outcome), count in counts.items()
+            if (new := count - self._reported.get((tool, outcome), Count())).count
+        ]
+        self._reported = counts
+        for start in range(0, len(seen), _MOST):
+            content = wire.Observations(batch=secrets.token_hex(16), observations=seen[start : start + _MOST])
+            self._batches.append(_Batch(content, self._clock()))
+
+    def _delivered(self, client: SyncClient) -> bool:
+        while self._batches:
+            if not self._is_done_with(self._batches[0], client):
+                return False
+            self._batches.popleft()
+        return True
+
+    def _is_done_with(self, batch: _Batch, client: SyncClient) -> bool:
+        """Whether the batch need not be sent again: accepted, refused for good, or too old.
+
+        The service may have counted it without our hearing of it, so it is not sent again when its id
+        may have been forgotten.
+        """
+        if self._clock() - batch.made > wire.BATCH_MEMORY / 2:
+            return True
+        try:
+            client.observe(batch.content)
+        except TooManyRequests:
+            return False
+        except (BadRequest, Refused):
+            return True
+        except (OverspillError, RuntimeError):  # RuntimeError: the client was closed meanwhile
+            return False
+        return True
+
+
+def _observation(tool: str, outcome: Outcome, new: Count) -> wire.Observation:
+    return wire.Observation(
+        tool=tool,
+        outcome=outcome,
+        count=new.count,
+        bytes_before=new.bytes_before,
+        bytes_after=new.bytes_after,
+        sizes=new.sizes,
+    )

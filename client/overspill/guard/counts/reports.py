@@ -1,0 +1,83 @@
+"""Counts of a guard on their way to the service, whenever the sender goes."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+from overspill.guard.counts.observations import INTERVAL, LAST_REPORT, SOON, Reporter
+from overspill.transfer.sync import SyncClient
+
+if TYPE_CHECKING:
+    from overspill.delivery.background import Job
+    from overspill.delivery.storage import Storage
+    from overspill.guard.counts.tally import Tally
+
+_numbers: Final = count(1)
+
+
+class Reports:
+    """Starts with the first output that is counted, in each process; without a client nothing is sent."""
+
+    def __init__(self, storage: Storage, tally: Tally) -> None:
+        self._storage = storage
+        self._reporter = Reporter(tally)
+        self._name = f"counts {next(_numbers)}"
+        self._process = 0
+        self._end: weakref.finalize[..., Reports] | None = None
+
+    def start(self) -> None:
+        """See that the sender comes; costs next to nothing where it does."""
+        if self._process == os.getpid():
+            return
+        self._process = os.getpid()
+        self._storage.look()
+        sender = self._storage.sender
+        if sender is not None:
+            sender.register(self._name, _job(weakref.ref(self._reporter)))
+            sender.wake(self._name, after=INTERVAL)
+            self._detach()
+            self._end = weakref.finalize(self, sender.forget, self._name)
+            self._end.atexit = False
+
+    def _detach(self) -> None:
+        if self._end is not None:
+            self._end.detach()
+
+    def hurry(self) -> None:
+        """An output has spilled: there is a connection anyway."""
+        sender = self._storage.sender
+        if sender is not None:
+            sender.wake(self._name, after=SOON)
+
+    def close(self) -> None:
+        """Make a last report, for `LAST_REPORT` seconds at most; none to a service that is left alone.
+
+        Counting may go on afterwards.
+        """
+        sender = self._storage.sender
+        if sender is None or self._process != os.getpid():
+            return
+        self._process = 0
+        self._detach()
+        sender.unregister(self._name)
+        if self._storage.is_service_away:
+            return
+        at = sender.address
+        with SyncClient(
+            at.url, at.key, timeout=LAST_REPORT, connect_timeout=LAST_REPORT, retries=0
+        ) as client:
+            if not self._reporter.finish(client):
+                self._storage.note_silence(f"the service took no report within {LAST_REPORT:g} s")
+
+
+def _job(reporter: weakref.ref[Reporter]) -> Job:
+    """Ends by itself when the guard is gone."""
+
+    def deliver(client: SyncClient) -> float | None:
+        found = reporter()
+        return None if found is None else found.deliver(client)
+
+    return deliver

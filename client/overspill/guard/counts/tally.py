@@ -1,0 +1,199 @@
+"""Counts of all tool outputs that passed a guard, by tool and outcome: the denominator of every rate."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left, bisect_right
+from collections import deque
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from overspill.execution import forks
+from overspill.wire import SIZE_BOUNDS, SIZE_CLASSES, Outcome, fit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_PENDING: Final = 1024
+_MOST_TOOLS: Final = 500
+_MAX_NAME: Final = 256
+OTHER_TOOLS: Final = "(other)"
+"""Where a process sees ever more tool names, as when a model invents them, the rest count here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many outputs, and their bytes as the tools returned them and as the model got them.
+
+    `sizes` is how many of them, as returned, fell into each class of `wire.SIZE_BOUNDS`. `left_whole` is how
+    many were too long and stayed all the same: no shorter copy could be made. Comparisons leave both out.
+    """
+
+    count: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+    sizes: tuple[int, ...] = field(default=(0,) * SIZE_CLASSES, compare=False)
+    left_whole: int = field(default=0, compare=False)
+
+    def __add__(self, other: Count) -> Count:
+        return Count(
+            self.count + other.count,
+            self.bytes_before + other.bytes_before,
+            self.bytes_after + other.bytes_after,
+            tuple(map(int.__add__, self.sizes, other.sizes)),
+            self.left_whole + other.left_whole,
+        )
+
+    def __sub__(self, earlier: Count) -> Count:
+        """What came on top of an earlier count."""
+        return Count(
+            self.count - earlier.count,
+            self.bytes_before - earlier.bytes_before,
+            self.bytes_after - earlier.bytes_after,
+            tuple(map(int.__sub__, self.sizes, earlier.sizes)),
+            self.left_whole - earlier.left_whole,
+        )
+
+
+class Names:
+    """The first `most` tool names as they are, long ones fitted as metadata is; all others as one."""
+
+    def __init__(self, most: int = _MOST_TOOLS) -> None:
+        self._most = most
+        self._known: set[str] = set()
+
+    def __call__(self, tool: str) -> str:
+        if tool in self._known:
+            return tool
+        name = fit(tool, _MAX_NAME)
+        if name not in self._known:
+            if len(self._known) >= self._most:
+                return OTHER_TOOLS
+            self._known.add(name)
+        return name
+
+
+class Tally:
+    """Safe to use from any number of threads. A forked child counts from zero: each process its own."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._name = Names()
+        self.begun: Callable[[], object] = int
+        """Called with the first inline output of each tool in each process, and now and then again."""
+        self._sums: dict[tuple[str, Outcome], _Sum] = {}
+        self._inline: dict[str, InlineSizes] = {}
+        self._spilled = 0
+        forks.renew_in_child(self)
+
+    def start_afresh(self) -> None:
+        self._lock = threading.RLock()
+        self._sums = {}
+        self._spilled = 0
+        for sizes in self._inline.values():
+            sizes.forget()
+
+    @property
+    def spilled(self) -> int:
+        """How many outputs did not stay inline."""
+        return self._spilled
+
+    def add(
+        self, tool: str, outcome: Outcome, before: int, after: int, *, is_left_whole: bool = False
+    ) -> None:
+        """Count one output, by its bytes before and after."""
+        with self._lock:
+            self._spilled += outcome is not Outcome.INLINE
+            total = self._sum(tool, outcome)
+            total.count += 1
+            total.left_whole += is_left_whole
+            total.before += before
+            total.after += after
+            total.sizes[bisect_left(SIZE_BOUNDS, before)] += 1
+
+    def add_inline(self, tool: str, sizes: list[int]) -> None:
+        """Count inline outputs of these sizes in bytes, which end up sorted."""
+        sizes.sort()
+        places = [0, *(bisect_right(sizes, bound) for bound in SIZE_BOUNDS), len(sizes)]
+        whole = sum(sizes)
+        with self._lock:
+            total = self._sum(tool, Outcome.INLINE)
+            total.count += len(sizes)
+            total.before += whole
+            total.after += whole
+            for number, (start, stop) in enumerate(pairwise(places)):
+                total.sizes[number] += stop - start
+
+    def inline(self, tool: str) -> InlineSizes:
+        """Where the sizes of this tool's small outputs are noted without a lock."""
+        sizes = self._inline.get(tool)
+        if sizes is None:
+            with self._lock:
+                name = self._name(tool)
+                sizes = self._inline.setdefault(name, InlineSizes(name, self))
+        return sizes
+
+    def counts(self) -> dict[tuple[str, Outcome], Count]:
+        """What was counted since the start of the process, or of the tally."""
+        for sizes in list(self._inline.values()):
+            sizes.settle()
+        with self._lock:
+            return {key: total.as_count() for key, total in self._sums.items()}
+
+    def _sum(self, tool: str, outcome: Outcome) -> _Sum:
+        key = self._name(tool), outcome
+        found = self._sums.get(key)
+        if found is None:
+            found = self._sums[key] = _Sum()
+        return found
+
+
+class _Sum:
+    """A count as it grows."""
+
+    __slots__ = ("after", "before", "count", "left_whole", "sizes")
+
+    def __init__(self) -> None:
+        self.count = self.before = self.after = self.left_whole = 0
+        self.sizes = [0] * SIZE_CLASSES
+
+    def as_count(self) -> Count:
+        return Count(self.count, self.before, self.after, tuple(self.sizes), self.left_whole)
+
+
+class InlineSizes:
+    """Sizes of inline outputs, kept aside in a deque whose `append` needs no lock, and summed up later."""
+
+    __slots__ = ("_most", "_sizes", "_tally", "_tool")
+
+    def __init__(self, tool: str, tally: Tally) -> None:
+        self._sizes: deque[int] = deque()
+        self._most = 0
+        self._tally = tally
+        self._tool = tool
+
+    def note(self, size: int) -> None:
+        """Count an output of `size` bytes."""
+        self._sizes.append(size)
+        if len(self._sizes) > self._most:
+            self._most = _PENDING
+            self.settle()
+            self._tally.begun()
+
+    def settle(self) -> None:
+        """Move what was noted so far into the tally."""
+        if sizes := self._taken():
+            self._tally.add_inline(self._tool, sizes)
+
+    def forget(self) -> None:
+        self._sizes.clear()
+        self._most = 0
+
+    def _taken(self) -> list[int]:
+        taken: list[int] = []
+        try:
+            while True:
+                taken.append(self._sizes.popleft())
+        except IndexError:
+            return taken

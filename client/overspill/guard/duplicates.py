@@ -1,0 +1,68 @@
+"""Which outputs of a session were there before, byte for byte, and under which capture they are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING, NamedTuple
+
+from overspill.execution import forks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+
+class _First(NamedTuple):
+    id: str
+    expires: float
+
+
+class Repeats:
+    """Remembers the last `most` contents, for any thread. Calls without a session have one together."""
+
+    def __init__(self, most: int = 10_000, clock: Callable[[], float] = time.time) -> None:
+        self._most = most
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._firsts: OrderedDict[bytes, _First] = OrderedDict()
+        forks.renew_in_child(self)
+
+    def start_afresh(self) -> None:
+        self._lock = threading.RLock()
+
+    def earlier(self, session: str, sha256: bytes, own_id: str) -> str | None:
+        """The id of the first capture of this content in this session, while it is kept.
+
+        None for that capture itself: the same call repeated gets the same notice.
+        """
+        key = _key(session, sha256)
+        with self._lock:
+            first = self._kept(key)
+        return None if first is None or first.id == own_id else first.id
+
+    def remember(self, session: str, sha256: bytes, own_id: str, expires: datetime | None) -> None:
+        """The content is stored as `own_id` until `expires`; None is without end."""
+        key = _key(session, sha256)
+        until = float("inf") if expires is None else expires.timestamp()
+        with self._lock:
+            first = self._kept(key)
+            if first is None or first.id == own_id:
+                self._firsts[key] = _First(own_id, until)
+            while len(self._firsts) > self._most:
+                self._firsts.popitem(last=False)
+
+    def _kept(self, key: bytes) -> _First | None:
+        """What is remembered, which makes it the most recent; forgotten where it has expired."""
+        first = self._firsts.pop(key, None)
+        if first is None or first.expires <= self._clock():
+            return None
+        self._firsts[key] = first
+        return first
+
+
+def _key(session: str, sha256: bytes) -> bytes:
+    """Of one length, however long the session's name is."""
+    return hashlib.sha256(sha256 + session.encode("utf-8", "surrogatepass")).digest()

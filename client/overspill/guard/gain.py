@@ -1,0 +1,45 @@
+"""Whether a conversation gains by what stands in for an output: it is never longer, mostly much shorter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from overspill.shapes import content
+from overspill.text import measure
+from overspill.text.measure import Extent
+
+if TYPE_CHECKING:
+    from overspill.shapes.content import Content
+    from overspill.text.body import Body
+    from overspill.text.measure import Limits
+
+SMALL: Final = 64 * 1024
+"""Characters of an output above which any notice is much shorter, unless previews are that long."""
+
+
+def is_gain(output: Content, value: Any, limits: Limits, least: float) -> bool:
+    """Return whether `value` is shorter than the output in whose place it stands, by `least` of it.
+
+    Bytes count always, lines and tokens where the output exceeds the `limits` in them.
+    """
+    found = content.examine(value)
+    if found is None:
+        return True
+    if content.size_of(found) > int(content.size_of(output) * (1 - least)):
+        return False
+    old, new = content.seen(output), content.seen(found)
+    return _has_no_more_lines(old, new, limits) and _has_fewer_tokens(old, new, limits, least)
+
+
+def _has_no_more_lines(old: Body, new: Body, limits: Limits) -> bool:
+    lines = Extent.of(old).lines
+    return lines <= limits.max_lines or Extent.of(new).lines <= lines
+
+
+def _has_fewer_tokens(old: Body, new: Body, limits: Limits, least: float) -> bool:
+    if limits.max_tokens is None or not (isinstance(old, str) and isinstance(new, str)):
+        return True
+    tokens = measure.safe_tokens(old, limits.counter)
+    return tokens <= limits.max_tokens or measure.safe_tokens(new, limits.counter) <= int(
+        tokens * (1 - least)
+    )

@@ -1,0 +1,229 @@
+"""Results that come in chunks, through the guard: as a tool yields them, or all at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from overspill.guard.executors import finished
+from overspill.guard.guarded import Guarded
+from overspill.guard.spill import reserve
+from overspill.shapes.chunk_stream import (
+    Flow,
+    aclose_source,
+    close_source,
+    guarded_chunks,
+    guarded_chunks_async,
+)
+from overspill.shapes.records import is_silent
+from overspill.text import measure
+from overspill.transfer import call_context
+from overspill.wire import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+
+    from overspill.delivery.storage import Storage
+    from overspill.guard.executors import Looping, Way
+    from overspill.guard.pipeline import Output, Passage
+    from overspill.guard.policy import Policy
+    from overspill.shapes.chunk_stream import Flowed
+
+_END: Final = object()
+_MOST_LOST: Final = 64 * 1024 * 1024
+"""Bytes of a stream that are read where it can be stored nowhere: enough for a preview."""
+
+
+class Stream:
+    """One result that comes in chunks; `guarded` is what became of it, once it was too long."""
+
+    def __init__(self, passage: Passage, way: Way, output: Output) -> None:
+        origin = passage.origin(output)  # that of now: a stream may be read elsewhere
+        self._passage = passage
+        self._way = way
+        self._output = output._replace(
+            call_id=origin.call_id, session=origin.session, is_minted=origin.is_minted
+        )
+        most = _most_kept(passage.storage, output.policy)
+        limits = output.policy.limits(output.tool)
+        self._flow = Flow(limits, most=most, reserve=reserve(output.policy))
+        self._is_bypassed = call_context.is_bypassed()
+        self._is_dropped = False
+        self._size = 0
+        self.guarded: Guarded | None = None
+
+    def chunks(self) -> Generator[Any, None, Any]:
+        """The chunks that go into the conversation, of a synchronous source."""
+        source = self._output.result
+        if not self._is_bypassed:
+            source = guarded_chunks(source, self._flow, lambda flowed: finished(self._settle(flowed)))
+        returned, failure = None, None
+        try:
+            while True:
+                yield self._noted(next(source))
+        except StopIteration as ended:
+            returned = ended.value
+        except Exception as error:  # noqa: BLE001  (a tool's own, raised below)
+            failure = error
+        finally:
+            close_source(source)
+        if failure is not None:
+            raise finished(self._failure(failure))
+        self._count()
+        return returned
+
+    async def chunks_async(self) -> AsyncGenerator[Any, None]:
+        """As `chunks`, of an asynchronous source."""
+        source = self._output.result
+        if not self._is_bypassed:
+            source = guarded_chunks_async(source, self._flow, self._settle, self._way.run)
+        failure = None
+        try:
+            async for chunk in source:
+                yield self._noted(chunk)
+        except Exception as error:  # noqa: BLE001  (as above)
+            failure = error
+        finally:
+            await aclose_source(source)
+        if failure is not None:
+            raise await self._failure(failure)
+        self._count()
+
+    def begun(self) -> Guarded:
+        """An asynchronous stream that is guarded as somebody reads it."""
+        return self._inline(self.chunks_async())
+
+    def ended(self) -> Guarded:
+        """What became of the whole: a chunk, or where they are records an iterator of what stays.
+
+        A stream flows on, in `value`, from its first object that shows nothing of itself.
+        """
+        chunks, held = self.chunks(), _Held()
+        try:
+            while self._may_go_on(held):
+                held.chunks.append(next(chunks))
+        except StopIteration:
+            pass
+        except Exception as error:  # noqa: BLE001  (a tool's own, raised again behind what came before)
+            held.failure = error
+        if self.guarded is None:
+            return self._inline(held.replayed(chunks))
+        chunks.close()
+        return self._with_all(self.guarded, held.replayed(iter(())))
+
+    async def ended_in_thread(self, looping: Looping) -> Guarded:
+        """As `ended`, for an event loop: the tool may take its time. Cancelled, it is read no further."""
+        try:
+            return await looping.run_alone(self.ended)
+        except BaseException:  # the caller was cancelled, by whichever event loop
+            self._is_dropped = self._flow.is_over = True
+            raise
+
+    async def ended_async(self) -> Guarded:
+        """As `ended`, of an asynchronous one."""
+        chunks, held = self.chunks_async(), _Held()
+        try:
+            while self._may_go_on(held):
+                held.chunks.append(await anext(chunks))
+        except StopAsyncIteration:
+            pass
+        except Exception as error:  # noqa: BLE001  (as above)
+            held.failure = error
+        if self.guarded is None:
+            return self._inline(held.replayed_async(chunks))
+        await chunks.aclose()
+        return self._with_all(self.guarded, held.replayed_async(_nothing()))
+
+    def _may_go_on(self, held: _Held) -> bool:
+        """Whether there may be more, and what has come is bounded."""
+        if self._flow.is_of_records and not self._is_bypassed:
+            return not held.is_silent
+        return self.guarded is None and held.are_chunks
+
+    def _with_all(self, guarded: Guarded, items: Any) -> Guarded:
+        """The value of a stream of records is all that goes into the conversation."""
+        return replace(guarded, value=items) if self._flow.is_of_records else guarded
+
+    async def _settle(self, flowed: Flowed) -> Any:
+        """The notice at the end of a stream that was too long."""
+        self.guarded = await self._passage.replaced(self._way, self._output, flowed)
+        return self.guarded.value
+
+    async def _failure(self, error: Exception) -> Exception:
+        """What a tool raised, or one of its kind with a notice for its message; counted for the stream."""
+        if self._is_bypassed:
+            self._count()
+            return error
+        raised = (await self._passage.through(self._way, self._output._replace(result=error))).value
+        return raised if isinstance(raised, Exception) else error
+
+    def _noted(self, chunk: Any) -> Any:
+        if isinstance(chunk, str):
+            self._size += measure.size(chunk)
+        elif isinstance(chunk, bytes):
+            self._size += len(chunk)
+        return chunk
+
+    def _count(self) -> None:
+        """Count a stream that has passed whole."""
+        if self.guarded is None and not self._is_dropped:
+            size = self._flow.size or self._size
+            self._passage.count(self._output, Outcome.INLINE, size, size)
+
+    def _inline(self, value: Any) -> Guarded:
+        size = self._flow.size or self._size
+        return Guarded(
+            value=value,
+            outcome=Outcome.INLINE,
+            bytes_before=size,
+            bytes_after=size,
+            matches_dropped=self._output.matches_dropped,
+        )
+
+
+class _Held:
+    """What has come of a stream, on its way to whoever reads it."""
+
+    def __init__(self) -> None:
+        self.chunks: list[Any] = []
+        self.failure: Exception | None = None
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the last one shows nothing of itself: of such there may be any number."""
+        return bool(self.chunks) and is_silent(self.chunks[-1])
+
+    @property
+    def are_chunks(self) -> bool:
+        """Whether all is text or bytes so far, of which the guard lets no more through than may stay."""
+        return not self.chunks or isinstance(self.chunks[-1], str | bytes)
+
+    def replayed(self, rest: Iterator[Any]) -> Iterator[Any]:
+        yield from self.chunks
+        if self.failure is not None:
+            raise self.failure
+        yield from rest
+
+    async def replayed_async(self, rest: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        for chunk in self.chunks:
+            yield chunk
+        if self.failure is not None:
+            raise self.failure
+        async for chunk in rest:
+            yield chunk
+
+
+async def _nothing() -> AsyncIterator[Any]:
+    for nothing in tuple[Any, ...]():
+        yield nothing
+
+
+def _most_kept(storage: Storage, policy: Policy) -> int:
+    """Return the bytes of the longest stream that is worth gathering under a policy."""
+    most = policy.max_stream_bytes
+    for band in reversed(policy.bands):
+        if storage.has_any(band.places):
+            break
+        most = min(most, band.above or _MOST_LOST)
+    return most if storage.largest is None else min(most, storage.largest)

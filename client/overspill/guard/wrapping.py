@@ -1,0 +1,140 @@
+"""Tools with their outputs guarded: functions, coroutine functions and generators, and what they raise."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ParamSpec
+
+from overspill.guard import turn
+from overspill.guard.executors import finished
+from overspill.guard.pipeline import Output
+from overspill.guard.returns import returned
+from overspill.guard.streams import Stream
+from overspill.shapes.chunk_stream import is_async_flow, is_flow
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+
+    from overspill.guard.executors import Blocking, Looping
+    from overspill.guard.pipeline import Passage
+    from overspill.guard.turn import RunningCall
+
+P = ParamSpec("P")
+
+
+class Wrapper:
+    """Wraps the tools of one guard, which is the `owner` of its turns."""
+
+    def __init__(self, passage: Passage, looping: Looping, blocking: Blocking, owner: object) -> None:
+        self._passage = passage
+        self._looping = looping
+        self._blocking = blocking
+        self._owner = owner
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return attrgetter("_wrapper"), (self._owner,)
+
+    def wrap(self, tool: Callable[P, Any], name: str) -> Callable[P, Any]:
+        """`tool` as it was, but for what it returns, yields or raises where that is too long."""
+        if inspect.iscoroutinefunction(tool):
+            return self._coroutine_function(tool, name)
+        if inspect.isasyncgenfunction(tool):
+            return self._asynchronous_generator(tool, name)
+        if inspect.isgeneratorfunction(tool):
+            return self._generator(tool, name)
+        return self._function(tool, name)
+
+    def _coroutine_function(self, tool: Callable[P, Awaitable[Any]], name: str) -> Callable[P, Any]:
+        took, owner = self._passage.lane(name).took, self._owner
+
+        async def run(call: RunningCall | None, *args: P.args, **kwargs: P.kwargs) -> Any:
+            try:
+                result = await tool(*args, **kwargs)
+            except Exception as error:  # noqa: BLE001  (it is raised below, as it was where it is short)
+                failure = _as_raised(error)
+            else:
+                if call is None and took(result) is not None:
+                    return result
+                return returned(tool, result, await self._value(result, name, call))
+            raise await self._value(failure, name, call)
+
+        @functools.wraps(tool)
+        async def guarded(*args: P.args, **kwargs: P.kwargs) -> Any:
+            shared = turn.current(owner)
+            if shared is None:
+                return await run(None, *args, **kwargs)
+            with shared.calling() as call:
+                return await run(call, *args, **kwargs)
+
+        return guarded
+
+    def _function(self, tool: Callable[P, Any], name: str) -> Callable[P, Any]:
+        took, owner = self._passage.lane(name).took, self._owner
+
+        def run(call: RunningCall | None, *args: P.args, **kwargs: P.kwargs) -> Any:
+            try:
+                result = tool(*args, **kwargs)
+            except Exception as error:  # noqa: BLE001  (as above)
+                failure = _as_raised(error)
+            else:
+                if call is None and took(result) is not None:
+                    return result
+                if inspect.isawaitable(result):  # the tool is asynchronous behind a plain function
+                    return self._coroutine_function(lambda: result, name)()
+                return returned(tool, result, self._value_sync(result, name, call))
+            raise self._value_sync(failure, name, call)
+
+        @functools.wraps(tool)
+        def guarded(*args: P.args, **kwargs: P.kwargs) -> Any:
+            shared = turn.current(owner)
+            if shared is None:
+                return run(None, *args, **kwargs)
+            with shared.calling() as call:
+                return run(call, *args, **kwargs)
+
+        return guarded
+
+    def _asynchronous_generator(self, tool: Callable[P, Any], name: str) -> Callable[P, Any]:
+        @functools.wraps(tool)
+        async def guarded(*args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[Any, None]:
+            output = Output(tool(*args, **kwargs), name, self._passage.policy)
+            chunks = Stream(self._passage, self._looping, output).chunks_async()
+            try:
+                async for chunk in chunks:
+                    yield chunk
+            finally:
+                await chunks.aclose()
+
+        return guarded
+
+    def _generator(self, tool: Callable[P, Any], name: str) -> Callable[P, Any]:
+        @functools.wraps(tool)
+        def guarded(*args: P.args, **kwargs: P.kwargs) -> Generator[Any, Any, Any]:
+            output = Output(tool(*args, **kwargs), name, self._passage.policy)
+            return (yield from Stream(self._passage, self._blocking, output).chunks())
+
+        return guarded
+
+    async def _value(self, result: Any, name: str, call: RunningCall | None) -> Any:
+        output = Output(result, name, self._passage.policy, call=call)
+        if is_async_flow(result):
+            return Stream(self._passage, self._looping, output).chunks_async()
+        if is_flow(result):
+            return Stream(self._passage, self._blocking, output).chunks()
+        return (await self._passage.through(self._looping, output)).value
+
+    def _value_sync(self, result: Any, name: str, call: RunningCall | None) -> Any:
+        output = Output(result, name, self._passage.policy, call=call)
+        if is_async_flow(result):
+            return Stream(self._passage, self._looping, output).chunks_async()
+        if is_flow(result):
+            return Stream(self._passage, self._blocking, output).chunks()
+        return finished(self._passage.through(self._blocking, output)).value
+
+
+def _as_raised(error: Exception) -> Exception:
+    """The exception with the tool's own frames alone in its traceback."""
+    traceback = error.__traceback__
+    return error if traceback is None else error.with_traceback(traceback.tb_next)

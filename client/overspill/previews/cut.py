@@ -1,0 +1,236 @@
+"""What of a text is kept within limits: its head, its tail or both, and exactly how much is left out.
+
+Pure and deterministic. The line cap comes first, then characters, bytes and tokens. No cut breaks a
+character that a reader sees as one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from overspill.previews.excerpt import Excerpt, of_text
+from overspill.text import measure, token_estimate
+from overspill.text.measure import UNLIMITED, Extent, Limits
+from overspill.text.sanitize import cut_after, cut_before
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    View = Callable[[str], str]
+
+CEILING = 128 * 1024
+_WINDOW = 2
+"""Characters looked at for each byte of room: text in colour has more of them than it shows."""
+
+
+class Strategy(NamedTuple):
+    """How an output is cut: `head` is the part of the room that its beginning gets, its end gets the rest.
+
+    With a `head` of None the lines that matter are looked for in between. `share` is the part of the limits
+    that is kept of the output at most. A cut goes back to the end of a line where that costs no more than
+    `spare` of what is kept.
+    """
+
+    name: str
+    head: float | None
+    share: float = 1.0
+    spare: float = 0.0
+
+
+HEAD = Strategy("head", 1.0)
+TAIL = Strategy("tail", 0.0)
+ENDS = Strategy("ends", 0.5)
+PREVIEW = Strategy("preview", None)
+
+
+def one_end(strategy: Strategy) -> Strategy:
+    """For where nothing would stand between head and tail: the head alone, unless it is only the tail."""
+    return strategy if strategy.head == 0 else strategy._replace(head=1.0)
+
+
+class Cut(NamedTuple):
+    """What is kept, and the extent of what is not: lines wholly or in part, bytes."""
+
+    head: str
+    tail: str
+    omitted: Extent
+
+
+def cut(found: Excerpt, limits: Limits, strategy: Strategy, view: View | None = None) -> Cut:
+    """What `strategy` keeps of `found` within `limits`, which hold for `view` of it where there is one."""
+    share = 1.0 if strategy.head is None else strategy.head
+    text = found.text
+    stop = _head(text, found.first_stop, _part(limits, share), strategy.spare, view)
+    head = text[:stop]
+    left = less(limits, head if view is None else view(head)) if share < 1 else Limits(0, 0)
+    start = _tail(text, max(stop, found.last_start), left, strategy.spare, view)
+    return Cut(head, text[start:], _omitted(found, head, text[start:], start))
+
+
+def _omitted(found: Excerpt, head: str, tail: str, start: int) -> Extent:
+    size = found.whole.size - measure.size(head) - measure.size(tail)
+    if size <= 0:
+        return Extent(0, 0)
+    is_line_end = start > found.last_start and found.text[start - 1] == "\n"
+    return Extent(size, found.newlines_between(len(head), start) + (not is_line_end))
+
+
+def _part(limits: Limits, share: float) -> Limits:
+    """The `share` of `limits`, rounded up."""
+    size, lines, chars, tokens = (_ceiling(limit, share) for limit in limits[:4])
+    return Limits(size or 0, lines or 0, chars, tokens, limits.counter)
+
+
+def _ceiling(limit: int | None, share: float) -> int | None:
+    return limit if limit in {None, UNLIMITED} else -int(-(limit or 0) * share // 1)
+
+
+def scaled(limits: Limits, share: float) -> Limits:
+    """`limits` times `share`, rounded down."""
+    size, lines, chars, tokens = (
+        limit if limit in {None, UNLIMITED} else int((limit or 0) * share) for limit in limits[:4]
+    )
+    return Limits(size or 0, lines or 0, chars, tokens, limits.counter)
+
+
+def least(one: Limits, other: Limits) -> Limits:
+    """What keeps to both."""
+    size, lines, chars, tokens = (
+        b if a is None else a if b is None else min(a, b) for a, b in zip(one[:4], other[:4], strict=True)
+    )
+    return Limits(size or 0, lines or 0, chars, tokens, one.counter)
+
+
+def less(limits: Limits, text: str, lines: int | None = None) -> Limits:
+    """What is left of `limits` beside `text`, which takes up `lines`."""
+    chars, tokens, counter = limits.max_chars, limits.max_tokens, limits.counter
+    lines = measure.lines(text) if lines is None else lines
+    return Limits(
+        max_bytes=_reduced(limits.max_bytes, measure.size(text)),
+        max_lines=_reduced(limits.max_lines, lines),
+        max_chars=None if chars is None else max(0, chars - len(text)),
+        max_tokens=None if tokens is None else max(0, tokens - measure.safe_tokens(text, counter)),
+        counter=counter,
+    )
+
+
+def _reduced(limit: int, number: int) -> int:
+    return UNLIMITED if limit == UNLIMITED else max(0, limit - number)
+
+
+# --- one end ------------------------------------------------------------------------------------
+
+
+def _head(text: str, end: int, limits: Limits, spare: float, view: View | None) -> int:
+    """Where the longest prefix of `text[:end]` within `limits` stops."""
+    window = text[: min(end, _window(limits, view))]
+    if _is_estimated(limits, view):
+        window = window[: token_estimate.prefix(window, limits.max_tokens or 0)]
+    longest, fits = _line_stop(window, limits.max_lines), _fits(limits, view)
+    stop = longest if fits(window[:longest]) else _most(longest, lambda length: fits(window[:length]))
+    if limits.max_tokens is not None and limits.counter is not None:
+        stop = limits.counter.prefix(window[:stop], limits.max_tokens)
+    if stop < end:
+        stop = text.rfind("\n", int(stop * (1 - spare)), stop) + 1 or cut_before(text, stop)
+    while stop and not fits(text[:stop]):
+        stop = cut_before(text, stop - 1)
+    return stop
+
+
+def _tail(text: str, floor: int, limits: Limits, spare: float, view: View | None) -> int:
+    """Where the longest suffix of `text[floor:]` within `limits` starts."""
+    window = text[max(floor, len(text) - _window(limits, view)) :]
+    if _is_estimated(limits, view):
+        window = window[len(window) - token_estimate.suffix(window, limits.max_tokens or 0) :]
+    size, fits = len(window), _fits(limits, view)
+    longest = size - _line_start(window, limits.max_lines)
+    length = longest if fits(window[size - longest :]) else _most(longest, lambda n: fits(window[size - n :]))
+    if limits.max_tokens is not None and limits.counter is not None:
+        length = limits.counter.suffix(window[size - length :], limits.max_tokens)
+    start = len(text) - length
+    if start > floor:
+        start = text.find("\n", start, start + int(length * spare)) + 1 or cut_after(text, start)
+    while start < len(text) and not fits(text[start:]):
+        start = cut_after(text, start + 1)
+    return start
+
+
+def _is_estimated(limits: Limits, view: View | None) -> bool:
+    """Whether tokens are estimated, and of the text itself: then the estimate says at once how much fits."""
+    return view is None and limits.max_tokens is not None and limits.counter is None
+
+
+def _window(limits: Limits, view: View | None) -> int:
+    """Characters that may be kept at most."""
+    reach = limits.max_bytes if limits.max_chars is None else min(limits.max_bytes, limits.max_chars)
+    return reach if view is None else reach * _WINDOW
+
+
+def _fits(limits: Limits, view: View | None) -> Callable[[str], bool]:
+    """Whether a part fits in bytes and characters, and in tokens where those are estimated."""
+    by_size = limits if limits.counter is None else limits._replace(max_tokens=None)
+    plain = by_size._replace(max_lines=UNLIMITED)
+    return lambda part: not measure.exceeds(part if view is None else view(part), plain)
+
+
+def _most(length: int, fits: Callable[[int], bool]) -> int:
+    """The greatest length up to `length` that fits."""
+    low, high = 0, length
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low
+
+
+def _line_stop(text: str, max_lines: int) -> int:
+    """Where the first `max_lines` lines end."""
+    if max_lines >= len(text):
+        return len(text)
+    at = 0
+    for _ in range(max_lines):
+        at = text.find("\n", at) + 1
+        if not at:
+            return len(text)
+    return at
+
+
+def _line_start(text: str, max_lines: int) -> int:
+    """Where the last `max_lines` lines begin."""
+    if max_lines >= len(text):
+        return 0
+    at = len(text)
+    for _ in range(max_lines):
+        at = text.rfind("\n", 0, max(0, at - 1)) + 1
+        if not at:
+            return 0
+    return at
+
+
+# --- the byte ceiling of a registry ---------------------------------------------------------------
+
+
+class Clip(NamedTuple):
+    """`text` within the ceiling; `size` is that of the original, `omitted_bytes` what the cut took."""
+
+    text: str
+    size: int
+    omitted_bytes: int
+
+
+def clip(text: str, max_bytes: int = CEILING) -> Clip:
+    """`text` under a hard ceiling in bytes, the marker included: head and tail kept around a count.
+
+    Nothing is neutralised: this is for text that goes on to a program. Never longer than `text`.
+    """
+    size = measure.size(text)
+    if size <= max_bytes:
+        return Clip(text, size, 0)
+    room = max_bytes - len(clip_marker(size))
+    whole = of_text(text, Extent(size, 0))
+    kept = cut(whole, Limits(room), ENDS) if room > 0 else cut(whole, Limits(max_bytes), HEAD)
+    marker = clip_marker(kept.omitted.size) if room > 0 else ""
+    return Clip(f"{kept.head}{marker}{kept.tail}", size, kept.omitted.size)
+
+
+def clip_marker(omitted: int) -> str:
+    return f"\n... [{omitted} bytes truncated; head + tail kept] ...\n"

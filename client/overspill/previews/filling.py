@@ -1,0 +1,208 @@
+"""Stand-ins that fill their limits with the output itself, around the exact words of other designs.
+
+They keep as much of the output as the limits allow, their own words and what else stays of the output
+included, so that what they made is never cut again. Where the whole is stored, a last line with the handle
+says so.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from overspill.previews import cut, notice
+from overspill.previews.case import Case
+from overspill.previews.cut import clip_marker
+from overspill.previews.notice import Facts, Kept, Notice, defused
+from overspill.text import measure
+from overspill.text.measure import UNLIMITED, Extent, Limits
+from overspill.text.rendering import TEXT
+from overspill.text.tokens import estimated
+from overspill.wire import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from overspill.previews.cut import Cut, Strategy
+    from overspill.previews.excerpt import Excerpt
+
+_KIB: Final = 1024
+_LONG_CHARACTER: Final = 64
+"""Bytes that a cut within limits in bytes may leave free."""
+_SHARES: Final = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.3, 0.1)
+"""Of the limits, what is tried in turn until all is within them: escapes make a text longer in a dict."""
+_BESIDE: Final = 0.25
+"""Of the limits, what placeholders and the like may take up beside the output's text."""
+_ANY: Final = "x"
+"""In place of a text that is not yet known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """The output itself, cut to the limits, with `mark` where it was cut.
+
+    What in the output looks like `own`, the beginning of a mark, is defused.
+    """
+
+    name: str
+    mark: Callable[[Case, Extent, Limits], str]
+    own: re.Pattern[str]
+    fills: bool = True
+
+    def notice(self, case: Case) -> Notice:
+        found, frame = case.excerpt(case.room), _frame(case)
+        preview = self._filled(case, found, "", frame)
+        ended = (self._filled(case, found, line, frame) for line in _closings(case))
+        is_alone = frame.notice.is_alone
+        return replace(case.showing(preview), text=next(filter(None, ended), preview), is_alone=is_alone)
+
+    def _filled(self, case: Case, found: Excerpt | None, closing: str, frame: _Frame) -> str:
+        """As much of the output as fits into the frame; empty where nothing does."""
+        for share in _SHARES:
+            made = self._made(case, found, cut.scaled(frame.room, share), closing)
+            if not measure.exceeds(case.read(frame.around(made)), case.room):
+                return made
+        return ""
+
+    def _made(self, case: Case, found: Excerpt | None, limits: Limits, closing: str) -> str:
+        """The parts that are kept around the mark; where there is no room for the mark, one part alone."""
+        share, strategy = cut.scaled(limits, case.strategy.share), case.strategy
+        mark = self.mark(case, case.extent, share)
+        room = _beside(limits, mark, closing)
+        if 0 in room[:4]:
+            mark, room, strategy = "", _beside(limits, "", closing), cut.one_end(strategy)
+        room = cut.least(room, share)
+        kept = self._cut(case, found, room, strategy)
+        head, tail = self._defused(kept.head), self._defused(kept.tail)
+        if mark:
+            is_full = measure.size(kept.head) > room.max_bytes - _LONG_CHARACTER
+            mark = self.mark(case, kept.omitted, share._replace(max_tokens=None) if is_full else share)
+        if mark.startswith("\n\n"):
+            head = head.removesuffix("\n").removesuffix("\r")
+        text = f"{head}{mark}{tail}"
+        newline = "" if not text or text.endswith("\n") or not closing else "\n"
+        return f"{text}{newline}{closing}"
+
+    def _cut(self, case: Case, found: Excerpt | None, room: Limits, strategy: Strategy) -> Cut:
+        if found is not None:
+            return cut.cut(found, room, strategy)
+        description = case.description()
+        return cut.Cut("" if measure.exceeds(description, room) else description, "", case.extent)
+
+    def _defused(self, text: str) -> str:
+        return self.own.sub("(", defused(text))
+
+
+def _closings(case: Case) -> list[str]:
+    """Return last lines that say where the whole is, the fullest first; all but the last leave room."""
+    full, *shorter = [notice.closing(case.facts, case.kept), *notice.short_closings(case.facts, case.kept)]
+    if not full:
+        return []
+    half = cut.scaled(case.room, 0.5)
+    return [*(line for line in (full, *shorter[:-1]) if not measure.exceeds(line, half)), shorter[-1]]
+
+
+def _beside(limits: Limits, mark: str, closing: str) -> Limits:
+    """What is left of `limits` beside a mark and a last line."""
+    ending = f"\n{closing}" if closing else ""
+    return cut.less(limits, f"{mark}{ending}", lines=measure.newlines(mark) + bool(closing))
+
+
+class _Frame(NamedTuple):
+    """A notice that any text may be put into, and the room for that text."""
+
+    notice: Notice
+    room: Limits
+
+    def around(self, text: str) -> Notice:
+        return replace(self.notice, preview=text, text=text)
+
+
+def _frame(case: Case) -> _Frame:
+    """Without placeholders where they, and what else stays beside the text, would take up too much."""
+    made = replace(case.showing(_ANY), text=_ANY)
+    beside = _beside_any(case, made)
+    if measure.exceeds(beside, cut.scaled(case.room, _BESIDE)):
+        made = replace(made, is_alone=True)
+        beside = _beside_any(case, made)
+    return _Frame(made, cut.less(case.room, beside, lines=measure.newlines(beside)))
+
+
+def _beside_any(case: Case, made: Notice) -> str:
+    """What a model gets beside the text: all but as many characters as that has, whichever they are."""
+    return case.read(made)[len(_ANY) :]
+
+
+def shortened(style: Filling, strategy: Strategy, limits: Limits, text: str, left: Limits) -> str:
+    """Return `text` in what is `left` of `limits`, in the words of `style`, with no handle."""
+    extent = Extent.of(text)
+    case = Case(
+        facts=Facts(id="", tool="", size=extent.size, lines=extent.lines, preview="", reader=""),
+        kept=Kept(outcome=Outcome.TRUNCATED),
+        body=text,
+        extent=extent,
+        content_type=TEXT,
+        limits=limits,
+        room=left._replace(max_bytes=min(left.max_bytes, extent.size)),
+        shown=left,
+        strategy=strategy,
+        read=str,
+        fits=lambda _: True,
+    )
+    return str(style.notice(case))
+
+
+# --- the marks of other designs -------------------------------------------------------------------
+
+
+def _clamped(case: Case, _omitted: Extent, _share: Limits) -> str:
+    return (
+        f"\n\n[tool output truncated: exceeded {_limits(case.limits)}; "
+        "request smaller chunks (offset/limit) or specific sections]"
+    )
+
+
+def _limits(limits: Limits) -> str:
+    """`50KB or 2000 lines`; what follows from the characters is not said."""
+    size = limits.max_bytes
+    if limits.max_chars is not None and size >= limits.max_chars * measure.MAX_BYTES_PER_CHARACTER:
+        size = UNLIMITED
+    short = f"{size // _KIB}KB" if size and size % _KIB == 0 else f"{size} bytes"
+    named = {
+        short: size,
+        f"{limits.max_lines} lines": limits.max_lines,
+        f"{limits.max_chars} characters": limits.max_chars,
+        f"{limits.max_tokens} tokens": limits.max_tokens,
+    }
+    return " or ".join(name for name, limit in named.items() if limit not in {None, UNLIMITED})
+
+
+def _partial(_case: Case, _omitted: Extent, _share: Limits) -> str:
+    return (
+        "\n\n⚠️ [Content truncated — original was too large for the model's context window. "
+        "The content above is a partial view. If you need more, request specific sections or use "
+        "offset/limit parameters to read smaller chunks.]"
+    )
+
+
+def _counted(case: Case, _omitted: Extent, share: Limits) -> str:
+    tokens = case.facts.tokens or estimated(case.facts.size)
+    number = f"{'' if tokens.is_exact else '~'}{tokens.tokens}"
+    limit, shown = f"limit of {case.limits.max_tokens}", f"first {share.max_tokens} tokens"
+    if share.max_tokens is None:
+        limit, shown = f"limits of {_limits(case.limits)}", "the beginning"
+    return (
+        f"\n\n⚠️ [Output truncated: {number} tokens exceeds {limit}. "
+        f"Showing {shown}. Use pagination or filters to get specific data.]"
+    )
+
+
+def _capped(_case: Case, omitted: Extent, _share: Limits) -> str:
+    return clip_marker(omitted.size)
+
+
+CLAMPED: Final = Filling("clamped", _clamped, re.compile(r"\[(?=tool output truncated:)"))
+PARTIAL: Final = Filling("partial", _partial, re.compile(r"\[(?=Content truncated —)"))
+COUNTED: Final = Filling("counted", _counted, re.compile(r"\[(?=Output truncated:)"))
+CAPPED: Final = Filling("capped", _capped, re.compile(r"\[(?=[0-9]+ bytes truncated; head \+ tail kept\])"))

@@ -1,0 +1,240 @@
+"""The head and the tail of a text, each within a budget: those lines that repeat folded, long ones cut."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from overspill.previews import folding
+from overspill.text import measure
+from overspill.text.measure import Extent
+from overspill.text.sanitize import clean, cut_after, cut_before
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from overspill.previews.folding import Group, Line
+
+HUGE: Final = 8 * 1024
+"""Characters above which a line is not cut in its middle: the head ends, or the tail begins, inside it."""
+_WINDOW: Final = 2
+"""Characters looked at for each byte of budget: text in colour has more of them than it shows."""
+_LEAST_PART: Final = 40
+_NOTHING: Final = Extent(0, 0)
+
+
+class End(NamedTuple):
+    """The head stops at `edge`, or the tail starts there. `hidden` is what folds and cuts in it leave out."""
+
+    edge: int
+    text: str
+    hidden: Extent
+    rows: int
+
+    @property
+    def cost(self) -> int:
+        return measure.size(self.text)
+
+
+class Ends:
+    """The beginning of `text[:stop]` and the end of `text[start:]`, for one budget after another.
+
+    What the lines say, and which are alike, is found out once.
+    """
+
+    def __init__(self, text: str, stop: int, start: int) -> None:
+        if stop == len(text):  # the last line of all is left to the tail
+            stop = text.rfind("\n", 0, stop - 1) + 1 or stop
+        self._text, self._stop = text, stop
+        self._head = _Replayed(folding.groups(text, _forward(text, stop)))
+        self._tail = _Replayed(folding.groups(text, _backward(text, start)))
+        self._cleaned: dict[int, str] = {}
+
+    def head(self, budget: int, rows: int) -> End:
+        """The beginning in at most `budget` bytes and `rows` lines."""
+        side = _Side(self._text, budget, rows, self._cleaned, is_tail=False)
+        return _filled(side, iter(self._head), 0, self._stop)
+
+    def tail(self, start: int, budget: int, rows: int) -> End:
+        """The end, from `start` on at most, in at most `budget` bytes and `rows` lines."""
+        side = _Side(self._text, budget, rows, self._cleaned, is_tail=True)
+        groups = (group for each in self._tail for group in _from(self._text, each, start))
+        return _filled(side, groups, len(self._text), start)
+
+
+def _from(text: str, group: Group, start: int) -> Iterator[Group]:
+    """The lines of `group`, which come from the last on, that do not begin before `start`."""
+    kept = [span for span in group.spans if span[0] >= start]
+    if not kept:
+        return
+    is_last = text.find("\n", start, max(start, kept[-1][0] - 1)) < 0
+    is_whole = len(kept) == len(group.spans) and (group.is_open or not is_last)
+    yield group if is_whole else folding.unfollowed(text, kept)
+
+
+class _Replayed:
+    """Groups that can be gone through again, each of which is made once."""
+
+    def __init__(self, groups: Iterator[Group]) -> None:
+        self._groups = groups
+        self._made: list[Group] = []
+
+    def __iter__(self) -> Iterator[Group]:
+        at = 0
+        while at < len(self._made) or self._make():
+            yield self._made[at]
+            at += 1
+
+    def _make(self) -> bool:
+        group = next(self._groups, None)
+        if group is not None:
+            self._made.append(group)
+        return group is not None
+
+
+class _Row(NamedTuple):
+    edge: int
+    text: str
+    hidden: Extent = _NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One end and its budget. `far` of a line is where the end has got to once the line is in it.
+
+    `cleaned` are the lines by where they begin, as they are shown.
+    """
+
+    text: str
+    budget: int
+    max_rows: int
+    cleaned: dict[int, str]
+    is_tail: bool
+
+    def rows(self, groups: Iterator[Group]) -> Iterator[_Row]:
+        for group in groups:
+            for begin, end in group.spans[: group.shown]:
+                yield self._line(begin, end)
+            if group.is_open:
+                return
+            if group.shown < len(group.spans):
+                yield self._fold(group)
+
+    def _line(self, begin: int, end: int) -> _Row:
+        far = begin if self.is_tail else end
+        shown = self.cleaned.get(begin)
+        if shown is None:
+            shown = self.cleaned[begin] = clean(self.text[begin:end])
+        most = max(self.budget // 2, _LEAST_PART)
+        if measure.size(shown) <= most:
+            return _Row(far, shown)
+        line = self.text[begin:end]
+        first, last = _parted(line, most)
+        hidden = measure.size(line) - measure.size(first) - measure.size(last)
+        return _Row(far, f"{clean(first)}… [{hidden:,} bytes of this line] …{clean(last)}", Extent(hidden, 1))
+
+    def _fold(self, group: Group) -> _Row:
+        hidden = group.spans[group.shown :]
+        begin, end = min(hidden)[0], max(hidden)[1]
+        is_empty = not self.text[begin:end].strip()
+        last = None if self.is_tail else measure.newlines(self.text, 0, end)
+        text = folding.marker(len(hidden), last, is_empty=is_empty)
+        return _Row(
+            begin if self.is_tail else end, text, Extent(measure.size(self.text[begin:end]), len(hidden))
+        )
+
+    def part(self, edge: int, limit: int, room: int) -> tuple[int, str]:
+        """Of the huge line at `edge` as much as there is room for: where that ends, and it."""
+        if self.is_tail:
+            begin = self.text.rfind("\n", limit, max(limit, edge - 1)) + 1 or limit
+            part = self.text[max(begin, edge - room * _WINDOW) : edge]
+            part = part[len(part) - suffix(part, room, _cost) :]
+            return edge - len(part), clean(part)
+        end = self.text.find("\n", edge, limit) + 1 or limit
+        part = self.text[edge : min(end, edge + room * _WINDOW)]
+        part = part[: prefix(part, room, _cost)]
+        return edge + len(part), clean(part)
+
+
+def _filled(side: _Side, groups: Iterator[Group], edge: int, limit: int) -> End:
+    texts: list[str] = []
+    used = hidden_bytes = hidden_lines = 0
+    is_full = False
+    for row in side.rows(groups):
+        cost = measure.size(row.text)
+        is_full = len(texts) == side.max_rows or used + cost > side.budget
+        if is_full:
+            break
+        texts.append(row.text)
+        edge, used = row.edge, used + cost
+        hidden_bytes, hidden_lines = hidden_bytes + row.hidden.size, hidden_lines + row.hidden.lines
+    if len(texts) < side.max_rows and used * 2 <= side.budget and _is_huge(side, edge, limit):
+        edge, part = side.part(edge, limit, side.budget - used)
+        texts.append(part)
+    shown = "".join(reversed(texts) if side.is_tail else texts)
+    return End(edge, shown, Extent(hidden_bytes, hidden_lines), len(texts))
+
+
+def _is_huge(side: _Side, edge: int, limit: int) -> bool:
+    """Whether the line beyond `edge` is none that a row is made of."""
+    if side.is_tail:
+        begin = side.text.rfind("\n", max(limit, edge - HUGE), edge - 1) + 1
+        return edge > limit and not begin and (edge - limit > HUGE or not _begins_line(side.text, limit))
+    return edge < limit and side.text.find("\n", edge, min(limit, edge + HUGE)) < 0
+
+
+def _begins_line(text: str, at: int) -> bool:
+    return not at or text[at - 1] == "\n"
+
+
+def _forward(text: str, stop: int) -> Iterator[Line]:
+    """Lines from the first on, until one is huge or has no end."""
+    begin = 0
+    while end := text.rfind("\n", begin, min(stop, begin + HUGE)) + 1:
+        yield from folding.lines(text, begin, end)
+        begin = end
+
+
+def _backward(text: str, start: int) -> Iterator[Line]:
+    """Lines from the last on, until one is huge or begins before `start`."""
+    end = len(text)
+    while end > start:
+        floor = start if end - start <= HUGE else end - HUGE + 1
+        begin = floor if _begins_line(text, floor) else text.find("\n", floor, end - 1) + 1 or end
+        if begin == end:
+            return
+        yield from reversed(folding.lines(text, begin, end))
+        end = begin
+
+
+def _parted(line: str, most: int) -> tuple[str, str]:
+    """The two ends of a line that fit into `most` bytes with the marker between them."""
+    room = most - len(f"… [{len(line) * measure.MAX_BYTES_PER_CHARACTER:,} bytes of this line] …".encode())
+    first = line[: prefix(line, max(0, room * 2 // 3), _cost)]
+    rest = line[len(first) :]
+    return first, rest[len(rest) - suffix(rest, max(1, room // 3), _cost) :]
+
+
+def _cost(text: str) -> int:
+    """Bytes that `text` takes once it is safe to show."""
+    return measure.size(clean(text))
+
+
+def prefix(text: str, budget: int, cost: Callable[[str], int] = _cost) -> int:
+    """Characters in the longest prefix that costs at most `budget` and breaks no character."""
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if cost(text[:middle]) <= budget else (low, middle - 1)
+    stop = cut_before(text, low)
+    return stop if cost(text[:stop]) <= budget else 0
+
+
+def suffix(text: str, budget: int, cost: Callable[[str], int] = _cost) -> int:
+    """Characters in the longest suffix that costs at most `budget` and breaks no character."""
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if cost(text[middle:]) <= budget else (middle + 1, high)
+    start = cut_after(text, low)
+    return len(text) - start if cost(text[start:]) <= budget else 0

@@ -1,0 +1,130 @@
+"""The forms that a stand-in takes: our own notice, or the exact texts of other designs over the same facts.
+
+A form that fills the limits keeps as much of the output as they allow, its own words and what else stays of
+the output included, so that what it made is never cut again. Where the whole is stored, a last line with the
+handle says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from overspill.previews import cut, notice
+from overspill.previews.call_status import ended
+from overspill.previews.case import Case, Style
+from overspill.previews.cut import HEAD
+from overspill.previews.filling import CAPPED, CLAMPED, COUNTED, PARTIAL
+from overspill.previews.notice import Facts, Kept, Notice, defused
+from overspill.text import measure
+from overspill.text.measure import UNLIMITED, Extent
+from overspill.text.sanitize import clean
+from overspill.wire import Outcome
+
+__all__ = ["CAPPED", "CLAMPED", "COUNTED", "MARKED", "PARTIAL", "PERSISTED", "TERSE", "Case", "Style"]
+
+_KIB: Final = 1024
+_SMALL_PREVIEW: Final = 256
+"""Bytes of a preview below which the notice around it is terse: else it would be mostly words."""
+_LESS: Final = (1.0, 0.5, 0.25, 0.1, 0.0)
+"""Shares of its preview that a notice is tried with in turn."""
+_LINE_SPARE: Final = 0.5
+"""A preview shows whole lines where that costs no more than this part of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """Our own: what happened and what to do first, then a preview between marks.
+
+    Where that is too long for what it stands for, it is terse and shows less. It `is_terse` anyway where it
+    is told so, or where its preview is small.
+    """
+
+    name: str = "overspill"
+    is_terse: bool = False
+    fills: bool = False
+
+    def notice(self, case: Case) -> Notice:
+        is_terse = self.is_terse or case.shown.max_bytes < _SMALL_PREVIEW
+        made = self._made(case, 1.0, is_terse=is_terse)
+        if case.fits(made):
+            return made
+        for share in _LESS:
+            made = self._made(case, share, is_terse=True)
+            if case.fits(made):
+                break
+        return made
+
+    def _made(self, case: Case, share: float, *, is_terse: bool) -> Notice:
+        """Return the notice with this share of its preview."""
+        shown = case.shown._replace(max_bytes=int(case.shown.max_bytes * share))
+        preview = self._preview(replace(case, shown=shown)) if share else ""
+        return notice.of(replace(case.facts, preview=preview), case.kept, is_terse=is_terse)
+
+    def _preview(self, case: Case) -> str:
+        if case.strategy.head is None:
+            has_failed = ended(case.facts.status).startswith("failed")
+            return case.preview(has_failed=has_failed)
+        found = case.excerpt(case.shown)
+        if found is None:
+            return case.description()
+        room = cut.less(case.shown, f"\n{_gap(case.extent)}", lines=1)
+        strategy = case.strategy._replace(spare=max(case.strategy.spare, _LINE_SPARE))
+        kept = cut.cut(found, cut.scaled(room, strategy.share), strategy, clean)
+        between = "" if not kept.head or kept.head.endswith("\n") else "\n"
+        text = f"{clean(kept.head)}{between}{_gap(kept.omitted)}{clean(kept.tail)}"
+        return "" if measure.exceeds(text, case.shown) else text
+
+
+def _gap(omitted: Extent) -> str:
+    if not omitted.size:
+        return ""
+    lines, size = measure.counted(omitted.lines, "line"), measure.counted(omitted.size, "byte")
+    return f"… [{lines}, {size} not shown] …\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Persisted:
+    """What happened and the size, where the full output is, how to read more, its beginning, an end mark."""
+
+    name: str = "persisted"
+    fills: bool = False
+
+    def notice(self, case: Case) -> Notice:
+        facts, kept = case.facts, case.kept
+        found = case.excerpt(case.shown)
+        head = "" if found is None else defused(clean(cut.cut(found, case.shown, HEAD, clean).head))
+        shown = case.description() if found is None else head
+        size = case.shown.max_bytes if case.shown.max_lines == UNLIMITED else measure.size(head)
+        head = "\n\n".join(self._head(facts, kept))
+        text = f"{head}\n\nPreview (first {size} bytes):\n{shown}\n..."
+        closing = notice.closing(facts, kept, says_how=False)
+        text = f"{text}\n{closing}" if closing else text
+        return replace(case.showing(shown), head=f"{head}\n{closing}".strip(), text=text)
+
+    def _head(self, facts: Facts, kept: Kept) -> list[str]:
+        what = f"Output too large ({_kilobytes(facts.size)})."
+        if kept.outcome is Outcome.TRUNCATED:
+            return [f"{what} Failed to save full output: {notice.for_model(kept.reason)}"]
+        if kept.path:
+            how = "Use read_file to view specific sections with offset and limit parameters."
+            return [f"{what} {_saved(facts)}: {notice.shown_path(kept.path)}", how]
+        return [
+            f"{what} {_saved(facts)}: {facts.id}",
+            f"Use {notice.how_to_read(facts, kept, with_modes=True)}",
+        ]
+
+
+def _saved(facts: Facts) -> str:
+    """Say of how much of the output the rest of the sentence says where it is."""
+    missing = notice.for_model(facts.missing)
+    return f"Only its beginning ({missing}) saved to" if facts.missing else "Full output saved to"
+
+
+def _kilobytes(size: int) -> str:
+    return f"{size / _KIB / _KIB:.1f} MB" if size >= _KIB * _KIB else f"{size / _KIB:.1f} KB"
+
+
+MARKED: Final[Style] = Marked()
+TERSE: Final[Style] = Marked("terse", is_terse=True)
+PERSISTED: Final[Style] = Persisted()

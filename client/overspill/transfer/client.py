@@ -1,0 +1,450 @@
+"""The asynchronous client: one method for each thing the service does.
+
+aiohttp and zstandard take a quarter of a second to import; they are loaded, in a thread, by the first
+request, so that an agent whose outputs all stay small never pays for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import importlib
+import os
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+import msgspec
+
+from overspill import wire
+from overspill.errors import ClientClosed, ProblemError, ProtocolError, Unreachable, error_of
+from overspill.execution.threads import Threads
+from overspill.transfer import request
+from overspill.transfer.address import Address, checked_key, checked_url
+from overspill.transfer.download import Stream
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import AsyncGenerator, Callable, Mapping
+    from datetime import datetime
+    from types import TracebackType
+
+    from overspill.transfer.request import Request
+    from overspill.transfer.source import Source
+    from overspill.transfer.transport import Transport
+
+T = TypeVar("T")
+
+TIMEOUT: Final = 30.0
+CLOSED: Final = "this client was closed: call it inside its `with` block, enter it once more, or make another"
+CONNECT_TIMEOUT: Final = 5.0
+RETRIES: Final = 3
+
+
+def call(call_id: str) -> str:
+    """The reference that finds a capture by the id of its tool call, the newest first."""
+    return wire.CALL_PREFIX + wire.fit(call_id)
+
+
+class Client:
+    """Overspill for asyncio code: `async with Client() as client`.
+
+    `url`, `key` and `session` default to `OVERSPILL_URL`, `OVERSPILL_KEY` and `OVERSPILL_SESSION`.
+    `session` is where captures are put and, for a `call:` reference, where they are looked for; a method's
+    own `session` goes before it, and `""` looks in all sessions. `timeout` is how many seconds a call may
+    last, retries included; an upload or a download may last that long without progress. `compress=False`
+    sends content as it is.
+
+    A `ref` is a capture id or `call(tool-call id)`. Every method raises `Unreachable`, `ProtocolError` or the
+    `ProblemError` that the service answered with; after `aclose` every method raises `ClientClosed`. A client
+    is for the loop that first enters or uses it.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        key: str | None = None,
+        *,
+        session: str | None = None,
+        timeout: float = TIMEOUT,
+        connect_timeout: float = CONNECT_TIMEOUT,
+        retries: int = RETRIES,
+        compress: bool = True,
+    ) -> None:
+        self.address = Address(
+            url=checked_url(url),
+            key=checked_key(key),
+            timeout=timeout,
+            connect_timeout=connect_timeout,
+            retries=retries,
+        )
+        self.session = os.environ.get("OVERSPILL_SESSION", "") if session is None else session
+        self._compress = compress
+        self._threads = Threads()
+        self._opened: Transport | None = None
+        self._entered_in: AbstractEventLoop | None = None
+        self._is_closed = False
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The keyword parameters of a client like this one, which has its URL and key from its `address`."""
+        address = self.address
+        return {
+            "session": self.session,
+            "timeout": address.timeout,
+            "connect_timeout": address.connect_timeout,
+            "retries": address.retries,
+            "compress": self._compress,
+        }
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what makes a client like this one, with its key, and connections of its own."""
+        return functools.partial(type(self), **self.settings), (self.address.url, self.address.key)
+
+    def __repr__(self) -> str:
+        return f"Client({self.address!r}, session={self.session!r})"
+
+    async def __aenter__(self) -> Self:
+        self._entered_in = asyncio.get_running_loop()
+        self._is_closed = False
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    @property
+    def belongs_here(self) -> bool:
+        """Whether the running event loop may use it: no other one does, or entered it."""
+        loop = self._entered_in if self._opened is None else self._opened.loop or self._entered_in
+        return loop is None or loop is asyncio.get_running_loop() or loop.is_closed()
+
+    async def aclose(self) -> None:
+        """Close the connections. Calls raise `ClientClosed` from then on; `async with` opens it again."""
+        self._is_closed = True
+        transport, self._opened = self._opened, None
+        if transport is not None:
+            await transport.close()
+        self._threads.close()
+
+    # --- captures ---------------------------------------------------------------------------------
+
+    async def put(  # noqa: PLR0913  (one keyword for each thing that is kept with a capture)
+        self,
+        content: Source,
+        *,
+        call_id: str = "",
+        session: str | None = None,
+        tool: str = "",
+        content_type: str | None = None,
+        ttl: int | None = None,
+        status: str = "",
+        labels: Mapping[str, str] | None = None,
+        id: str | None = None,  # noqa: A002  (the field's own name)
+        progress: Callable[[int], object] | None = None,
+    ) -> wire.Entry:
+        """Store `content` and answer with its entry, once it is durable. Repeating it changes nothing.
+
+        A `str` is stored as `measure.encode` gives it: UTF-8, lone surrogates kept as their bytes. Paths
+        and seekable files are read twice and may not change meanwhile (`ContentChanged`); other
+        iterables go through a temporary file. `ttl` is seconds; `id` is computed (`wire.capture_id`)
+        where it is not given. `progress` is called with the bytes of each piece that has gone out.
+        """
+        transport = await self._transport()
+        where = self.session if session is None else session
+        from overspill.transfer import source, upload  # noqa: PLC0415  (loaded by `_transport`, in a thread)
+
+        headers = request.metadata(
+            session=where, call_id=call_id, tool=tool, status=status, labels=labels or {}, ttl=ttl
+        )
+        if content_type or isinstance(content, str):
+            headers["Content-Type"] = content_type or "text/plain; charset=utf-8"
+        async with source.opened(content, self._threads) as known:
+            name = id or wire.capture_id(where, call_id, known.sha256)
+            headers[wire.Header.REPR_DIGEST] = wire.encode_digest(known.sha256)
+            body = await upload.body_for(
+                known, self._threads, compress=self._compress, is_near=self.address.is_near
+            )
+            body = msgspec.structs.replace(body, on_sent=progress)
+            sent = msgspec.structs.replace(
+                request.about("PUT", wire.Path.CAPTURE, name), headers=headers, body=body
+            )
+            return _decode(await transport.call(sent), wire.Entry)
+
+    async def get(self, ref: str, *, session: str | None = None) -> wire.Entry:
+        """What is known of a capture, without its content."""
+        query = wire.RefQuery(session=self._narrow(ref, session))
+        return await self._ask(request.about("GET", wire.Path.CAPTURE, ref, query), wire.Entry)
+
+    async def list(  # noqa: PLR0913  (one keyword for each filter of the listing)
+        self,
+        *,
+        session: str | None = None,
+        call_id: str | None = None,
+        tool: str | None = None,
+        state: wire.State | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        cursor: str | None = None,
+        limit: int = 100,
+    ) -> wire.Listing:
+        """A page of captures, newest first; of all sessions where none is given."""
+        query = wire.ListQuery(
+            session=_fit(session),
+            call_id=_fit(call_id),
+            tool=_fit(tool),
+            state=state,
+            since=since,
+            until=until,
+            cursor=cursor,
+            limit=limit,
+        )
+        asked = request.Request(method="GET", path=wire.Path.CAPTURES, query=request.encode_query(query))
+        return await self._ask(asked, wire.Listing)
+
+    async def iterate(
+        self,
+        *,
+        session: str | None = None,
+        call_id: str | None = None,
+        tool: str | None = None,
+        state: wire.State | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        page: int = 100,
+    ) -> AsyncGenerator[wire.Entry, None]:
+        """All captures that `list` would give, page after page."""
+        cursor: str | None = None
+        while True:
+            listing = await self.list(
+                session=session,
+                call_id=call_id,
+                tool=tool,
+                state=state,
+                since=since,
+                until=until,
+                cursor=cursor,
+                limit=page,
+            )
+            for entry in listing.captures:
+                yield entry
+            if (cursor := listing.cursor) is None:
+                return
+
+    async def set_ttl(self, ref: str, ttl: int, *, session: str | None = None) -> wire.Entry:
+        """Let a capture live `ttl` seconds from now."""
+        query = wire.RefQuery(session=self._narrow(ref, session))
+        asked = request.about("PATCH", wire.Path.CAPTURE, ref, query)
+        return await self._ask(request.with_json(asked, wire.Amendment(ttl=ttl)), wire.Entry)
+
+    async def delete(self, ref: str, *, session: str | None = None) -> wire.Removed:
+        """Remove a capture. Removing it again changes nothing, and counts nothing."""
+        if ref.startswith(wire.CALL_PREFIX):  # repeated, it would remove the next older capture as well
+            ref = (await self.get(ref, session=session)).id
+        query = wire.RefQuery(session=self._narrow(ref, session))
+        return await self._ask(request.about("DELETE", wire.Path.CAPTURE, ref, query), wire.Removed)
+
+    async def delete_session(self, session: str) -> wire.Removed:
+        """Erase every capture of a session. Raises `InvalidParameter` where its name is empty."""
+        if not session:
+            raise error_of(wire.Code.INVALID_PARAMETER, "the session to erase is empty; nothing was removed")
+        path = wire.Path.SESSION.format(session=wire.encode_path(wire.fit(session)))
+        return await self._ask(request.Request(method="DELETE", path=path), wire.Removed)
+
+    # --- bytes ------------------------------------------------------------------------------------
+
+    def stream(
+        self,
+        ref: str,
+        range: wire.ByteRange | None = None,  # noqa: A002  (the field's own name)
+        *,
+        session: str | None = None,
+    ) -> Stream:
+        """The bytes of a capture, or of a part, in pieces of at most a few MiB; verified and resumed."""
+        query = wire.RefQuery(session=self._narrow(ref, session))
+        return Stream(self._transport, request.about("GET", wire.Path.CONTENT, ref, query), range)
+
+    async def content(
+        self,
+        ref: str,
+        range: wire.ByteRange | None = None,  # noqa: A002  (the field's own name)
+        *,
+        session: str | None = None,
+    ) -> bytes:
+        """The bytes of a capture, or of a part, in memory."""
+        async with self.stream(ref, range, session=session) as pieces:
+            return b"".join([piece async for piece in pieces])
+
+    async def download(self, ref: str, path: str | os.PathLike[str], *, session: str | None = None) -> int:
+        """Write a capture to a file, which appears once it is whole and verified. Answers its bytes."""
+        from overspill.transfer.save import save  # noqa: PLC0415  (loaded when it is needed)
+
+        async with self.stream(ref, session=session) as pieces:
+            return await save(pieces, path, self._threads)
+
+    # --- bounded reads ----------------------------------------------------------------------------
+
+    async def head(
+        self,
+        ref: str,
+        lines: int = 50,
+        *,
+        ansi: bool = False,
+        max_bytes: int | None = None,
+        session: str | None = None,
+    ) -> wire.Text:
+        """The first lines. `ansi` keeps terminal escapes; the text has at most `max_bytes`."""
+        query = wire.HeadQuery(
+            lines=lines, ansi=ansi, max_bytes=max_bytes, session=self._narrow(ref, session)
+        )
+        return await self._ask(request.about("GET", wire.Path.HEAD, ref, query), wire.Text)
+
+    async def tail(
+        self,
+        ref: str,
+        lines: int = 50,
+        *,
+        ansi: bool = False,
+        max_bytes: int | None = None,
+        session: str | None = None,
+    ) -> wire.Text:
+        """The last lines."""
+        query = wire.TailQuery(
+            lines=lines, ansi=ansi, max_bytes=max_bytes, session=self._narrow(ref, session)
+        )
+        return await self._ask(request.about("GET", wire.Path.TAIL, ref, query), wire.Text)
+
+    async def lines(
+        self,
+        ref: str,
+        start: int = 1,
+        end: int | None = None,
+        *,
+        offset: int = 0,
+        ansi: bool = False,
+        max_bytes: int | None = None,
+        session: str | None = None,
+    ) -> wire.Text:
+        """Lines `start` to `end`, from 1 and inclusive; `offset` skips bytes of the first."""
+        query = wire.LinesQuery(
+            start=start,
+            end=end,
+            offset=offset,
+            ansi=ansi,
+            max_bytes=max_bytes,
+            session=self._narrow(ref, session),
+        )
+        return await self._ask(request.about("GET", wire.Path.LINES, ref, query), wire.Text)
+
+    async def grep(  # noqa: PLR0913  (one for each query parameter)
+        self,
+        ref: str,
+        pattern: str,
+        *,
+        fixed: bool = False,
+        ignore_case: bool = False,
+        invert: bool = False,
+        context: int = 0,
+        before: int | None = None,
+        after: int | None = None,
+        max_matches: int = 50,
+        from_end: bool = False,
+        count: bool = False,
+        cursor: str | None = None,
+        ansi: bool = False,
+        max_bytes: int | None = None,
+        session: str | None = None,
+    ) -> wire.Text:
+        """The lines that match an RE2 `pattern` (`fixed`: a plain string), with lines around them.
+
+        `count` only counts them, all of them.
+        """
+        query = wire.GrepQuery(
+            pattern=pattern,
+            fixed=fixed,
+            ignore_case=ignore_case,
+            invert=invert,
+            context=context,
+            before=before,
+            after=after,
+            max_matches=max_matches,
+            from_end=from_end,
+            count=count,
+            cursor=cursor,
+            ansi=ansi,
+            max_bytes=max_bytes,
+            session=self._narrow(ref, session),
+        )
+        return await self._ask(request.about("GET", wire.Path.GREP, ref, query), wire.Text)
+
+    async def summary(self, ref: str, *, session: str | None = None) -> wire.Summary:
+        """Figures, first and last lines, repeated lines, errors and warnings, and the shape of JSON."""
+        query = wire.RefQuery(session=self._narrow(ref, session))
+        return await self._ask(request.about("GET", wire.Path.SUMMARY, ref, query), wire.Summary)
+
+    # --- the tenant and the service ---------------------------------------------------------------
+
+    async def observe(self, observations: wire.Observations) -> wire.Accepted:
+        """Report tool outputs that were seen. The same batch twice counts once."""
+        asked = request.Request(method="POST", path=wire.Path.OBSERVATIONS)
+        return await self._ask(request.with_json(asked, observations), wire.Accepted)
+
+    async def usage(self) -> wire.Usage:
+        """The tenant's stored totals, in captures and bytes, and its limits."""
+        return await self._ask(request.Request(method="GET", path=wire.Path.USAGE), wire.Usage)
+
+    async def sweep(self) -> wire.Removed:
+        """Remove what has expired, now. Never repeated: the answer counts what this one removed."""
+        asked = request.Request(method="POST", path=wire.Path.SWEEP, repeatable=False)
+        return await self._ask(asked, wire.Removed)
+
+    async def healthy(self) -> bool:
+        """Whether the service's process answers."""
+        return await self._is_fine(wire.Path.HEALTHZ)
+
+    async def ready(self) -> bool:
+        """Whether the service can take requests: its object store and catalog answer too."""
+        return await self._is_fine(wire.Path.READYZ)
+
+    async def _is_fine(self, path: str) -> bool:
+        transport = await self._transport()
+        try:
+            await transport.call(request.Request(method="GET", path=path, repeatable=False))
+        except (Unreachable, ProblemError):
+            return False
+        return True
+
+    async def _ask(self, asked: Request, kind: type[T]) -> T:
+        transport = await self._transport()
+        return _decode(await transport.call(asked), kind)
+
+    async def _transport(self) -> Transport:
+        if self._is_closed:
+            raise ClientClosed(CLOSED)
+        if self._opened is None:
+            module = await self._threads.run(load_transport)
+            self._opened = self._opened or module(self.address, self._threads)
+        return self._opened
+
+    def _narrow(self, ref: str, session: str | None) -> str | None:
+        """The session that narrows a reference: only a `call:` one needs it."""
+        if session is None and ref.startswith(wire.CALL_PREFIX):
+            session = self.session
+        return _fit(session or None)
+
+
+def load_transport() -> type[Transport]:
+    """Import what a request needs; slow the first time."""
+    importlib.import_module("overspill.transfer.upload")
+    kind: type[Transport] = importlib.import_module("overspill.transfer.transport").Transport
+    return kind
+
+
+def _fit(value: str | None) -> str | None:
+    return None if value is None else wire.fit(value)
+
+
+def _decode(body: bytes, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ProtocolError(f"the answer is not what Overspill answers: {error}") from error

@@ -1,0 +1,46 @@
+"""One output that is to be stored: its bytes, what is known of it, and how long its storing may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from overspill.text.body import Filed
+
+__all__ = ["Origin", "StoreRequest"]
+
+
+class Origin(NamedTuple):
+    """Where an output comes from: tool, call, session, and how the call ended if that is known.
+
+    An id that `is_minted` was made up for a call that has none: no model knows it.
+    """
+
+    tool: str
+    call_id: str
+    session: str
+    status: str = ""
+    is_minted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreRequest:
+    """What a destination needs to store an output of `size` bytes under the capture id `id`.
+
+    `sha256` is the digest of the body, 32 bytes. The capture lives for `ttl` seconds; if None, the service
+    decides. The agent waits for the service for `wait` seconds, and for `deadline` seconds if nothing else
+    can keep the output. `places` names the destinations, the first choice first.
+    """
+
+    id: str
+    sha256: bytes
+    body: bytes | Filed
+    size: int
+    lines: int
+    origin: Origin
+    content_type: str
+    ttl: int | None
+    wait: float
+    deadline: float
+    places: tuple[str, ...]

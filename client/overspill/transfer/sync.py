@@ -1,0 +1,255 @@
+"""The synchronous client: every method of `Client`, run by a portal, with the same parameters and results."""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar, cast
+
+from overspill.errors import ClientClosed
+from overspill.execution.loop_thread import Portal
+from overspill.transfer.client import CLOSED, CONNECT_TIMEOUT, RETRIES, TIMEOUT, Client
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+    from concurrent.futures import Future
+    from types import TracebackType
+
+    from overspill.transfer.address import Address
+
+P = ParamSpec("P")
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+_END: Final = object()
+
+
+class _Closable(Protocol[T_co]):
+    """What can be iterated over and ended early: an async generator, a `Stream`."""
+
+    def __anext__(self) -> Awaitable[T_co]: ...
+    def aclose(self) -> Coroutine[Any, Any, None]: ...
+
+
+class Iteration(Generic[T]):
+    """An iterator over what the portal's loop brings; `close`, or leaving its `with` block, ends it early."""
+
+    def __init__(self, portal: Portal, source: _Closable[T]) -> None:
+        self._portal = portal
+        self._source = source
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> T:
+        item = self._portal.run(_next(self._source))
+        if item is _END:
+            raise StopIteration
+        return cast("T", item)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._portal.run(self._source.aclose())
+
+    def __del__(self) -> None:
+        self._portal.spawn(self._source.aclose())
+
+
+async def _next(source: _Closable[T]) -> T | object:
+    try:
+        return await source.__anext__()
+    except StopAsyncIteration:
+        return _END
+
+
+def _method(
+    asynchronous: Callable[Concatenate[Client, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[SyncClient, P], T]:
+    """The synchronous twin of a coroutine method."""
+
+    @functools.wraps(asynchronous)
+    def method(self: SyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        portal, client = self._running()
+        return portal.run(asynchronous(client, *args, **kwargs))
+
+    return method
+
+
+def _iterator(
+    asynchronous: Callable[Concatenate[Client, P], _Closable[T]],
+) -> Callable[Concatenate[SyncClient, P], Iteration[T]]:
+    """The synchronous twin of a method that is iterated over."""
+
+    @functools.wraps(asynchronous)
+    def method(self: SyncClient, /, *args: P.args, **kwargs: P.kwargs) -> Iteration[T]:
+        portal, client = self._running()
+        return Iteration(portal, asynchronous(client, *args, **kwargs))
+
+    return method
+
+
+class SyncClient:
+    """Overspill for synchronous code, from any thread: `with SyncClient() as client`.
+
+    Parameters, methods and errors are those of `Client`. An event loop in a background thread does the
+    work; it starts with the first call, ends with `close`, with the last reference or with the process, and
+    a forked child gets its own. Inside a running event loop a call blocks that loop: use `Client` there.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        key: str | None = None,
+        *,
+        session: str | None = None,
+        timeout: float = TIMEOUT,
+        connect_timeout: float = CONNECT_TIMEOUT,
+        retries: int = RETRIES,
+        compress: bool = True,
+    ) -> None:
+        self._new_client = functools.partial(
+            Client,
+            url,
+            key,
+            session=session,
+            timeout=timeout,
+            connect_timeout=connect_timeout,
+            retries=retries,
+            compress=compress,
+        )
+        self._client = self._new_client()
+        self._lock = threading.RLock()
+        self._is_closed = False
+        self._portal: Portal | None = None
+        self._finalizer: weakref.finalize[Any, Any] | None = None
+        _clients.add(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what makes a client like this one, with its key, and connections of its own."""
+        return functools.partial(type(self), **self.settings), (self.address.url, self.address.key)
+
+    def __repr__(self) -> str:
+        return f"Sync{self._client!r}"
+
+    @property
+    def address(self) -> Address:
+        return self._client.address
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The keyword parameters of a client like this one, which has its URL and key from its `address`."""
+        return self._client.settings
+
+    @property
+    def session(self) -> str:
+        return self._client.session
+
+    def __enter__(self) -> Self:
+        with self._lock:
+            if self._is_closed:
+                self._client, self._is_closed = self._new_client(), False
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections and end the thread.
+
+        Calls raise `ClientClosed` from then on; `with` opens it again.
+        """
+        with self._lock:
+            self._is_closed = True
+            self._portal = None
+            finalizer, self._finalizer = self._finalizer, None
+        if finalizer is not None:
+            finalizer()
+
+    def _running(self) -> tuple[Portal, Client]:
+        with self._lock:
+            if self._is_closed:
+                raise ClientClosed(CLOSED)
+            if self._portal is not None and not self._portal.is_alive:
+                self._abandon()
+            if self._portal is None:
+                self._portal = Portal()
+                self._finalizer = weakref.finalize(self, _end, self._portal, self._client)
+            return self._portal, self._client
+
+    def _start_afresh(self) -> None:
+        """In a forked child: leave the parent's loop and sockets alone; its thread does not exist here."""
+        _abandoned.append((self._portal, self._client))
+        self._lock = threading.RLock()
+        self._abandon()
+
+    def _abandon(self) -> None:
+        """Go on with another portal and other connections: these have no thread any more."""
+        if self._finalizer is not None:
+            self._finalizer.detach()
+        self._client = self._new_client()
+        self._portal = self._finalizer = None
+
+    put = _method(Client.put)
+    get = _method(Client.get)
+    list = _method(Client.list)
+    iterate = _iterator(Client.iterate)
+    set_ttl = _method(Client.set_ttl)
+    delete = _method(Client.delete)
+    delete_session = _method(Client.delete_session)
+
+    stream = _iterator(Client.stream)
+    content = _method(Client.content)
+    download = _method(Client.download)
+
+    head = _method(Client.head)
+    tail = _method(Client.tail)
+    lines = _method(Client.lines)
+    grep = _method(Client.grep)
+    summary = _method(Client.summary)
+
+    observe = _method(Client.observe)
+    usage = _method(Client.usage)
+    sweep = _method(Client.sweep)
+    healthy = _method(Client.healthy)
+    ready = _method(Client.ready)
+
+
+def begin(
+    client: SyncClient,
+    method: Callable[Concatenate[Client, P], Coroutine[Any, Any, T]],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> Future[T]:
+    """Begin a coroutine method of `Client` without waiting for it; return what becomes its result.
+
+    Cancelling that cancels the call. Raises `ClientClosed`.
+    """
+    portal, asynchronous = client._running()  # noqa: SLF001  (this module's own)
+    return portal.submit(method(asynchronous, *args, **kwargs))
+
+
+def _end(portal: Portal, client: Client) -> None:
+    portal.close(client.aclose)
+
+
+_clients: weakref.WeakSet[SyncClient] = weakref.WeakSet()
+_abandoned: list[object] = []
+"""What a forked child inherited and must not close: closing would disturb the parent's event loop."""
+
+
+def _after_fork() -> None:
+    for client in list(_clients):
+        client._start_afresh()  # noqa: SLF001  (this module's own)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
