@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from overspill import errors, wire
 from overspill.transfer.client import Client
-from overspill.transfer.compression import MAX_FRAME, FrameDecoder
+from overspill.transfer.compression import MAX_FRAME, PIECE_SIZE, FrameDecoder
 from overspill.wire import ByteRange, Code
 
 from tests.client.scripted import Scripted, Step, answer, problem, scripted, then_close
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CAPTURE = "cap_" + "a" * 20
+MAGIC = b"\x28\xb5\x2f\xfd"
+WINDOW_OF_16_MIB = 14 << 3
+"""The window's descriptor: its exponent, less 10, and its mantissa of three bits (RFC 8878, 3.1.1.1.2)."""
 CONTENT = b"".join(b"line %d of the log\n" % number for number in range(100_000))
 
 
@@ -271,3 +274,36 @@ def test_a_frame_without_a_bounded_size_is_refused() -> None:
     for body in (unsized, oversized):
         with pytest.raises(errors.ProtocolError, match="no declared size"):
             list(FrameDecoder().decode(body))
+
+
+def lying_frame(blocks: int) -> bytes:
+    """A frame that says that it holds 256 bytes; each of its blocks of 4 bytes decodes to 128 KiB."""
+    header = MAGIC + b"\x40" + bytes([WINDOW_OF_16_MIB, 0, 0])  # the size has two bytes, less 256
+    block = (128 * 1024 << 3 | 0b010).to_bytes(3, "little") + b"a"  # one byte, repeated
+    return header + block * blocks
+
+
+def test_a_frame_that_decodes_to_more_than_it_declares_is_refused() -> None:
+    with pytest.raises(errors.ProtocolError, match="cannot be decoded"):
+        list(FrameDecoder().decode(lying_frame(800)))
+
+
+def test_what_decodes_large_comes_in_bounded_pieces() -> None:
+    sizes = [len(piece) for piece in FrameDecoder().decode(zstandard.compress(bytes(MAX_FRAME)))]
+
+    assert sum(sizes) == MAX_FRAME
+    assert max(sizes) <= PIECE_SIZE
+
+
+def test_a_frame_that_needs_a_larger_window_than_its_content_may_have_is_refused() -> None:
+    wider = bytearray(lying_frame(blocks=1))
+    wider[5] = WINDOW_OF_16_MIB + (1 << 3)
+
+    with pytest.raises(errors.ProtocolError, match="cannot be decoded"):
+        list(FrameDecoder().decode(bytes(wider)))
+
+
+@pytest.mark.parametrize("damaged", [b"{} is not zstd, and long enough", frames(CONTENT)[:-1] + b"X"])
+def test_what_is_no_zstd_is_refused(damaged: bytes) -> None:
+    with pytest.raises(errors.ProtocolError, match=r"zstd|decoded"):
+        list(FrameDecoder().decode(damaged))

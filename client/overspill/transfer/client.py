@@ -1,6 +1,6 @@
 """The asynchronous client: one method for each thing the service does.
 
-aiohttp and zstandard take a quarter of a second to import; they are loaded, in a thread, by the first
+aiohttp and zstd take a quarter of a second to import; they are loaded, in a thread, by the first
 request, so that an agent whose outputs all stay small never pays for them.
 """
 

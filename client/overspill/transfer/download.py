@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from overspill.transfer.transport import Transport
 
 _BATCH: Final = 1024 * 1024
-"""Bytes that are decoded before they are handed on; one frame more at most."""
+"""Bytes that are decoded before they are handed on; one piece more at most."""
 _WORTH_A_THREAD: Final = 64 * 1024
 _CONTENT_RANGE: Final = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19})")
 
@@ -215,7 +215,7 @@ def _decoder(response: aiohttp.ClientResponse) -> Callable[[bytes], Iterator[byt
     if encoding == "identity":
         return _as_it_is
     if encoding == "zstd":
-        from overspill.transfer.compression import FrameDecoder  # noqa: PLC0415  (zstandard is loaded when it is needed)
+        from overspill.transfer.compression import FrameDecoder  # noqa: PLC0415  (zstd is loaded when it is needed)
 
         return FrameDecoder().decode
     raise ProtocolError(f"the answer has the encoding {encoding!r}, which was not asked for")
