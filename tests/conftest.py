@@ -1,8 +1,11 @@
 """Fixtures that every folder of tests shares: real servers, started on first use."""
 
-from tests import dev_group
+from pathlib import Path
+
+from tests import bytecode, dev_group
 
 dev_group.install()
+bytecode.keep(Path(__file__).parent.parent / ".pytest_cache" / "bytecode")
 
 pytest_plugins = [
     "tests.servers.balancer",

@@ -53,8 +53,8 @@ def lines(make: Callable[[], str]) -> str:
     return "".join(made)
 
 
-def run(characters: str) -> str:
-    return "".join(RNG.choices(characters, k=SIZE))
+def run(characters: str, count: int = SIZE) -> str:
+    return "".join(RNG.choices(characters, k=count))
 
 
 def hexadecimal(count: int) -> str:
@@ -115,7 +115,7 @@ DATA: Final = {
     "base32": base64.b32encode(RNG.randbytes(SIZE)).decode(),
     "base85": base64.b85encode(RNG.randbytes(SIZE)).decode(),
     "jwt": lines(
-        lambda: f"eyJhbGciOi.{base64.urlsafe_b64encode(RNG.randbytes(90)).decode()}.{run(LETTERS)[:43]}"
+        lambda: f"eyJhbGciOi.{base64.urlsafe_b64encode(RNG.randbytes(90)).decode()}.{run(LETTERS, 43)}"
     ),
     "hex": hexadecimal(SIZE),
     "hex_upper": hexadecimal(SIZE).upper(),
@@ -140,8 +140,8 @@ DATA: Final = {
     "dna": run("ACGT"),
     "random_lower": run(string.ascii_lowercase),
     "random_upper": run(string.ascii_uppercase),
-    "random_letters": lines(lambda: run(LETTERS)[:40]),
-    "passwords": lines(lambda: run(string.printable[:94])[:16]),
+    "random_letters": lines(lambda: run(LETTERS, 40)),
+    "passwords": lines(lambda: run(string.printable[:94], 16)),
     "punctuation": run(string.punctuation),
     "control": run("".join(map(chr, (*range(1, 9), *range(14, 32))))),
     "url_encoded": lines(lambda: "".join(f"%{byte:02X}" for byte in RNG.randbytes(30))),
