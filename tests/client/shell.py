@@ -18,6 +18,7 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from tests.servers.launcher import Launcher
 from tests.servers.overspill import clean_environment
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SECONDS: Final = 120
+_OVERSPILL: Final = Launcher("overspill", "typer._adapters")  # which Typer itself imports late
 _OF_TERMINALS: Final = {"COLUMNS", "LINES", "NO_COLOR", "TERM"}
 """Variables that say what a terminal is like: the tests have terminals of their own."""
 CAPTURE_ID: Final = re.compile(r"cap_[a-z2-7]{20}")
@@ -63,14 +65,7 @@ class Shell:
         self.environment = {**plain, "OVERSPILL_URL": url, **variables}
 
     def __call__(self, *words: str, stdin: bytes = b"") -> Result:
-        done = subprocess.run(
-            command(*words),
-            input=stdin,
-            capture_output=True,
-            env=self.environment,
-            timeout=SECONDS,
-            check=False,
-        )
+        done = _OVERSPILL.run(words, self.environment, stdin=stdin, seconds=SECONDS)
         return Result(done.returncode, done.stdout, done.stderr.decode())
 
     def put(self, content: bytes, *words: str) -> str:

@@ -1,0 +1,177 @@
+"""Run a package as processes that need no start-up: they fork from one that has imported all its modules.
+
+overspill = Launcher("overspill", "typer")   # and other modules that are imported beforehand
+done = overspill.run(["ls"], environment, stdin=b"", seconds=60)
+
+Each process has its own memory, descriptors, session and end of the interpreter, as `python -m overspill ls`
+has. Start a Python of its own for a test that measures memory or the start itself.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_AT_START: Final = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_", "SSL_", "TZ")
+"""What variables begin with that a Python heeds only when it starts."""
+_STREAMS: Final = 3
+_REQUEST_BYTES: Final = 1 << 20
+_MOST_DESCRIPTORS: Final = 1024
+
+
+class Launcher:
+    """Owns the process that forks. It is started on first use, and ends when this process does."""
+
+    def __init__(self, package: str, *others: str) -> None:
+        self._package, self._others = package, others
+        self._environment = dict(os.environ)
+        self._connection: socket.socket | None = None
+
+    def run(
+        self, words: Sequence[str], environment: Mapping[str, str], *, stdin: bytes, seconds: float
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run the package to its end, its three streams being pipes.
+
+        Raises `TimeoutError` or `subprocess.TimeoutExpired` after `seconds`; the process is then killed.
+        """
+        command = [sys.executable, "-m", self._package, *words]
+        if _at_start(environment) != _at_start(self._environment):
+            return subprocess.run(
+                command, input=stdin, capture_output=True, env=environment, timeout=seconds, check=False
+            )
+        (stdin_read, stdin_write), *outputs = [os.pipe() for _ in range(_STREAMS + 1)]
+        pid = self._fork(words, environment, [stdin_read, *[write for _, write in outputs]])
+        with ThreadPoolExecutor(_STREAMS + 1) as pool:
+            pool.submit(_write_all, stdin_write, stdin)
+            out, err, code = (pool.submit(_read_all, read) for read, _ in outputs)
+            return subprocess.CompletedProcess(
+                command, int(_result(code, pid, seconds)), out.result(), err.result()
+            )
+
+    def _fork(self, words: Sequence[str], environment: Mapping[str, str], descriptors: list[int]) -> int:
+        """The new process. It gets `descriptors`: its three streams, and where its exit code is written."""
+        if self._connection is None:
+            self._connection = self._started()
+        request = {"words": list(words), "environment": dict(environment), "folder": str(Path.cwd())}
+        socket.send_fds(self._connection, [json.dumps(request).encode()], descriptors)
+        for each in descriptors:
+            os.close(each)
+        return int(self._connection.recv(_REQUEST_BYTES))
+
+    def _started(self) -> socket.socket:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.servers.launcher", self._package, *self._others],
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),  # no file, as pipes are none
+                env=self._environment,
+                cwd=Path(__file__).parents[2],
+                start_new_session=True,
+            )
+        return ours
+
+
+def _result(code: Future[bytes], pid: int, seconds: float) -> bytes:
+    try:
+        return code.result(seconds)
+    except TimeoutError:
+        os.kill(pid, signal.SIGKILL)
+        raise
+
+
+def _at_start(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name.startswith(_AT_START)}
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    with suppress(BrokenPipeError), os.fdopen(descriptor, "wb", 0) as pipe:
+        pipe.write(data)
+
+
+def _read_all(descriptor: int) -> bytes:
+    with os.fdopen(descriptor, "rb") as pipe:
+        return pipe.read()
+
+
+def _serve(descriptor: int) -> list[str] | None:
+    """Fork for each request. Return in each child the words of its command line, here None at the end."""
+    connection = socket.socket(fileno=descriptor)
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    statuses: dict[int, int] = {}
+    while True:
+        ready, _, _ = select.select([descriptor, woken], [], [])
+        if woken in ready:
+            os.read(woken, _REQUEST_BYTES)
+            _report(statuses)
+        if descriptor in ready:
+            data, descriptors, _, _ = socket.recv_fds(connection, _REQUEST_BYTES, _STREAMS + 1)
+            if not data:
+                return None
+            pid = os.fork()
+            if pid == 0:
+                connection.detach()
+                return _become(json.loads(data), descriptors)
+            statuses[pid] = descriptors.pop()
+            for each in descriptors:
+                os.close(each)
+            connection.send(str(pid).encode())
+
+
+def _report(statuses: dict[int, int]) -> None:
+    """Write the exit codes of all processes that have ended."""
+    with suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            status = statuses.pop(ended[0])
+            os.write(status, str(os.waitstatus_to_exitcode(ended[1])).encode())
+            os.close(status)
+
+
+def _become(request: dict[str, Any], descriptors: list[int]) -> list[str]:
+    """Take over the streams, environment and folder of the request; its words."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for number, descriptor in enumerate(descriptors[:_STREAMS]):
+        os.dup2(descriptor, number)
+    os.closerange(_STREAMS, _MOST_DESCRIPTORS)
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    os.chdir(request["folder"])
+    words: list[str] = request["words"]
+    return words
+
+
+def _main(package: str, *others: str) -> None:
+    for name in others:
+        importlib.import_module(name)
+    for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+        if not module.name.endswith(".__main__"):
+            importlib.import_module(module.name)
+    gc.freeze()
+    words = _serve(sys.stdin.fileno())
+    if words is not None:
+        sys.argv = [package, *words]
+        runpy.run_module(package, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])
