@@ -13,11 +13,13 @@ from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from overspill_service import commands, keys, logs, moving
 from overspill_service.app import require_folder, warn_of_folders
+from overspill_service.commands import backups, keys, operations
 from overspill_service.errors import ServiceError
-from overspill_service.server import listening_socket, run, serve
-from overspill_service.settings import (
+from overspill_service.errors.system import found_in
+from overspill_service.server.process import listening_socket, run, serve
+from overspill_service.server.supervisor import Supervisor
+from overspill_service.settings.settings import (
     Described,
     SettingError,
     Settings,
@@ -25,8 +27,7 @@ from overspill_service.settings import (
     load,
     unknown_variables,
 )
-from overspill_service.supervisor import Supervisor
-from overspill_service.system_errors import found_in
+from overspill_service.telemetry import logs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,7 +84,7 @@ def _run(command: str, settings: Settings, options: dict[str, Any], given: list[
             run(serve(settings, socket.socket(fileno=int(options["descriptor"])), reread, sys.stdin))
             return 0
         case _:
-            return asyncio.run(commands.COMMANDS[command](settings, options))
+            return asyncio.run(operations.COMMANDS[command](settings, options))
 
 
 def _supervise(settings: Settings, arguments: list[str]) -> int:
@@ -111,14 +112,14 @@ def parser() -> argparse.ArgumentParser:
         "--version", action="version", version=f"overspill-service {version('overspill-service')}"
     )
     commands_of = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, text in commands.DESCRIPTIONS.items():
+    for name, text in operations.DESCRIPTIONS.items():
         commands_of.add_parser(name, help=text, description=text, parents=[flags])
     work = commands_of.add_parser("work", parents=[flags])
     work.add_argument("descriptor")
     check = commands_of.choices["check"]
     check.add_argument("--create-bucket", action="store_true", help="create the bucket where it is missing")
     commands_of.choices["erase"].add_argument("--tenant", required=True, help="whose captures and keys")
-    moving.add_arguments(commands_of)
+    backups.add_arguments(commands_of)
     keys.add_arguments(commands_of, flags)
     return root
 

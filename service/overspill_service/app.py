@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 import msgspec
 from aiohttp import web
 
-from overspill_service.archive import Archive
-from overspill_service.budget import Budget
-from overspill_service.catalog.sqlite import SqliteCatalog
-from overspill_service.catalog.sqlite_clock import steady_seconds
+from overspill_service.archive.archive import Archive
+from overspill_service.archive.shared_clock import SharedClock
+from overspill_service.catalog.sqlite.catalog import SqliteCatalog
+from overspill_service.catalog.sqlite.clock import steady_seconds
 from overspill_service.catalog.urls import open_catalog, sqlite_file
-from overspill_service.cpu import Cpu
+from overspill_service.errors.checks import exposure
+from overspill_service.errors.system import failure
 from overspill_service.maintenance import Maintenance
-from overspill_service.memory_limit import default_budget
-from overspill_service.metrics import Metered, Metrics
 from overspill_service.objects.file import FileStore
 from overspill_service.objects.urls import open_store, store_folder
-from overspill_service.probing import exposure
-from overspill_service.settings import SettingError, Settings
-from overspill_service.shared_clock import SharedClock
-from overspill_service.system_errors import failure
+from overspill_service.resources.cpu import Cpu
+from overspill_service.resources.memory_budget import Budget
+from overspill_service.resources.memory_limit import default_budget
+from overspill_service.settings.settings import SettingError, Settings
+from overspill_service.telemetry.metrics import Metered, Metrics
 from overspill_service.tenants import Directory, Limits, read_tenants
 from overspill_service.web.middleware import around, stamp
 from overspill_service.web.registry import bind, made_private

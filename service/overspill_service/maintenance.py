@@ -12,13 +12,13 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from overspill_service.archive.recovery.entries import record_of
+from overspill_service.archive.recovery.generations import Generations
+from overspill_service.archive.recovery.rebuild import rebuild_if_due
+from overspill_service.archive.removal import REMOVAL_SECONDS, finish_removals
+from overspill_service.archive.retention import LEAST_ORPHAN_AGE
+from overspill_service.archive.sweep import sweep_all, sweep_orphans
 from overspill_service.errors import RecordDamaged, ServiceError
-from overspill_service.generations import Generations
-from overspill_service.rebuild import rebuild_if_due
-from overspill_service.recovery import record_of
-from overspill_service.removal import REMOVAL_SECONDS, finish_removals
-from overspill_service.retention import LEAST_ORPHAN_AGE
-from overspill_service.sweep import sweep_all, sweep_orphans
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable

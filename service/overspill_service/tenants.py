@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta, Struct
 from overspill.wire import Scope
 
-from overspill_service.quantities import BYTES, SECONDS, numbered
+from overspill_service.settings.units import BYTES, SECONDS, numbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,8 +11,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 import zstandard
-from overspill_service.frames import LEVEL
-from overspill_service.ingest import Ingest
+from overspill_service.store_format.frames import LEVEL
+from overspill_service.store_format.ingest import Ingest
 
 from tests.bench import http, measuring, table, texts
 from tests.bench.measuring import compared, cost

@@ -19,7 +19,7 @@ import redis
 import zstandard
 from botocore.config import Config
 from overspill.transfer.client import Client
-from overspill_service.frames import LEVEL
+from overspill_service.store_format.frames import LEVEL
 
 from tests.bench import measuring, texts
 from tests.bench.measuring import compared, cost

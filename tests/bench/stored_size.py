@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import zstandard
 from overspill.transfer.sync import SyncClient
-from overspill_service.frames import LEVEL
+from overspill_service.store_format.frames import LEVEL
 
 from tests.bench import http, table, texts
 from tests.bench.table import Goal, Row

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 from overspill import wire
 from overspill_service.app import directory_of, open_archive
-from overspill_service.captures import Captures
-from overspill_service.settings import Settings
-from overspill_service.storing import Body, Facts, put
-from overspill_service.sweep import sweep_expired
-from overspill_service.tasks import fan_out
-from overspill_service.upload_memory import upload_memory
+from overspill_service.archive.captures import Captures
+from overspill_service.archive.storing import Body, Facts, put
+from overspill_service.archive.sweep import sweep_expired
+from overspill_service.archive.upload_memory import upload_memory
+from overspill_service.resources.tasks import fan_out
+from overspill_service.settings.settings import Settings
 
 from tests.bench.table import Goal, Row
 from tests.servers import faulty_proxy

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from overspill_service.catalog import sqlite_clock
-from overspill_service.catalog.sqlite import SqliteCatalog
-from overspill_service.catalog.sqlite_clock import Reading, reconciled
+from overspill_service.catalog.sqlite import clock
+from overspill_service.catalog.sqlite.catalog import SqliteCatalog
+from overspill_service.catalog.sqlite.clock import Reading, reconciled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,7 @@ class Machine:
         self.ahead = 0.0
 
     def __call__(self) -> float:
-        return 1_000_000.0 + sqlite_clock.steady_seconds() + self.ahead
+        return 1_000_000.0 + clock.steady_seconds() + self.ahead
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 from msgspec.structs import replace
-from overspill_service.catalog import Query, Quota, redis_keys
-from overspill_service.catalog.redis import RedisCatalog
+from overspill_service.catalog import Query, Quota
+from overspill_service.catalog.redis import key_names
+from overspill_service.catalog.redis.catalog import RedisCatalog
 from overspill_service.errors import RecordDamaged
 
 from tests.contracts.entries import NOW, TENANT, entry, listed, tombstone
 
 if TYPE_CHECKING:
     from overspill_service.catalog import Catalog, Entry
-    from overspill_service.catalog.sqlite import SqliteCatalog
+    from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 
 GARBAGE = [b"", b"E", b"E\x81\xa6tenant\xc3", b"\x00\xff", b"X" * 100]
 
@@ -22,7 +23,7 @@ GARBAGE = [b"", b"E", b"E\x81\xa6tenant\xc3", b"\x00\xff", b"X" * 100]
 async def corrupt(catalog: Catalog, damaged: Entry, value: bytes) -> None:
     """Overwrite a record behind the catalog's back."""
     if isinstance(catalog, RedisCatalog):
-        await catalog._link.call("SET", redis_keys.capture(damaged.tenant, damaged.id), value)
+        await catalog._link.call("SET", key_names.capture(damaged.tenant, damaged.id), value)
     else:
         update = "UPDATE captures SET value = ? WHERE tenant = ? AND id = ?"
         sqlite = cast("SqliteCatalog", catalog)

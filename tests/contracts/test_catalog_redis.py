@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from overspill_service.catalog import Query, Quota, Totals, redis_keys
+from overspill_service.catalog import Query, Quota, Totals
+from overspill_service.catalog.redis import key_names
 from overspill_service.catalog.urls import open_catalog
 from overspill_service.errors import CatalogUnavailable
 
@@ -228,7 +229,7 @@ async def test_a_damaged_entry_is_reported_and_not_taken_for_absent(
 ) -> None:
     async with opened(redis_url, tmp_path) as catalog:
         await catalog.commit(entry(), UNLIMITED)
-        redis_server.command("SET", redis_keys.capture(TENANT, entry().id), b"E\xc1")
+        redis_server.command("SET", key_names.capture(TENANT, entry().id), b"E\xc1")
 
         with pytest.raises(CatalogUnavailable, match="entry of a capture that cannot be decoded"):
             await catalog.get(TENANT, entry().id)
@@ -241,16 +242,16 @@ async def test_a_removed_capture_leaves_no_key_but_its_tombstone_which_expires(
         await catalog.commit(entry(), UNLIMITED)
         await catalog.remove(entry(), tombstone(entry()), keep=60)
 
-    grave = redis_keys.capture(TENANT, entry().id).encode()
-    assert set(redis_server.command("KEYS", "ov1:{*")) == {grave, redis_keys.totals(TENANT).encode()}
+    grave = key_names.capture(TENANT, entry().id).encode()
+    assert set(redis_server.command("KEYS", "ov1:{*")) == {grave, key_names.totals(TENANT).encode()}
     assert 59_000 < redis_server.command("PTTL", grave) <= 60_000
 
 
 async def test_a_long_listing_where_nothing_matches_at_first_still_finds_what_does(
     redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("overspill_service.catalog.redis_pages.SCANNED", 16)
-    monkeypatch.setattr("overspill_service.catalog.redis_pages.BATCH", 8)
+    monkeypatch.setattr("overspill_service.catalog.redis.pages.SCANNED", 16)
+    monkeypatch.setattr("overspill_service.catalog.redis.pages.BATCH", 8)
     async with opened(redis_url, tmp_path, deadline=5) as catalog:
         entries = [entry(number, tool="" if number in (1, 2, 40) else "common") for number in range(60)]
         await asyncio.gather(*(catalog.commit(each, UNLIMITED) for each in entries))
@@ -290,7 +291,7 @@ async def test_after_a_failover_the_new_master_takes_writes_within_the_deadline(
             assert await catalog.commit(entry(2), UNLIMITED) == entry(2)
             assert await catalog.get(TENANT, entry(1).id) == entry(1)
             assert not await catalog.is_complete()
-        assert replica.command("EXISTS", redis_keys.capture(TENANT, entry(2).id)) == 1
+        assert replica.command("EXISTS", key_names.capture(TENANT, entry(2).id)) == 1
 
 
 async def test_a_cluster_that_lost_a_node_says_so_and_recovers_with_it(

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from overspill_service.catalog import Query, Quota, sqlite_schema, sqlite_worker
-from overspill_service.catalog.sqlite import SqliteCatalog
+from overspill_service.catalog import Query, Quota
+from overspill_service.catalog.sqlite import schema, worker
+from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 from overspill_service.errors import CatalogFull, CatalogRefuses, CatalogUnavailable
 
 from tests.contracts.entries import NOW, TENANT, entry, listed, rebuilt, tombstone
@@ -111,7 +112,7 @@ COMMIT_FOR_EVER = """
 import asyncio, itertools, sys
 from pathlib import Path
 from overspill_service.catalog import Quota
-from overspill_service.catalog.sqlite import SqliteCatalog
+from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 from tests.contracts.entries import entry
 
 async def main():
@@ -267,7 +268,7 @@ async def test_a_closed_catalog_says_so(path: Path) -> None:
 
 
 def test_the_busy_time_is_shorter_than_a_callers_patience() -> None:
-    assert sqlite_schema.BUSY_WITHIN < sqlite_worker.DEADLINE
+    assert schema.BUSY_WITHIN < worker.DEADLINE
 
 
 async def test_a_generation_stays_until_the_next_and_tells_whether_captures_came(path: Path) -> None:

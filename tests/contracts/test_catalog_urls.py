@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from overspill_service.catalog import redis_connections
+from overspill_service.catalog.redis import connections
 from overspill_service.catalog.urls import open_catalog
 
 from tests.contracts.entries import rebuilt
@@ -69,7 +69,7 @@ def test_login_addresses_and_names_are_read_from_the_url(
 ) -> None:
     made: list[Any] = []
     name = scheme.partition("+")[2] or "server"
-    monkeypatch.setattr(redis_connections, name, lambda *args, **options: made.extend((args, options)))
+    monkeypatch.setattr(connections, name, lambda *args, **options: made.extend((args, options)))
     path = {"redis": "/2", "redis+cluster": "", "redis+sentinel": "/watched/2"}[scheme]
     hosts = "[::1]:7000" if scheme == "redis" else "[::1]:7000,b"
     open_catalog(f"{scheme}://us%40er:p%3Aw@{hosts}{path}", data_dir=None)  # type: ignore[arg-type]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from typing import Final
 
-from overspill_service.frames import FRAME_SIZE, Frame, FrameWriter
-from overspill_service.index import Index, trailer
+from overspill_service.store_format.frames import FRAME_SIZE, Frame, FrameWriter
+from overspill_service.store_format.index import Index, trailer
 
 ENTRY: Final = b"\x81\xa2id\xa3cap"
 

@@ -13,9 +13,9 @@ import pytest
 import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from overspill_service import decoding
-from overspill_service.decoding import PIECE_SIZE, WINDOW_LOG, BodyDecoder
 from overspill_service.errors import DamagedEncoding, UnsupportedEncoding
+from overspill_service.store_format import decoding
+from overspill_service.store_format.decoding import PIECE_SIZE, WINDOW_LOG, BodyDecoder
 
 from tests.core.contents import CONTENTS, log, store
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill_service.errors import CaptureDamaged
-from overspill_service.frame_map import FrameMap, Span, pack
-from overspill_service.frames import FRAME_SIZE, Frame, compress, decode_frame
+from overspill_service.store_format.frame_map import FrameMap, Span, pack
+from overspill_service.store_format.frames import FRAME_SIZE, Frame, compress, decode_frame
 
 from tests.core.contents import CONTENTS, frames_of, log
 

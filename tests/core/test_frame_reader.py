@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import msgspec
 import pytest
-from overspill_service.budget import Budget
-from overspill_service.cpu import Cpu
+from overspill_service.archive.frame_reader import Reader
 from overspill_service.errors import CaptureDamaged
-from overspill_service.frame_map import FrameMap
-from overspill_service.frame_reader import Reader
-from overspill_service.frames import Frame
 from overspill_service.objects.memory import MemoryStore
+from overspill_service.resources.cpu import Cpu
+from overspill_service.resources.memory_budget import Budget
+from overspill_service.store_format.frame_map import FrameMap
+from overspill_service.store_format.frames import Frame
 
 from tests.contracts.entries import entry
 from tests.core.contents import frames_of, log
@@ -80,7 +80,7 @@ async def test_stored_frames_come_whatever_memory_there_is(
     cpu: Cpu, is_slow: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if is_slow:
-        monkeypatch.setattr("overspill_service.fetching.SLOW_SECONDS", -1000)
+        monkeypatch.setattr("overspill_service.archive.prefetch.SLOW_SECONDS", -1000)
     for memory in (1, 2**20, MEMORY):
         read = await reader(cpu, FRAMES, Budget(memory))
 
@@ -107,7 +107,7 @@ async def test_what_a_read_held_is_free_when_it_ends_wherever_it_does(cpu: Cpu) 
 
 
 async def test_a_slow_reader_holds_one_frame_at_a_time(cpu: Cpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("overspill_service.fetching.SLOW_SECONDS", -1000)
+    monkeypatch.setattr("overspill_service.archive.prefetch.SLOW_SECONDS", -1000)
     memory = Budget(MEMORY)
     read = await reader(cpu, FRAMES, memory)
     largest = sum(read.frames.largest(range(len(FRAMES))))

@@ -13,7 +13,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from overspill_service.errors import CaptureDamaged
-from overspill_service.frames import (
+from overspill_service.store_format.frames import (
     FRAME_SIZE,
     STORED_SIZE_LIMIT,
     Frame,

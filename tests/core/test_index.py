@@ -12,10 +12,10 @@ import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from overspill_service import seek_table
 from overspill_service.errors import CaptureDamaged
-from overspill_service.frames import FRAME_SIZE, Frame
-from overspill_service.index import (
+from overspill_service.store_format import seek_table
+from overspill_service.store_format.frames import FRAME_SIZE, Frame
+from overspill_service.store_format.index import (
     HEADER,
     MAX_FRAMES,
     MAX_INDEX_SIZE,
@@ -26,7 +26,7 @@ from overspill_service.index import (
     parse,
     trailer,
 )
-from overspill_service.seek_table import NO_CONTENT
+from overspill_service.store_format.seek_table import NO_CONTENT
 
 from tests.core.contents import CONTENTS, log, store
 

@@ -7,7 +7,7 @@ import logging
 from typing import Any
 
 import pytest
-from overspill_service import logs
+from overspill_service.telemetry import logs
 
 
 def record(**fields: object) -> logging.LogRecord:

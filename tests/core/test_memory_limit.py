@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from overspill_service.memory_limit import (
+from overspill_service.resources.memory_limit import (
     LEAST_BUDGET,
     MOST_BUDGET,
     RESERVED,
@@ -92,7 +92,7 @@ def test_without_a_limit_the_machine_is_one(tmp_path: Path, groups: str) -> None
 def test_a_process_in_a_real_cgroup_finds_its_limit() -> None:
     code = (
         "import os, sys; open(sys.argv[1], 'w').write(str(os.getpid()));"
-        "from overspill_service.memory_limit import default_budget, memory_limit;"
+        "from overspill_service.resources.memory_limit import default_budget, memory_limit;"
         "print(memory_limit(), default_budget(1), default_budget(4))"
     )
     try:
@@ -108,6 +108,8 @@ def test_a_process_in_a_real_cgroup_finds_its_limit() -> None:
 def test_the_budget_is_half_of_what_is_not_reserved(monkeypatch: pytest.MonkeyPatch) -> None:
     budgets = {64: LEAST_BUDGET, 1024: (1024 * MIB - RESERVED) // 2, 2**20: MOST_BUDGET}
     for limit, budget in budgets.items():
-        monkeypatch.setattr("overspill_service.memory_limit.memory_limit", lambda limit=limit: limit * MIB)
+        monkeypatch.setattr(
+            "overspill_service.resources.memory_limit.memory_limit", lambda limit=limit: limit * MIB
+        )
 
         assert default_budget(1) == budget

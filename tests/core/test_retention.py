@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from overspill_service import retention
+from overspill_service.archive import retention
 from overspill_service.errors import InvalidParameter
 from overspill_service.tenants import Limits
 

@@ -5,8 +5,8 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill_service import seek_table
 from overspill_service.errors import CaptureDamaged
+from overspill_service.store_format import seek_table
 
 sizes = st.integers(0, 2**32 - 1)
 entries = st.lists(st.tuples(sizes, sizes, sizes), max_size=20)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill_service import quantities
 from overspill_service.__main__ import main
-from overspill_service.settings import SERVICE_LINK, SettingError, Settings, descriptions, load
+from overspill_service.settings import units
+from overspill_service.settings.settings import SERVICE_LINK, SettingError, Settings, descriptions, load
 from overspill_service.tenants import read_tenants
 
 if TYPE_CHECKING:
@@ -83,9 +83,9 @@ def test_what_a_setting_does_not_take_is_refused_with_what_it_takes(name: str, t
 
 @given(st.integers(0, 2**48), st.sampled_from(["bytes", "seconds"]))
 def test_what_is_shown_of_a_quantity_means_it_again(value: int, unit: str) -> None:
-    text = quantities.shown(value, unit)
+    text = units.shown(value, unit)
 
-    assert (int(text) if text[-1].isdigit() else quantities.parse(text, unit)) == value
+    assert (int(text) if text[-1].isdigit() else units.parse(text, unit)) == value
 
 
 def test_limits_of_a_tenant_have_units_too(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from overspill.wire import Code
 from overspill_service.errors import CatalogUnavailable
-from overspill_service.system_errors import failure, found_in
+from overspill_service.errors.system import failure, found_in
 
 FULL, LACKING, STORE = Code.STORE_FULL, Code.OUT_OF_RESOURCES, Code.STORE_UNAVAILABLE
 
@@ -79,7 +79,7 @@ def test_a_real_lack_of_memory_and_of_descriptors_is_found(tmp_path: Path) -> No
 
 THREADS = """
 import os, resource, threading
-from overspill_service.system_errors import found_in
+from overspill_service.errors.system import found_in
 
 if os.geteuid() == 0:
     os.setuid(54321)

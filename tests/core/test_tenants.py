@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from overspill_service.__main__ import main
 from overspill_service.app import directory_of
-from overspill_service.settings import SettingError, Settings
+from overspill_service.settings.settings import SettingError, Settings
 
 
 @pytest.mark.parametrize("limit", ["max_ttl = 100", "min_ttl = 90_000", "default_ttl = 8_000_000"])
@@ -34,7 +34,7 @@ def test_a_key_of_the_tenants_file_cannot_expire_at_no_time(tmp_path: Path) -> N
 def test_a_key_that_could_never_or_always_be_used_is_not_created(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, days: str
 ) -> None:
-    monkeypatch.setattr("overspill_service.logs.configure", lambda *_: None)
+    monkeypatch.setattr("overspill_service.telemetry.logs.configure", lambda *_: None)
 
     assert (
         main(["keys", "create", "--tenant", "acme", "--data", str(tmp_path), f"--expires-days={days}"]) == 2
@@ -45,7 +45,7 @@ def test_a_key_that_could_never_or_always_be_used_is_not_created(
 def test_a_tenants_file_without_keys_is_named_where_nobody_could_come_in(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("overspill_service.logs.configure", lambda *_: None)
+    monkeypatch.setattr("overspill_service.telemetry.logs.configure", lambda *_: None)
     file = tmp_path / "tenants.toml"
     file.write_text('[[tenants]]\nname = "acme"\n')
 

@@ -6,11 +6,11 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-from overspill_service.budget import SMALL, Budget
-from overspill_service.frames import STORED_SIZE_LIMIT
-from overspill_service.memory_limit import LEAST_BUDGET
-from overspill_service.upload_memory import SEGMENT, SLACK, need_of, upload_memory
-from overspill_service.uploading import SEGMENT_SIZE
+from overspill_service.archive.upload_memory import SEGMENT, SLACK, need_of, upload_memory
+from overspill_service.archive.uploading import SEGMENT_SIZE
+from overspill_service.resources.memory_budget import SMALL, Budget
+from overspill_service.resources.memory_limit import LEAST_BUDGET
+from overspill_service.store_format.frames import STORED_SIZE_LIMIT
 
 MIB = 2**20
 README = Path(__file__).parents[2] / "service" / "README.md"

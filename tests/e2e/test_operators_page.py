@@ -128,7 +128,7 @@ class Machine:
 @pytest.fixture(autouse=True)
 def leave_logging_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep the logging of the tests when a command runs in this process."""
-    monkeypatch.setattr("overspill_service.logs.configure", lambda *_: None)
+    monkeypatch.setattr("overspill_service.telemetry.logs.configure", lambda *_: None)
 
 
 @pytest.fixture

@@ -14,17 +14,18 @@ import msgspec
 import pytest
 from overspill import wire
 from overspill.wire import Code
-from overspill_service.catalog import Entry, redis_keys
-from overspill_service.misses import BURST, Misses
-from overspill_service.rebuild import adopt, rebuild, rebuild_if_due
-from overspill_service.recovery import captures_in
+from overspill_service.archive.lookup_limits import BURST, Misses
+from overspill_service.archive.recovery.entries import captures_in
+from overspill_service.archive.recovery.rebuild import adopt, rebuild, rebuild_if_due
+from overspill_service.catalog import Entry
+from overspill_service.catalog.redis import key_names
 
 from tests.faults.traffic import code_of, content_of, keys_in, until, usage_of
 from tests.web.conftest import Api, id_of, path_of
 
 if TYPE_CHECKING:
-    from overspill_service.archive import Archive
-    from overspill_service.recovery import CaptureFound
+    from overspill_service.archive.archive import Archive
+    from overspill_service.archive.recovery.entries import CaptureFound
 
     from tests.servers.faulty_proxy import FaultyProxy
     from tests.servers.redis import RedisServer
@@ -64,7 +65,7 @@ async def stored(api: Api, numbers: range) -> list[int]:
 def forget(redis: RedisServer, *contents: bytes) -> None:
     """Let Redis lose entries as eviction does: nothing else changes."""
     for each in contents:
-        assert redis.command("DEL", redis_keys.capture("default", id_of(each))) == 1
+        assert redis.command("DEL", key_names.capture("default", id_of(each))) == 1
 
 
 # --- limits ---------------------------------------------------------------------------------------
@@ -78,7 +79,9 @@ async def test_limits_hold_while_the_totals_are_not_known(
     *,
     is_known: bool,
 ) -> None:
-    monkeypatch.setattr("overspill_service.archive.COMPLETE_SECONDS", 3600.0)  # nobody looks by chance
+    monkeypatch.setattr(
+        "overspill_service.archive.archive.COMPLETE_SECONDS", 3600.0
+    )  # nobody looks by chance
     one, two = await start_pair(max_captures=LIMIT)
     assert set(await stored(one, range(40))) == {201}
     own_redis.restart(empty=True)
@@ -262,7 +265,7 @@ async def test_what_a_complete_catalog_lacks_is_found_by_its_id_and_known_again(
 
     assert await pair[1].service.archive.catalog.is_complete()
     assert await content_of(pair[1], path_of(b"kept")) == b"kept"
-    assert own_redis.command("EXISTS", redis_keys.capture("default", id_of(b"kept"))) == 1
+    assert own_redis.command("EXISTS", key_names.capture("default", id_of(b"kept"))) == 1
 
 
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])

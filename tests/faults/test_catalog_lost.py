@@ -12,10 +12,10 @@ import msgspec
 import pytest
 from overspill import wire
 from overspill.errors import NotFound
+from overspill_service.archive.recovery.entries import captures_in, entry_of
+from overspill_service.archive.recovery.rebuild import adopt, rebuild_if_due
+from overspill_service.archive.sweep import sweep_expired
 from overspill_service.catalog import Entry, Quota, Tombstone
-from overspill_service.rebuild import adopt, rebuild_if_due
-from overspill_service.recovery import captures_in, entry_of
-from overspill_service.sweep import sweep_expired
 
 from tests.faults.traffic import (
     MIB,
@@ -42,7 +42,7 @@ async def pair(
     start_api: Callable[..., Any], own_redis: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> list[Api]:
     """Two replicas that rebuild when the test says so, and cut segments small."""
-    monkeypatch.setattr("overspill_service.uploading.SEGMENT_SIZE", 64 * 1024)
+    monkeypatch.setattr("overspill_service.archive.uploading.SEGMENT_SIZE", 64 * 1024)
     monkeypatch.setattr("overspill_service.maintenance.LOOK_SECONDS", 3600.0)
     settings = {"store": f"file://{tmp_path}/objects", "catalog": own_redis.url}
     replicas = [await start_api(**settings) for _ in range(2)]

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from overspill import wire
-from overspill_service.rebuild import rebuild_if_due
-from overspill_service.sweep import sweep_expired
+from overspill_service.archive.recovery.rebuild import rebuild_if_due
+from overspill_service.archive.sweep import sweep_expired
 
 from tests.faults.relay import Relay, relaying
 from tests.faults.traffic import (
@@ -179,7 +179,7 @@ async def test_what_nobody_is_left_to_tell_of_is_rebuilt_a_while_later(
 ) -> None:
     lost = await split(fleet, redis_pair)  # and the writer is never heard of again
     assert not await looks(fleet.two)
-    monkeypatch.setattr("overspill_service.catalog.redis_completeness.AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("overspill_service.catalog.redis.completeness.AGAIN_SECONDS", 0.0)
 
     assert await looks(fleet.two)
     assert (await usage_of(fleet.two)).captures == len(lost)

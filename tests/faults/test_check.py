@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from overspill_service.catalog import Catalog
-    from overspill_service.probing import CheckResult
+    from overspill_service.errors.checks import CheckResult
 
     from tests.servers.redis import RedisServer
     from tests.servers.swift import S3Server

@@ -15,10 +15,10 @@ import pytest
 from overspill import wire
 from overspill.errors import Expired
 from overspill.wire import Code
+from overspill_service.archive.shared_clock import SharedClock
+from overspill_service.archive.sweep import sweep_orphans
 from overspill_service.errors import ClockJumped, StoreUnavailable
 from overspill_service.maintenance import Maintenance
-from overspill_service.shared_clock import SharedClock
-from overspill_service.sweep import sweep_orphans
 
 from tests.faults.traffic import client_of, code_of, keys_in, until
 from tests.servers.overspill import ServiceProcess
@@ -35,10 +35,11 @@ TWO_HOURS = 2 * 3600
 SKEWED = """
 import sys, time
 from functools import partial
-from overspill_service import __main__, server
+from overspill_service import __main__
+from overspill_service.server import process
 
 seconds = float(sys.argv.pop(1))
-server.make_app = partial(server.make_app, clock=lambda: time.time() + seconds)
+process.make_app = partial(process.make_app, clock=lambda: time.time() + seconds)
 sys.exit(__main__.main())
 """
 """The service with another clock: first its lead in seconds, then the command's own arguments."""
@@ -184,13 +185,15 @@ JUMPING = """
 import sys, time
 from functools import partial
 from pathlib import Path
-from overspill_service import __main__, commands, maintenance, server
+from overspill_service import __main__, maintenance
+from overspill_service.commands import operations
+from overspill_service.server import process
 
 file = Path(sys.argv.pop(1))
 clock = lambda: time.time() + float(file.read_text())
-server.make_app = partial(server.make_app, clock=clock)
+process.make_app = partial(process.make_app, clock=clock)
 maintenance.LOOK_SECONDS = 0.2
-commands.open_archive = partial(commands.open_archive, clock=clock)
+operations.open_archive = partial(operations.open_archive, clock=clock)
 sys.exit(__main__.main())
 """
 """The service with a clock that can be set: first the file that holds its lead in seconds."""

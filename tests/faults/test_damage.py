@@ -12,8 +12,8 @@ import zstandard
 from aiohttp import ClientError
 from overspill import wire
 from overspill.wire import Code
-from overspill_service.frames import FRAME_SIZE
-from overspill_service.index import parse
+from overspill_service.store_format.frames import FRAME_SIZE
+from overspill_service.store_format.index import parse
 
 from tests.faults.traffic import MIB, code_of, content_of, noise, until, usage_of
 from tests.web.conftest import Api, named, path_of
@@ -55,7 +55,7 @@ DAMAGES = [
 @pytest.fixture
 async def api(start_api: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Api:
     """A service with two captures: `LOG` in several segments, and `BYSTANDER`."""
-    monkeypatch.setattr("overspill_service.uploading.SEGMENT_SIZE", 300_000)
+    monkeypatch.setattr("overspill_service.archive.uploading.SEGMENT_SIZE", 300_000)
     started: Api = await start_api(store=f"file://{tmp_path}/objects")
     await until(started.service.archive.catalog.is_complete)
     await started.put(BYSTANDER)
@@ -246,7 +246,7 @@ async def test_frames_in_the_wrong_place_are_never_served(
 async def test_damage_that_is_found_while_the_body_comes_is_mended_by_the_next_one(
     api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("overspill_service.examining.EXAMINE_SECONDS", 0)
+    monkeypatch.setattr("overspill_service.archive.verification.EXAMINE_SECONDS", 0)
     flip(0.5)(segments(tmp_path)[1])
     answers = [await api.send("PUT", path_of(LOG), data=LOG) for _ in range(3)]
 

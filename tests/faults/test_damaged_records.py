@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from overspill import wire
 from overspill.wire import Code
+from overspill_service.archive.recovery.rebuild import rebuild
+from overspill_service.archive.sweep import sweep_all, sweep_orphans
 from overspill_service.catalog import Entry, Quota
 from overspill_service.maintenance import Maintenance
-from overspill_service.rebuild import rebuild
-from overspill_service.sweep import sweep_all, sweep_orphans
 
 from tests.contracts.entries import entry
 from tests.contracts.test_catalog_damaged import corrupt

@@ -23,7 +23,7 @@ WHOLE = b"all of it\n"
 
 @pytest.fixture
 async def api(start_api: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Api:
-    monkeypatch.setattr("overspill_service.uploading.SEGMENT_SIZE", 256 * 1024)
+    monkeypatch.setattr("overspill_service.archive.uploading.SEGMENT_SIZE", 256 * 1024)
     started: Api = await start_api(
         store=f"file://{tmp_path}/objects", catalog=f"sqlite:///{tmp_path}/catalog", max_uploads=8
     )

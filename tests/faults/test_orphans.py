@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 from overspill_service.__main__ import main
+from overspill_service.archive.sweep import sweep_orphans
 from overspill_service.objects.file import FileStore
-from overspill_service.sweep import sweep_orphans
 
 from tests.faults.test_sweep import make_older
 from tests.faults.traffic import MIB, client_of, content_of, keys_in, noise, until
@@ -31,7 +31,7 @@ KIB = 1024
 @pytest.fixture(autouse=True)
 def leave_logging_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep the logging of the tests when a command runs in this process."""
-    monkeypatch.setattr("overspill_service.logs.configure", lambda *_: None)
+    monkeypatch.setattr("overspill_service.telemetry.logs.configure", lambda *_: None)
 
 
 def bytes_in(folder: Path) -> int:
@@ -83,8 +83,8 @@ async def test_what_a_killed_service_left_is_counted_at_its_next_start_and_goes_
 async def test_an_upload_under_way_keeps_its_segments_at_any_age(
     start_api: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("overspill_service.uploading.SEGMENT_SIZE", 64 * KIB)
-    monkeypatch.setattr("overspill_service.under_way.LONG_SECONDS", 0.0)
+    monkeypatch.setattr("overspill_service.archive.uploading.SEGMENT_SIZE", 64 * KIB)
+    monkeypatch.setattr("overspill_service.archive.upload_leases.LONG_SECONDS", 0.0)
     api: Api = await start_api(store=f"file://{tmp_path}/objects", catalog="sqlite:", data=tmp_path)
     content, go_on = noise(4 * MIB), asyncio.Event()
 

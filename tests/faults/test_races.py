@@ -14,8 +14,8 @@ import pytest
 from aiohttp import ClientError
 from overspill import wire
 from overspill.wire import Code
+from overspill_service.archive.recovery.rebuild import rebuild
 from overspill_service.catalog import Entry
-from overspill_service.rebuild import rebuild
 
 from tests.faults.traffic import MIB, advance, code_of, content_of, keys_in, noise, until
 from tests.web.conftest import Api, id_of, path_of

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from overspill.errors import NotFound, OverspillError
 from overspill.wire import Code
-from overspill_service import object_keys
+from overspill_service.archive.recovery.entries import encode_entry
+from overspill_service.archive.recovery.rebuild import rebuild
+from overspill_service.archive.recovery.stale_entries import Listed
+from overspill_service.archive.removal import finish_removals
 from overspill_service.catalog import Query
 from overspill_service.errors import CatalogUnavailable, StoreUnavailable
-from overspill_service.rebuild import rebuild
-from overspill_service.recovery import encode_entry
-from overspill_service.removal import finish_removals
-from overspill_service.stale import Listed
+from overspill_service.store_format import object_keys
 
 from tests.faults.test_sweep import upload_of
 from tests.faults.traffic import MIB, client_of, code_of, content_of, keys_in, noise, until, usage_of
@@ -39,7 +39,7 @@ async def pair(
     start_api: Callable[..., Any], own_redis: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> list[Api]:
     """Two replicas that rebuild when the test says so, and cut segments small."""
-    monkeypatch.setattr("overspill_service.uploading.SEGMENT_SIZE", 64 * 1024)
+    monkeypatch.setattr("overspill_service.archive.uploading.SEGMENT_SIZE", 64 * 1024)
     monkeypatch.setattr("overspill_service.maintenance.LOOK_SECONDS", 3600.0)
     settings = {"store": f"file://{tmp_path}/objects", "catalog": own_redis.url}
     replicas = [await start_api(**settings) for _ in range(2)]
@@ -167,7 +167,7 @@ async def test_an_upload_that_a_removal_overtakes_is_sent_once_more(pair: list[A
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pair[1].service.archive.catalog, "commit", late)
-        patch.setattr("overspill_service.storing._held", nothing_held)
+        patch.setattr("overspill_service.archive.storing._held", nothing_held)
         put = asyncio.create_task(pair[1].send("PUT", path_of(LOG), data=LOG))
         await begun.wait()
         assert (await pair[0].send("DELETE", path_of(LOG))).status == 200
@@ -287,7 +287,9 @@ async def test_a_store_that_fails_during_a_rebuild_costs_no_entry(pair: list[Api
     await pair[0].put(LOG)
     archive = pair[1].service.archive
     with broken(archive.store, "read", StoreUnavailable("down")), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("overspill_service.stale.Listed.__contains__", lambda *_: False)
+        patch.setattr(
+            "overspill_service.archive.recovery.stale_entries.Listed.__contains__", lambda *_: False
+        )
         with pytest.raises(StoreUnavailable):
             await rebuild(archive)
 
@@ -310,7 +312,7 @@ async def test_an_entry_that_was_dropped_by_mistake_comes_back_with_the_next_reb
 async def test_every_page_of_a_catalog_is_looked_through(
     pair: list[Api], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("overspill_service.stale.PAGE", 4)
+    monkeypatch.setattr("overspill_service.archive.recovery.stale_entries.PAGE", 4)
     for number in range(20):
         await pair[0].put(b"%d" % number)
     archive = pair[0].service.archive

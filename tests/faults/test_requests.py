@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from overspill_service.archive.sweep import PAGES_AT_ONCE, TENANTS_AT_ONCE, sweep_all
 from overspill_service.catalog import Quota
-from overspill_service.sweep import PAGES_AT_ONCE, TENANTS_AT_ONCE, sweep_all
-from overspill_service.tasks import fan_out
+from overspill_service.resources.tasks import fan_out
 
 from tests.contracts.entries import entry
 from tests.faults.traffic import advance, keys_in, until, usage_of
@@ -59,7 +59,7 @@ async def test_a_sweep_removes_a_page_with_one_request(api: Api, faulty_s3: Faul
 async def test_a_sweep_deletes_several_pages_at_once_and_no_more(
     api: Api, faulty_s3: FaultyProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("overspill_service.sweep.PAGE", 10)
+    monkeypatch.setattr("overspill_service.archive.sweep.PAGE", 10)
     await stored(api, 70, Overspill_Ttl="60")
     advance([api], 61)
     gate = asyncio.Event()

@@ -29,7 +29,7 @@ class StartIn(Protocol):
 @pytest.fixture(autouse=True)
 def keep_logging(monkeypatch: pytest.MonkeyPatch) -> None:
     """What `main` sets up for its own process would outlive the test here."""
-    monkeypatch.setattr("overspill_service.logs.configure", lambda *_: None)
+    monkeypatch.setattr("overspill_service.telemetry.logs.configure", lambda *_: None)
 
 
 KUBERNETES: Final = {

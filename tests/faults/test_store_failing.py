@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from overspill.wire import Code
-from overspill_service import object_keys
+from overspill_service.store_format import object_keys
 
 from tests.faults.traffic import (
     MIB,
@@ -94,7 +94,7 @@ async def test_a_put_that_cannot_be_stored_is_not_acknowledged(
 async def test_an_upload_that_fails_at_a_later_segment_leaves_nothing_behind(
     api: Api, faulty_s3: FaultyProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("overspill_service.uploading.SEGMENT_SIZE", 64 * 1024)
+    monkeypatch.setattr("overspill_service.archive.uploading.SEGMENT_SIZE", 64 * 1024)
     faulty_s3.script("PUT", *[passed] * 3)
     faulty_s3.always("PUT", BROKEN)
 

@@ -13,14 +13,14 @@ import msgspec
 import pytest
 from overspill import wire
 from overspill.wire import Code, Scope
-from overspill_service import object_keys
+from overspill_service.archive.recovery.entries import encode_entry
+from overspill_service.archive.sweep import sweep_orphans
+from overspill_service.archive.uploading import Upload
 from overspill_service.catalog import Entry
-from overspill_service.ingest import Ingest
 from overspill_service.maintenance import Maintenance
-from overspill_service.recovery import encode_entry
-from overspill_service.sweep import sweep_orphans
+from overspill_service.store_format import object_keys
+from overspill_service.store_format.ingest import Ingest
 from overspill_service.tenants import hash_key, new_key
-from overspill_service.uploading import Upload
 
 from tests.faults.traffic import (
     MIB,
@@ -36,7 +36,7 @@ from tests.faults.traffic import (
 from tests.web.conftest import Api, id_of, path_of, problem
 
 if TYPE_CHECKING:
-    from overspill_service.archive import Archive
+    from overspill_service.archive.archive import Archive
 
     from tests.servers.redis import RedisServer
 
@@ -49,7 +49,7 @@ async def fleet(
     start_api: Callable[..., Any], own_redis: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> list[Api]:
     """Three replicas that cut segments small."""
-    monkeypatch.setattr("overspill_service.uploading.SEGMENT_SIZE", 64 * 1024)
+    monkeypatch.setattr("overspill_service.archive.uploading.SEGMENT_SIZE", 64 * 1024)
     settings = {"store": f"file://{tmp_path}/objects", "catalog": own_redis.url}
     replicas = [await start_api(**settings) for _ in range(3)]
     await until(replicas[0].service.archive.catalog.is_complete)

@@ -12,8 +12,8 @@ import msgspec
 from overspill import wire
 from overspill.errors import OverspillError
 from overspill.transfer.client import Client
-from overspill_service.budget import Budget
-from overspill_service.upload_memory import UploadMemory, need_of
+from overspill_service.archive.upload_memory import UploadMemory, need_of
+from overspill_service.resources.memory_budget import Budget
 
 from tests.web.conftest import problem
 

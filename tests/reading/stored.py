@@ -10,7 +10,7 @@ from overspill.reading.chunks import Chunk, Extent, Wanted
 if TYPE_CHECKING:
     from overspill.reading.grep import Search
     from overspill.wire import Text
-    from overspill_service.inspection import Read
+    from overspill_service.archive.inspection import Read
 
 T = TypeVar("T")
 

@@ -15,8 +15,8 @@ import pytest
 from aiohttp import ClientResponse, ClientSession, web
 from overspill import wire
 from overspill_service.app import make_app
-from overspill_service.server import runner_of
-from overspill_service.settings import Settings
+from overspill_service.server.process import runner_of
+from overspill_service.settings.settings import Settings
 from overspill_service.web.service import SERVICE, Service
 from yarl import URL
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 import zstandard
-from overspill_service import archive, index, uploading
-from overspill_service.cpu import FEW
-from overspill_service.ingest import LIGHT, Ingest
+from overspill_service.archive import archive, uploading
+from overspill_service.resources.cpu import FEW
+from overspill_service.store_format import index
+from overspill_service.store_format.ingest import LIGHT, Ingest
 
 from tests.core.contents import log
 from tests.faults.traffic import noise

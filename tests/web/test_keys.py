@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from overspill_service.__main__ import main
-from overspill_service.settings import SettingError
+from overspill_service.settings.settings import SettingError
 from overspill_service.tenants import hash_key, new_key
 
 from tests.faults.traffic import until
@@ -39,7 +39,7 @@ class Keys:
 @pytest.fixture(autouse=True)
 def leave_logging_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep the logging of the tests when a command runs in this process."""
-    monkeypatch.setattr("overspill_service.logs.configure", lambda *_: None)
+    monkeypatch.setattr("overspill_service.telemetry.logs.configure", lambda *_: None)
 
 
 @pytest.fixture

@@ -15,12 +15,12 @@ import pytest
 import zstandard
 from overspill import Client, wire
 from overspill.wire import Code, Header
-from overspill_service.cpu import Cpu
+from overspill_service.archive.uploading import Upload
 from overspill_service.errors import StoreUnavailable
-from overspill_service.ingest import Ingest
-from overspill_service.object_keys import provisional_id
 from overspill_service.objects.memory import MemoryStore
-from overspill_service.uploading import Upload
+from overspill_service.resources.cpu import Cpu
+from overspill_service.store_format.ingest import Ingest
+from overspill_service.store_format.object_keys import provisional_id
 
 from tests.faults.traffic import ample_memory
 from tests.web.conftest import Api, path_of, problem

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from overspill.wire import Code
 from overspill_service.errors import StoreUnavailable
-from overspill_service.web import sending
+from overspill_service.web import streaming
 
 from tests.faults.traffic import PATIENCE, noise, until
 from tests.web.conftest import Api, path_of, problem
@@ -123,7 +123,7 @@ async def test_a_client_that_takes_something_is_not_cut_off() -> None:
     theirs.setblocking(False)
     loop = asyncio.get_running_loop()
     transport, _ = await loop.create_connection(asyncio.Protocol, sock=ours)
-    with sending.Watch(transport, patience=1e-9) as watch:
+    with streaming.Watch(transport, patience=1e-9) as watch:
         watch._timer.cancel()  # the test looks instead
         transport.write(noise(2**20))
         watch.sent = 2**20
@@ -142,7 +142,7 @@ async def test_a_client_that_takes_something_is_not_cut_off() -> None:
 async def test_a_client_that_has_taken_all_is_not_cut_off_however_long_the_service_takes() -> None:
     ours, theirs = socket.socketpair()
     transport, _ = await asyncio.get_running_loop().create_connection(asyncio.Protocol, sock=ours)
-    with sending.Watch(transport, patience=1e-9) as watch:
+    with streaming.Watch(transport, patience=1e-9) as watch:
         for _ in range(3):
             watch._look()
 
@@ -154,7 +154,7 @@ async def test_a_client_that_has_taken_all_is_not_cut_off_however_long_the_servi
 async def test_a_read_that_finds_no_memory_is_told_to_come_again(
     start_api: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("overspill_service.budget.QUEUE_SECONDS", 0.05)
+    monkeypatch.setattr("overspill_service.resources.memory_budget.QUEUE_SECONDS", 0.05)
     api: Api = await start_api(memory=2 * 2**20)
     await api.put(LARGE)
     async with asking(api, f"{path_of(LARGE)}/content") as stalled:

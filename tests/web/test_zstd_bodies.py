@@ -9,7 +9,7 @@ import subprocess
 import pytest
 import zstandard
 from overspill.wire import Code
-from overspill_service.frames import compress
+from overspill_service.store_format.frames import compress
 
 from tests.core.contents import log, windowed
 from tests.web.conftest import Api, path_of, problem

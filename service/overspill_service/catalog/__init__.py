@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 from msgspec import Struct
 from overspill import wire
 
-from overspill_service.object_keys import segment_key
+from overspill_service.store_format.object_keys import segment_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

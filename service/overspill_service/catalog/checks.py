@@ -14,8 +14,8 @@ from overspill import wire
 
 from overspill_service.catalog import Entry, KeyRecord, Query, Quota, Segment, Tombstone
 from overspill_service.errors import CatalogUnavailable
-from overspill_service.object_keys import new_upload
-from overspill_service.probing import CheckResult, outcome
+from overspill_service.errors.checks import CheckResult, outcome
+from overspill_service.store_format.object_keys import new_upload
 
 if TYPE_CHECKING:
     from overspill_service.catalog import Catalog

@@ -20,17 +20,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from overspill_service.catalog import redis_connections
-from overspill_service.catalog.redis import RedisCatalog
-from overspill_service.catalog.redis_link import DEADLINE, Link
-from overspill_service.catalog.sqlite import SqliteCatalog
+from overspill_service.catalog.redis import connections
+from overspill_service.catalog.redis.catalog import RedisCatalog
+from overspill_service.catalog.redis.link import DEADLINE, Link
+from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from overspill_service.catalog import Catalog
-    from overspill_service.catalog.redis_connections import Address
-    from overspill_service.catalog.redis_link import Connection
+    from overspill_service.catalog.redis.connections import Address
+    from overspill_service.catalog.redis.link import Connection
 
 FORMS: Final = (
     "sqlite:///file, redis://host:port/db, rediss://host:port/db, "
@@ -78,12 +78,12 @@ def _path(parts: SplitResult, data_dir: Path) -> Path:
 
 
 def _redis(parts: SplitResult) -> Connection:
-    """`redis:` and `rediss:`, by `redis_connections.server`."""
+    """`redis:` and `rediss:`, by `connections.server`."""
     address, *more = _addresses(parts, REDIS_PORT)
     if more:
         raise _wrong(parts, "redis:// takes one address; several need redis+sentinel:// or redis+cluster://")
     database = _database(parts, _names(parts))
-    return redis_connections.server(address, db=database, **_login(parts), **_tls(parts))
+    return connections.server(address, db=database, **_login(parts), **_tls(parts))
 
 
 def _sentinel(parts: SplitResult) -> Connection:
@@ -95,13 +95,13 @@ def _sentinel(parts: SplitResult) -> Connection:
     addresses = _addresses(parts, SENTINEL_PORT)
     password = _options(parts).get("sentinel_password")
     options = {**_login(parts), **_tls(parts), **({"sentinel_password": password} if password else {})}
-    return redis_connections.sentinel(addresses, service, db=_database(parts, rest), **options)
+    return connections.sentinel(addresses, service, db=_database(parts, rest), **options)
 
 
 def _cluster(parts: SplitResult) -> Connection:
     if _names(parts):
         raise _wrong(parts, "a Redis cluster has no databases; leave the path out")
-    return redis_connections.cluster(_addresses(parts, REDIS_PORT), **_login(parts), **_tls(parts))
+    return connections.cluster(_addresses(parts, REDIS_PORT), **_login(parts), **_tls(parts))
 
 
 _CONNECTIONS: Final = {

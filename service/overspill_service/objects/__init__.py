@@ -13,7 +13,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
-    from overspill_service.probing import CheckResult
+    from overspill_service.errors.checks import CheckResult
 
 
 class Stored(Struct, frozen=True):

@@ -10,8 +10,8 @@ import secrets
 from typing import TYPE_CHECKING, Final
 
 from overspill_service.errors import CaptureDamaged, StoreUnavailable
-from overspill_service.object_keys import PROBES, REMOVALS
-from overspill_service.probing import CheckResult, outcome
+from overspill_service.errors.checks import CheckResult, outcome
+from overspill_service.store_format.object_keys import PROBES, REMOVALS
 
 if TYPE_CHECKING:
     from overspill_service.objects import ObjectStore

@@ -25,13 +25,13 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, Literal, ParamSpec, TypeVar
 
 from overspill_service.errors import CaptureDamaged, ServiceError, StoreUnavailable, Unavailable
+from overspill_service.errors.checks import CheckResult
+from overspill_service.errors.system import failure
 from overspill_service.objects import folder_walk
 from overspill_service.objects.checks import check_operations
 from overspill_service.objects.folder_walk import FOLDERS, MARK, SLASH, SPREAD
 from overspill_service.objects.keys import check_key, check_prefix
 from overspill_service.objects.threads import Threads
-from overspill_service.probing import CheckResult
-from overspill_service.system_errors import failure
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence

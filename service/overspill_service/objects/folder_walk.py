@@ -11,9 +11,9 @@ from contextlib import suppress
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from overspill_service.object_keys import is_known
 from overspill_service.objects import Stored
 from overspill_service.objects.keys import is_key
+from overspill_service.store_format.object_keys import is_known
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

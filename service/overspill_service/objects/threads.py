@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from overspill_service.threads import running_pool
+from overspill_service.resources.threads import running_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from overspill import wire
 from overspill.wire import Path, Scope
 
-from overspill_service.sweep import sweep_expired
+from overspill_service.archive.sweep import sweep_expired
 from overspill_service.web.registry import Route
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import msgspec
 from aiohttp import hdrs, web
 
-from overspill_service import logs
-from overspill_service.captures import Captures
+from overspill_service.archive.captures import Captures
 from overspill_service.errors import BodyTooLarge, InvalidBody
+from overspill_service.telemetry import logs
 from overspill_service.web.fields import listed
 from overspill_service.web.negotiation import prefers_text
 

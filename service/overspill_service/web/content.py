@@ -15,13 +15,13 @@ from overspill_service.web.conditions import allows_range, is_not_modified
 from overspill_service.web.fields import listed
 from overspill_service.web.negotiation import ZSTD, choose_coding
 from overspill_service.web.registry import Route
-from overspill_service.web.sending import send
+from overspill_service.web.streaming import send
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
+    from overspill_service.archive.frame_reader import Reader
     from overspill_service.catalog import Entry
-    from overspill_service.frame_reader import Reader
     from overspill_service.web.call import Call
 
 UNTRUSTED: Final = {

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import hdrs, web
 from overspill.wire import PROBLEM_TYPE, Header, Path
 
-from overspill_service import logs
 from overspill_service.errors import (
     CaptureDamaged,
     ExpectationFailed,
@@ -20,6 +19,7 @@ from overspill_service.errors import (
     ShuttingDown,
     Unavailable,
 )
+from overspill_service.telemetry import logs
 from overspill_service.web.fields import require_well_formed
 from overspill_service.web.problems import allow_header, known, problem_of, response_of
 from overspill_service.web.service import SERVICE

@@ -10,7 +10,7 @@ from aiohttp import web
 from overspill.wire import PROBLEM_TYPE, Code, Problem
 
 from overspill_service.errors import ServiceError, Unavailable
-from overspill_service.system_errors import found_in
+from overspill_service.errors.system import found_in
 from overspill_service.web.negotiation import CODINGS
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from overspill.reading.grep import Search
 from overspill.reading.summary import Summarizer
 from overspill.wire import Path, Scope
 
-from overspill_service.inspection import inspect, search
-from overspill_service.numbers import masked
+from overspill_service.archive.inspection import inspect, search
+from overspill_service.archive.number_mask import masked
 from overspill_service.web.registry import Route
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import msgspec
 from aiohttp import HttpVersion11, hdrs, web
 from overspill.wire import CAPTURE_ID, NoQuery, Path, Scope
 
-from overspill_service import logs
 from overspill_service.errors import InvalidParameter, ObjectMissing
+from overspill_service.telemetry import logs
 from overspill_service.web.call import Call
 from overspill_service.web.conditions import SAFE, are_given, is_not_modified
 from overspill_service.web.fields import listed

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from aiohttp import hdrs, web
 from overspill.reading.chunks import Caps
 
-from overspill_service import logs
 from overspill_service.catalog import KEY_ID_LENGTH
-from overspill_service.connections import Connections
 from overspill_service.errors import Forbidden, Unauthorized
+from overspill_service.resources.connections import Connections
+from overspill_service.telemetry import logs
+from overspill_service.telemetry.failure_log import Troubles
 from overspill_service.tenants import KEY_PATTERN, Principal, hash_key
-from overspill_service.troubles import Troubles
 from overspill_service.web.fields import listed
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from overspill.wire import Scope
 
-    from overspill_service.archive import Archive
+    from overspill_service.archive.archive import Archive
     from overspill_service.catalog import KeyStore
-    from overspill_service.metrics import Metrics
-    from overspill_service.settings import Settings
+    from overspill_service.settings.settings import Settings
+    from overspill_service.telemetry.metrics import Metrics
     from overspill_service.tenants import Directory
 
 REMEMBERED_SECONDS: Final = 15.0

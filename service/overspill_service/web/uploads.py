@@ -11,7 +11,9 @@ from aiohttp.http_exceptions import HttpProcessingError
 from overspill import wire
 from overspill.wire import Header, Path, Scope
 
-from overspill_service import logs, storing
+from overspill_service.archive import storing
+from overspill_service.archive.storing import Body
+from overspill_service.archive.upload_memory import upload_memory
 from overspill_service.errors import (
     Absent,
     BadRequest,
@@ -19,11 +21,10 @@ from overspill_service.errors import (
     IncompleteBody,
     TooManyRequests,
 )
-from overspill_service.storing import Body
-from overspill_service.upload_memory import upload_memory
+from overspill_service.telemetry import logs
+from overspill_service.web.capture_headers import digest_of, facts_of
 from overspill_service.web.captures import entry_headers
 from overspill_service.web.conditions import are_given, is_not_modified
-from overspill_service.web.facts import digest_of, facts_of
 from overspill_service.web.fields import listed
 from overspill_service.web.negotiation import body_coding
 from overspill_service.web.registry import Route
@@ -31,8 +32,8 @@ from overspill_service.web.registry import Route
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from overspill_service.archive.upload_memory import UploadMemory
     from overspill_service.catalog import Entry
-    from overspill_service.upload_memory import UploadMemory
     from overspill_service.web.call import Call
 
 QUEUE_SECONDS: Final = 5.0

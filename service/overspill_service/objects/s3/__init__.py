@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from overspill_service.errors import CaptureDamaged, ServiceError, StoreUnavailable
-from overspill_service.object_keys import PROBES, is_known
+from overspill_service.errors.checks import CheckResult, outcome
 from overspill_service.objects.checks import check_operations, probe_key
 from overspill_service.objects.keys import check_key, check_prefix, is_key
 from overspill_service.objects.s3.bucket import Bucket
@@ -27,8 +27,8 @@ from overspill_service.objects.s3.http import Body, Http, Request
 from overspill_service.objects.s3.location import Location
 from overspill_service.objects.s3.retry import Retry
 from overspill_service.objects.s3.signing import Signer
-from overspill_service.probing import CheckResult, outcome
-from overspill_service.tasks import fan_out
+from overspill_service.resources.tasks import fan_out
+from overspill_service.store_format.object_keys import PROBES, is_known
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence

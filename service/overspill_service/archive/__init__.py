@@ -1,0 +1,1 @@
+"""Whole captures: stored, read, removed, swept, and recovered."""

@@ -1,0 +1,152 @@
+"""What the service is made of, in one place for its parts: stores, threads, clock, and the index cache."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import deque
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Final
+
+from overspill_service.archive.frame_map_cache import MapCache
+from overspill_service.archive.frame_reader import Reader
+from overspill_service.archive.lookup_limits import Misses
+from overspill_service.errors import CaptureDamaged, ObjectMissing
+from overspill_service.store_format import index
+from overspill_service.store_format.frame_map import FrameMap, pack
+from overspill_service.store_format.object_keys import parse, segment_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from overspill.reading.chunks import Chunk
+
+    from overspill_service.archive.shared_clock import SharedClock
+    from overspill_service.catalog import Catalog, Entry
+    from overspill_service.objects import ObjectStore
+    from overspill_service.resources.cpu import Cpu
+    from overspill_service.resources.memory_budget import Budget
+    from overspill_service.store_format.frames import Frame
+
+INLINE_INDEX: Final = 16 * 1024
+"""The largest packed frame map that lives in the catalog's entry: that of about 1 GB of content."""
+CACHED_MAPS: Final = 8 * 2**20
+"""Bytes of frame maps that a process remembers, those of about 7,000 captures of a few frames."""
+COMPLETE_SECONDS: Final = 5.0
+"""For how long a catalog that was found complete is taken to be."""
+MOST_DAMAGED: Final = 1000
+TAILS_AT_ONCE: Final = 8
+
+
+def inline_index(segments: Sequence[Sequence[Frame]]) -> bytes | None:
+    """The packed frame map for the catalog's entry; None where it is too large to live there."""
+    if sum(map(len, segments)) > INLINE_INDEX:
+        return None
+    packed = pack(segments)
+    return packed if len(packed) <= INLINE_INDEX else None
+
+
+class Archive:
+    """The object store, the catalog, and the frame maps of captures that were read lately."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        catalog: Catalog,
+        cpu: Cpu,
+        *,
+        clock: SharedClock,
+        level: int,
+        memory: Budget,
+    ) -> None:
+        self.store, self.catalog, self.cpu, self.memory = store, catalog, cpu, memory
+        self.shared_clock, self.level = clock, level
+        self.clock: Callable[[], float] = clock.now
+        self.misses = Misses()
+        self.damaged: deque[str] = deque(maxlen=MOST_DAMAGED)
+        """Uploads that were found damaged lately."""
+        self.folders: dict[str, Path] = {}
+        """Where back ends on this machine's disks are, by `store` and `catalog`."""
+        self.maps = MapCache(CACHED_MAPS)
+        self._complete_at = -math.inf
+
+    async def was_complete(self) -> bool:
+        """Whether the catalog was complete a moment ago: enough where an error costs nothing but work."""
+        now = time.monotonic()
+        if now - self._complete_at > COMPLETE_SECONDS and await self.catalog.is_complete():
+            self._complete_at = now
+        return now - self._complete_at <= COMPLETE_SECONDS
+
+    async def store_time(self) -> float:
+        """The time by which the ages of objects are told."""
+        told = await self.store.now()
+        return self.clock() if told is None else told
+
+    async def reader(self, entry: Entry) -> Reader:
+        """A reader of a complete capture. Raises `CaptureDamaged`, `StoreUnavailable`."""
+        frames = self.maps.get(entry.upload)
+        if frames is None:
+            frames = await self._load(entry)
+            self.maps.add(entry.upload, frames)
+        return Reader(self.store, self.cpu, self.memory.reads, entry, frames)
+
+    async def verify(self, entry: Entry) -> None:
+        """Read all that is stored for a capture. Raises `CaptureDamaged` unless all of it is good."""
+        for number in range(len(entry.segments)):
+            await self.index_of(entry, number)
+        reader = await self.reader(entry)
+        async with aclosing(reader.map(range(len(reader.frames)), _checked)) as batches:
+            async for _ in batches:
+                pass
+
+    async def index_of(self, entry: Entry, number: int) -> index.Index:
+        """The index of one segment, read from the end of its object and held against the entry."""
+        segment = entry.segments[number]
+        key = segment_key(entry.tenant, entry.id, entry.upload, number)
+        found = await self.read_index(key, segment.stored_size)
+        if (found.upload, found.number) != (entry.upload, number) or found.size != segment.size:
+            raise CaptureDamaged(f"segment {number} of {entry.id} is not the one that the catalog knows")
+        return found
+
+    async def read_index(self, key: str, stored_size: int) -> index.Index:
+        """The index at the end of a segment of `stored_size` bytes. Raises `CaptureDamaged`."""
+        try:
+            tail = await self.store.read(key, -index.TAIL_SIZE, index.TAIL_SIZE)
+            try:
+                return await self._parsed(tail, stored_size)
+            except index.NeedMore as more:
+                tail = await self.store.read(key, -more.length, more.length)
+                return await self._parsed(tail, stored_size)
+        except index.NeedMore as more:
+            raise CaptureDamaged(f"the object {key} is shorter than its trailer says") from more
+        except KeyError as error:
+            name = parse(key)
+            assert name is not None
+            assert name.number is not None
+            raise ObjectMissing(name.capture, name.upload, name.number) from error
+
+    async def _parsed(self, tail: bytes, stored_size: int) -> index.Index:
+        return await self.cpu.run_many(index.listed(tail), index.parse, tail, stored_size)
+
+    async def _load(self, entry: Entry) -> FrameMap:
+        if entry.index is not None:
+            frames = FrameMap.unpack(entry.index)
+        else:
+            limit = asyncio.Semaphore(TAILS_AT_ONCE)
+
+            async def one(number: int) -> index.Index:
+                async with limit:
+                    return await self.index_of(entry, number)
+
+            found = await asyncio.gather(*map(one, range(len(entry.segments))))
+            segments = [each.frames for each in found]
+            frames = await self.cpu.run_many(sum(map(len, segments)), FrameMap.of, segments)
+        if frames.size != entry.size:
+            raise CaptureDamaged(f"the index of {entry.id} covers {frames.size} of {entry.size} bytes")
+        return frames
+
+
+def _checked(_chunk: Chunk) -> None:
+    """Do nothing more with a chunk: to decode it was to check it."""

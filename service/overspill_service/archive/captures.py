@@ -1,0 +1,255 @@
+"""Captures as one tenant sees them: look up, list, extend, remove."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from overspill import wire
+
+from overspill_service.archive import retention
+from overspill_service.archive.recovery.entries import record_of, recover
+from overspill_service.archive.recovery.expiries import confirmed
+from overspill_service.archive.recovery.rebuild import give_back, is_young
+from overspill_service.archive.removal import erase, finish_removals
+from overspill_service.catalog import Entry, Query, Quota, Tombstone, instant
+from overspill_service.errors import (
+    CatalogIncomplete,
+    CatalogUnavailable,
+    Deleted,
+    Expired,
+    InvalidId,
+    NotFound,
+    QuotaExceeded,
+)
+from overspill_service.resources.tasks import to_the_end
+from overspill_service.store_format import object_keys
+from overspill_service.telemetry.logs import facts
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from overspill_service.archive.archive import Archive
+    from overspill_service.tenants import Tenant
+
+T = TypeVar("T")
+
+MARKER: Final = bytes.fromhex("5d2a4d1800000000")
+"""What an expiry marker holds: an empty skippable frame. Its key says everything."""
+PAGE: Final = 200
+"""Captures of a session that are removed together."""
+MICROSECONDS: Final = 10**6
+
+INCOMPLETE: Final = (
+    "the catalog is being rebuilt from the object store; ask by capture id, or again in a moment"
+)
+
+log = logging.getLogger(__name__)
+
+
+class Captures:
+    """The captures of one tenant; no method can reach another's."""
+
+    def __init__(self, archive: Archive, tenant: Tenant) -> None:
+        self.archive, self.tenant = archive, tenant
+        self._catalog = archive.catalog
+
+    async def get(self, ref: str, session: str | None = None) -> Entry:
+        """The entry of a capture id or of `call:{tool-call id}` (the newest; `session` narrows).
+
+        Raises `NotFound`, `Expired`, `Deleted`, `InvalidId`, `TooManyRequests` where too many ids were not
+        there, and `CatalogIncomplete` for a tool call where the catalog was lost and cannot tell yet.
+        """
+        if (call_id := call_id_of(ref)) is not None:
+            return await self._find_call(call_id, session)
+        match found := await self._confirmed(ref):
+            case Entry() if found.is_expired(self.archive.clock()):
+                raise Expired(ref, instant(found.expires))
+            case Entry() if session in (None, found.session):
+                return found
+            case Tombstone(reason="expired"):
+                raise Expired(ref, instant(found.at))
+            case Tombstone():
+                raise Deleted(f"{ref} was deleted at {instant(found.at):%Y-%m-%dT%H:%M:%SZ}")
+        raise NotFound(f"there is no capture {ref}; GET {wire.Path.CAPTURES} lists those that there are")
+
+    async def _confirmed(self, capture: str) -> Entry | Tombstone | None:
+        found = await self.look_up(capture)
+        return await confirmed(self.archive, found) if isinstance(found, Entry) else found
+
+    @property
+    def quota(self) -> Quota:
+        limits = self.tenant.limits
+        return Quota(stored_size=limits.max_stored_size, captures=limits.max_captures)
+
+    async def look_up(self, capture: str, *, is_limited: bool = True) -> Entry | Tombstone | None:
+        """What is known of a capture id, expired or not; where the catalog misses it, by its objects.
+
+        Raises `InvalidId`, and `TooManyRequests` where `is_limited` and too many ids were not there.
+        """
+        check_id(capture)
+        found = await record_of(self.archive, self.tenant.name, capture)
+        if found is not None:
+            return found
+        return await self.archive.misses.find(
+            self.tenant.name, capture, lambda: self._recover(capture), is_limited=is_limited
+        )
+
+    async def is_lost(self, capture: str, upload: str) -> bool:
+        """Whether an upload whose object is missing is still the one to read: then nobody removed it.
+
+        Raises what `get` raises, and `CatalogIncomplete` where the catalog may be older than a removal.
+        """
+        entry, is_complete = await self._looked_up(lambda: self.get(capture))
+        if entry.upload == upload and not is_complete:
+            raise CatalogIncomplete(INCOMPLETE)
+        return entry.upload == upload
+
+    async def find(self, query: Query, *, limit: int, cursor: str | None) -> wire.Listing:
+        """A page of unexpired captures, newest first."""
+        (entries, following), is_complete = await self._looked_up(
+            lambda: self._catalog.find(
+                self.tenant.name, query, now=self.archive.clock(), limit=limit, cursor=cursor
+            )
+        )
+        return wire.Listing(
+            captures=[entry.public() for entry in entries], cursor=following, incomplete=not is_complete
+        )
+
+    async def set_ttl(self, ref: str, ttl: int, session: str | None = None) -> Entry:
+        """Let a capture live `ttl` seconds from now. Raises what `get` raises, and `InvalidParameter`."""
+        entry = await self.get(ref, session)
+        return await self.extend(entry, retention.expiry(self.archive.clock(), ttl, self.tenant.limits))
+
+    async def delete(self, ref: str, session: str | None = None) -> wire.Removed:
+        """Remove a capture for good. Raises what `get` raises.
+
+        One that has expired goes at once, not at the next sweep; a removal that was cut short is finished.
+        """
+        found = await self.look_up(ref) if call_id_of(ref) is None else None
+        if isinstance(found, Tombstone):
+            await self.archive.store.delete(found.keys)
+            return wire.Removed(captures=0, stored_size=0)
+        if not isinstance(found, Entry) or session not in (None, found.session):
+            found = await self.get(ref, session)
+        return await to_the_end(erase(self.archive, self.tenant.name, [found]))
+
+    async def delete_session(self, session: str) -> wire.Removed:
+        """Remove every capture of a session, expired or not, and finish removals that were cut short.
+
+        Raises `CatalogIncomplete` where the catalog was lost and may not know all of them yet.
+        """
+        captures = stored_size = 0
+        while True:
+            (entries, _), is_complete = await self._looked_up(
+                lambda: self._catalog.find(self.tenant.name, Query(session=session), now=0, limit=PAGE)
+            )
+            removed = await to_the_end(erase(self.archive, self.tenant.name, entries))
+            captures, stored_size = captures + removed.captures, stored_size + removed.stored_size
+            if not entries:
+                await finish_removals(self.archive, object_keys.removals_prefix(self.tenant.name))
+                if not is_complete:
+                    raise CatalogIncomplete(INCOMPLETE)
+                return wire.Removed(captures=captures, stored_size=stored_size)
+
+    async def usage(self) -> wire.Usage:
+        totals, is_complete = await self._looked_up(lambda: self._catalog.totals(self.tenant.name))
+        limits = self.tenant.limits
+        return wire.Usage(
+            tenant=self.tenant.name,
+            captures=totals.captures,
+            size=totals.size,
+            stored_size=totals.stored_size,
+            oldest=None if totals.oldest is None else instant(totals.oldest),
+            max_capture_size=limits.max_capture_size,
+            max_stored_size=limits.max_stored_size,
+            max_captures=limits.max_captures,
+            default_ttl=limits.default_ttl,
+            max_ttl=limits.max_ttl,
+            incomplete=not is_complete,
+        )
+
+    async def extend(self, entry: Entry, expires: float) -> Entry:
+        """Move the expiry, first in the object store, then in the catalog. Raises what `get` raises.
+
+        The catalog takes the change only where no other came first, and a later change always has a higher
+        revision: so the object store knows as well as the catalog which one holds.
+        """
+        return await to_the_end(self._extend(entry, expires))
+
+    async def _extend(self, entry: Entry, expires: float) -> Entry:
+        while True:
+            marker = self._new_marker(entry, expires)
+            await self.archive.store.put(marker, [MARKER])
+            stored = await self._catalog.amend(entry, expires=expires, marker=marker)
+            if stored is not None and stored.marker == marker:
+                if entry.marker is not None:
+                    await self.archive.store.delete([entry.marker])
+                return stored
+            await self.archive.store.delete([marker])
+            entry = stored or await self.get(entry.id)
+
+    def _new_marker(self, entry: Entry, expires: float) -> str:
+        """A key that sorts this change behind all earlier ones, also behind those that the catalog forgot."""
+        now = int(self.archive.clock() * MICROSECONDS)
+        revision = max(object_keys.revision_of(entry.marker) + 1, now)
+        return object_keys.marker_key(entry.tenant, entry.id, entry.upload, expires, revision)
+
+    async def _find_call(self, call_id: str, session: str | None) -> Entry:
+        """The newest capture of a tool call, which only a complete catalog can tell."""
+        query = Query(call_id=call_id, session=session)
+        (entries, _), is_complete = await self._looked_up(
+            lambda: self._catalog.find(self.tenant.name, query, now=self.archive.clock(), limit=1)
+        )
+        if not is_complete:
+            raise CatalogIncomplete(INCOMPLETE)
+        if not entries:
+            raise NotFound(
+                f"no capture of the tool call {call_id[:100]!r} is kept: it never was, expired or was deleted"
+            )
+        return entries[0]
+
+    async def _recover(self, capture: str) -> Entry | Tombstone | None:
+        """The capture out of the object store, with its entry given back to the catalog."""
+        found = await self._catalog.get(self.tenant.name, capture)
+        if found is not None:  # another request has found it
+            return found
+        entry = await recover(self.archive, self.tenant.name, capture)
+        if entry is None or entry.is_expired(self.archive.clock()):
+            return entry
+        is_counted = is_young(self.archive, entry) and await self._catalog.is_complete()
+        try:
+            given = await give_back(self.archive, entry, self.quota if is_counted else Quota())
+        except (QuotaExceeded, CatalogIncomplete, CatalogUnavailable) as error:
+            about = facts(tenant=self.tenant.name, capture=capture, cause=str(error))
+            log.info("a capture is read without an entry", extra=about)
+            return entry
+        log.info("gave a capture its lost entry back", extra=facts(tenant=self.tenant.name, capture=capture))
+        return given
+
+    async def _looked_up(self, look: Callable[[], Awaitable[T]]) -> tuple[T, bool]:
+        """What a look-up finds, and whether the catalog was complete from before it until after it.
+
+        To ask on one side only would take a rebuild that ends, or a loss, during the look-up for no reason
+        to doubt what it found.
+        """
+        was_complete = await self._catalog.is_complete()
+        found = await look()
+        return found, was_complete and await self._catalog.is_complete()
+
+
+def call_id_of(ref: str) -> str | None:
+    """The tool-call id of a `call:` reference, or None. Raises `InvalidId` where the id is empty."""
+    try:
+        return wire.call_id_of(ref)
+    except ValueError as error:
+        raise InvalidId(str(error)) from error
+
+
+def check_id(capture: str) -> None:
+    """Raise `InvalidId` where this cannot be a capture id."""
+    if not wire.CAPTURE_ID.fullmatch(capture):
+        raise InvalidId(
+            f"{capture[:100]!r} is no capture id: cap_ and 20 characters of a-z and 2-7, "
+            f"as the notice gives it, or {wire.CALL_PREFIX} and a tool-call id"
+        )

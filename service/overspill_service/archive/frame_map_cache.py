@@ -1,0 +1,48 @@
+"""The frame maps of captures that were read lately, in bounded memory."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from overspill_service.store_format.frame_map import FrameMap
+
+
+class MapCache:
+    """Frame maps by the name of their upload, `limit` bytes at most; those not used for longest go first."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._maps: OrderedDict[str, FrameMap] = OrderedDict()
+        self.held = 0
+        """Bytes that the maps take."""
+
+    def __len__(self) -> int:
+        return len(self._maps)
+
+    def get(self, upload: str) -> FrameMap | None:
+        found = self._maps.get(upload)
+        if found is not None:
+            self._maps.move_to_end(upload)
+        return found
+
+    def add(self, upload: str, frames: FrameMap) -> None:
+        """Keep a map, unless it alone is too large."""
+        self.forget(upload)
+        if frames.held > self._limit:
+            return
+        self._maps[upload] = frames
+        self.held += frames.held
+        while self.held > self._limit:
+            self.forget(next(iter(self._maps)))
+
+    def forget(self, upload: str) -> None:
+        """Drop a map, such as that of a capture that was removed."""
+        dropped = self._maps.pop(upload, None)
+        if dropped is not None:
+            self.held -= dropped.held
+
+    def clear(self) -> None:
+        self._maps.clear()
+        self.held = 0

@@ -1,0 +1,124 @@
+"""Drives the bounded readers: finds the frames they want, fetches and decodes them, feeds them in threads."""
+
+from __future__ import annotations
+
+from contextlib import aclosing, contextmanager
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+from overspill.reading import errors
+from overspill.reading.chunks import Extent
+
+from overspill_service.errors import InvalidParameter, InvalidPattern
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from overspill.reading.chunks import Chunk, Wanted
+    from overspill.reading.grep import Search
+    from overspill.reading.scanning import Prepared
+    from overspill.wire import Text
+
+    from overspill_service.archive.archive import Archive
+    from overspill_service.catalog import Entry
+    from overspill_service.store_format.frame_map import FrameMap
+
+SCAN_LEAST: Final = 512 * 1024
+SCAN_MOST: Final = 12 * 2**20
+"""Bytes that a scan keeps of a large capture: a line of 8 MiB, or half as much and a large automaton."""
+
+A_co = TypeVar("A_co", covariant=True)
+T = TypeVar("T")
+
+
+class Read(Protocol[A_co]):
+    """A reader of chunks: `wanted` is None once it can answer."""
+
+    wanted: Wanted | None
+
+    def feed(self, chunk: Chunk) -> None: ...
+    def answer(self) -> A_co: ...
+
+
+async def inspect(archive: Archive, entry: Entry, begin: Callable[[Extent], Read[T]]) -> T:
+    """The answer of the read that `begin` makes for a capture of this extent."""
+    with _refusals():
+        async with (await archive.reader(entry)).held(_scan_size(entry)) as reader:
+            read = await archive.cpu.run(begin, Extent(entry.size, entry.lines))
+            while (wanted := read.wanted) is not None:
+                frames = frames_wanted(reader.frames, wanted)
+                async with aclosing(reader.chunks(frames)) as batches:
+                    async for batch in batches:
+                        await archive.cpu.run(_feed, read, batch)
+                        if read.wanted is None:
+                            break
+            return await archive.cpu.run(read.answer)
+
+
+async def search(archive: Archive, entry: Entry, begin: Callable[[Extent], Search]) -> Text:
+    """The answer of the search that `begin` makes; several threads decode and search at once."""
+    with _refusals():
+        async with (await archive.reader(entry)).held(_scan_size(entry)) as reader:
+            search = await archive.cpu.run(begin, Extent(entry.size, entry.lines))
+            while (wanted := search.begin_part()) is not None:
+                frames = _frames_to_search(reader.frames, wanted, backwards=search.backwards)
+                async with aclosing(
+                    reader.map(frames, search.prepare, is_reversed=search.backwards)
+                ) as batches:
+                    async for batch in batches:
+                        await archive.cpu.run(_take, search, batch)
+                        if search.wanted is None or search.has_jumped:
+                            break
+            return await archive.cpu.run(search.answer)
+
+
+def _scan_size(entry: Entry) -> int:
+    """Bytes of memory for what a scan keeps of a capture: a long line, automata, groups of lines."""
+    return SCAN_LEAST + min(entry.size, SCAN_MOST)
+
+
+def _frames_to_search(frames: FrameMap, wanted: Wanted, *, backwards: bool) -> range:
+    near = frames_wanted(frames, wanted)
+    last = near[0] if wanted.span is None else near[-1]
+    return range(last + 1) if backwards else range(near[0], len(frames))
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """What is wrong with a query is a problem of this service."""
+    try:
+        yield
+    except errors.InvalidPattern as error:
+        raise InvalidPattern(str(error)) from error
+    except errors.InvalidQuery as error:
+        raise InvalidParameter(str(error)) from error
+
+
+def _take(search: Search, batch: Sequence[Prepared]) -> None:
+    for prepared in batch:
+        search.take(prepared)
+
+
+def _feed(read: Read[object], batch: Sequence[Chunk]) -> None:
+    for chunk in batch:
+        read.feed(chunk)
+        if read.wanted is None:
+            return
+
+
+def frames_wanted(frames: FrameMap, wanted: Wanted) -> range:
+    """The frames that a read asks for, from the first that it needs to the last that it may."""
+    first = _frame_at_offset(frames, wanted.offset)
+    if wanted.newline:
+        first = max(first, frames.frame_at_newline(wanted.newline))
+    last = len(frames) - 1
+    if wanted.last_newline is not None and wanted.last_newline <= frames.newlines:
+        last = min(last, frames.frame_at_newline(wanted.last_newline))
+    if wanted.span is not None:
+        last = min(last, _frame_at_offset(frames, frames.raw_start(first + 1) + wanted.span - 1))
+    return range(first, max(first, last) + 1)
+
+
+def _frame_at_offset(frames: FrameMap, offset: int) -> int:
+    """The frame that holds this byte; the last one where there is no such byte."""
+    found = frames.frames_of_bytes(offset, offset + 1)
+    return found.start if found else len(frames) - 1

@@ -1,0 +1,110 @@
+"""Stored frames out of the object store: in windows of whole frames, the next one fetched ahead.
+
+A window is small at first, since most reads end early, and then doubles. Nothing is fetched ahead for a
+reader that is slow, or while memory is short: it has one window at a time, of one frame if need be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+
+    from overspill_service.resources.memory_budget import Share
+    from overspill_service.store_format.frame_map import FrameMap, Span
+
+FIRST_WINDOW: Final = 256 * 1024
+LARGEST_WINDOW: Final = 4 * 2**20
+"""Stored bytes fetched by one request."""
+SLOW_SECONDS: Final = 0.25
+SLOW_RATE: Final = 4 * 2**20
+"""Bytes per second. A reader that takes `SLOW_SECONDS` longer than at this rate gains nothing from haste."""
+
+
+class Pace:
+    """How fast a reader takes what it is given."""
+
+    def __init__(self) -> None:
+        self.is_slow = False
+        self._since = 0.0
+
+    def give(self) -> None:
+        """Note that the reader gets something now."""
+        self._since = time.monotonic()
+
+    def taken(self, size: int) -> None:
+        """Note that it is through with that, `size` bytes."""
+        self.is_slow = time.monotonic() - self._since > SLOW_SECONDS + size / SLOW_RATE
+
+
+class Window:
+    """Fetched frames, accounted for in a share until they are released."""
+
+    def __init__(self, span: Span, share: Share) -> None:
+        self.frames, self.data = span.frames, b""
+        self._held, self._share = span.length, share
+
+    def release(self) -> None:
+        """Give the bytes up. Does nothing a second time."""
+        self.data = b""
+        self._share.release(self._held)
+        self._held = 0
+
+
+class Fetcher:
+    """Fetches the stored bytes of `frames` of a map, each window by one call of `fetch`."""
+
+    def __init__(
+        self,
+        fetch: Callable[[Span], Awaitable[bytes]],
+        frame_map: FrameMap,
+        frames: range,
+        *,
+        is_reversed: bool = False,
+    ) -> None:
+        self._fetch, self._map, self._rest, self._is_reversed = fetch, frame_map, frames, is_reversed
+        self._size = FIRST_WINDOW
+
+    async def windows(self, share: Share, pace: Pace) -> AsyncGenerator[Window, None]:
+        """Give the windows in order, or from the last to the first; each is released with the next call.
+
+        `share` has room for any one frame.
+        """
+        ahead: asyncio.Future[Window] | None = None
+        try:
+            while ahead is not None or self._rest:
+                if ahead is None:
+                    ahead = self._begin(share, 1 if pace.is_slow else self._size) or self._begin(share, 1)
+                window = await _certain(ahead)
+                ahead = None if pace.is_slow else self._begin(share, self._size)
+                yield window
+                window.release()
+        finally:
+            if ahead is not None:
+                ahead.cancel()
+                await asyncio.wait([ahead])
+
+    def _begin(self, share: Share, size: int) -> asyncio.Future[Window] | None:
+        """Start to fetch about `size` bytes, one frame at least; None where there is no room or nothing."""
+        if not self._rest:
+            return None
+        span = self._map.span(self._rest, size, is_reversed=self._is_reversed)
+        if not share.try_use(span.length):
+            return None
+        count = len(span.frames)
+        self._rest = self._rest[:-count] if self._is_reversed else self._rest[count:]
+        self._size = min(2 * self._size, LARGEST_WINDOW)
+        return asyncio.ensure_future(self._fetched(Window(span, share), span))
+
+    async def _fetched(self, window: Window, span: Span) -> Window:
+        window.data = await self._fetch(span)
+        return window
+
+
+async def _certain(window: asyncio.Future[Window] | None) -> Window:
+    if window is None:
+        raise RuntimeError("a share has no room for one frame")
+    return await window

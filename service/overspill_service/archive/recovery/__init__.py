@@ -1,0 +1,1 @@
+"""What puts a catalog right again from the object store."""

@@ -1,0 +1,184 @@
+"""The entry of a capture out of its objects: what every recovery of a catalog is made of.
+
+An upload is whole when its segments 0 to n are there and the last says that it is the last. Of several
+whole uploads of one capture those that have expired lose, then those of another content than the earliest,
+then all but the one that lives longest. The expiry marker with the highest revision overrides the entry's
+expiry. Nothing is read again of an upload whose removal is recorded.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from overspill_service.archive.archive import inline_index
+from overspill_service.archive.removal import removed_uploads
+from overspill_service.catalog import Entry, Segment, Tombstone
+from overspill_service.errors import CaptureDamaged, RecordDamaged
+from overspill_service.store_format import object_keys
+from overspill_service.store_format.frame_map import FrameMap
+from overspill_service.telemetry.logs import facts
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from overspill_service.archive.archive import Archive
+    from overspill_service.objects import Stored
+    from overspill_service.store_format.index import Index
+
+log = logging.getLogger(__name__)
+encode_entry = msgspec.msgpack.Encoder().encode
+_decode_entry = msgspec.msgpack.Decoder(Entry).decode
+
+
+class UploadFound(Struct, kw_only=True):
+    """One upload's objects as a listing shows them."""
+
+    name: str
+    segments: dict[int, Stored] = msgspec.field(default_factory=dict)
+    markers: dict[tuple[int, int], Stored] = msgspec.field(default_factory=dict)
+    """Expiry markers by revision and expiry."""
+
+    @property
+    def objects(self) -> list[Stored]:
+        return [*self.segments.values(), *self.markers.values()]
+
+    @property
+    def modified(self) -> float:
+        """When the last of its objects was written."""
+        return max(each.modified for each in self.objects)
+
+
+class CaptureFound(Struct, frozen=True, kw_only=True):
+    """One capture's uploads as a listing shows them."""
+
+    tenant: str
+    capture: str
+    uploads: list[UploadFound]
+
+    def marker_of(self, name: str) -> tuple[float, str] | None:
+        """The expiry of an upload that was set last, and the key of its marker; None where none was."""
+        markers = next((upload.markers for upload in self.uploads if upload.name == name), None)
+        if not markers:
+            return None
+        latest = max(markers)
+        return float(latest[1]), markers[latest].key
+
+
+async def captures_in(archive: Archive, prefix: str = object_keys.ROOT) -> AsyncIterator[CaptureFound]:
+    """Every capture that has objects under this prefix."""
+    group: list[tuple[object_keys.ObjectKey, Stored]] = []
+    async for stored in archive.store.list(prefix):
+        key = object_keys.parse(stored.key)
+        if key is None:
+            continue
+        if group and (group[0][0].tenant, group[0][0].capture) != (key.tenant, key.capture):
+            yield _grouped(group)
+            group = []
+        group.append((key, stored))
+    if group:
+        yield _grouped(group)
+
+
+def _grouped(group: list[tuple[object_keys.ObjectKey, Stored]]) -> CaptureFound:
+    uploads: dict[str, UploadFound] = {}
+    for key, stored in group:
+        upload = uploads.setdefault(key.upload, UploadFound(name=key.upload))
+        if key.number is not None:
+            upload.segments[key.number] = stored
+        elif key.expires is not None:
+            upload.markers[key.revision, key.expires] = stored
+    first = group[0][0]
+    return CaptureFound(tenant=first.tenant, capture=first.capture, uploads=list(uploads.values()))
+
+
+async def recover(archive: Archive, tenant: str, capture: str) -> Entry | None:
+    """The entry of one capture as its objects tell it; None where no upload of it is whole."""
+    async for found in captures_in(archive, object_keys.capture_prefix(tenant, capture)):
+        removed = await removed_uploads(archive, object_keys.removals_prefix(tenant))
+        return await entry_of(archive, found, removed)
+    return None
+
+
+async def entry_of(
+    archive: Archive, found: CaptureFound, removed: frozenset[str] = frozenset()
+) -> Entry | None:
+    """The entry of the whole upload to read it from, or None. `removed` uploads do not count."""
+    left = [upload for upload in found.uploads if upload.name not in removed]
+    entries = [await _read(archive, found, upload) for upload in left]
+    whole = [entry for entry in entries if entry is not None]
+    alive = [entry for entry in whole if not entry.is_expired(archive.clock())] or whole
+    first = min(alive, key=lambda entry: (entry.created, entry.upload), default=None)
+    if first is None:
+        return None
+    same = [entry for entry in alive if entry.sha256 == first.sha256]
+    return max(same, key=lambda entry: (entry.expires, entry.upload))
+
+
+async def _read(archive: Archive, found: CaptureFound, upload: UploadFound) -> Entry | None:
+    """The entry of one upload; None where it is not whole, which includes damage, which is logged."""
+    if sorted(upload.segments) != list(range(len(upload.segments))) or not upload.segments:
+        return None
+    try:
+        ordered = [upload.segments[number] for number in range(len(upload.segments))]
+        indexes = [await archive.read_index(each.key, each.size) for each in ordered]
+        if not indexes[-1].last:
+            return None
+        entry = _decode_entry(indexes[-1].entry)
+    except (CaptureDamaged, msgspec.DecodeError, UnicodeDecodeError) as error:
+        cause = facts(tenant=found.tenant, capture=found.capture, cause=str(error))
+        log.error("an upload cannot be read", extra=cause)  # noqa: TRY400
+        return None
+    about = facts(tenant=found.tenant, capture=found.capture)
+    if (entry.tenant, entry.id, entry.upload) != (found.tenant, found.capture, upload.name):
+        log.error("an object holds the entry of another capture", extra=about)
+        return None
+    listed = [index.frames for index in indexes]
+    count = sum(map(len, listed))
+    frames = await archive.cpu.run_many(count, FrameMap.of, listed)
+    if frames.size != entry.size or not _fit_together(indexes, upload.name):
+        log.error("the segments of a capture do not belong together", extra=about)
+        return None
+    expires, marker = found.marker_of(upload.name) or (entry.expires, None)
+    return msgspec.structs.replace(
+        entry,
+        segments=[
+            Segment(stored.size, index.size, index.newlines)
+            for stored, index in zip(ordered, indexes, strict=True)
+        ],
+        index=await archive.cpu.run_many(count, inline_index, listed),
+        expires=expires,
+        marker=marker,
+    )
+
+
+def _fit_together(indexes: Sequence[Index], upload: str) -> bool:
+    """Whether each segment is of this upload, in its place, and only the last says that it is."""
+    offset = newlines = 0
+    for number, index in enumerate(indexes):
+        place = upload, number, offset, newlines, number == len(indexes) - 1
+        if place != (index.upload, index.number, index.first_offset, index.first_newline, index.last):
+            return False
+        offset, newlines = offset + index.size, newlines + index.newlines
+    return True
+
+
+async def record_of(archive: Archive, tenant: str, capture: str) -> Entry | Tombstone | None:
+    """What the catalog knows of a capture; a record that cannot be decoded is replaced from its objects.
+
+    Raises `RecordDamaged` where they do not tell it either.
+    """
+    try:
+        return await archive.catalog.get(tenant, capture)
+    except RecordDamaged:
+        entry = await recover(archive, tenant, capture)
+        if entry is None:
+            raise
+        if await archive.catalog.restore(entry):
+            log.warning(
+                "replaced a damaged record of the catalog", extra=facts(tenant=tenant, capture=capture)
+            )
+        return await archive.catalog.get(tenant, capture)

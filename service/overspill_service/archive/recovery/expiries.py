@@ -1,0 +1,63 @@
+"""An expiry held against the object store: a catalog that fell back may have missed a change of it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from overspill_service.archive.recovery.entries import captures_in
+from overspill_service.resources.tasks import fan_out
+from overspill_service.store_format import object_keys
+
+if TYPE_CHECKING:
+    from overspill_service.archive.archive import Archive
+    from overspill_service.archive.recovery.entries import CaptureFound
+    from overspill_service.catalog import Entry
+
+AT_ONCE: Final = 16
+"""Captures whose objects are listed at the same time."""
+
+
+async def is_expired(archive: Archive, entry: Entry) -> bool:
+    """Whether its time has come. Where the catalog may have missed a change, its objects are asked first."""
+    return (await confirmed(archive, entry)).is_expired(archive.clock())
+
+
+async def confirmed(archive: Archive, entry: Entry) -> Entry:
+    """The entry; one that seems expired has its expiry put right, where the catalog may have missed it."""
+    if not entry.is_expired(archive.clock()):
+        return entry
+    (told,) = await all_confirmed(archive, [entry])
+    return told
+
+
+async def all_confirmed(archive: Archive, entries: list[Entry]) -> list[Entry]:
+    """Entries that seem expired, their expiries put right where the catalog may have missed them."""
+    if await archive.catalog.is_settled():
+        return entries
+    return await fan_out(partial(corrected, archive), entries, at_once=AT_ONCE)
+
+
+async def corrected(archive: Archive, entry: Entry) -> Entry:
+    """The entry with the expiry that its objects tell, in the catalog too.
+
+    Whoever sets one writes the marker first, so it is seen here, or the entry is amended after this.
+    """
+    prefix = object_keys.capture_prefix(entry.tenant, entry.id)
+    async for found in captures_in(archive, prefix):
+        newer = newer_marker(found, entry)
+        if newer is None:
+            return entry
+        expires, key = newer
+        amended = await archive.catalog.amend(entry, expires=expires, marker=key)
+        if amended is not None:
+            return await corrected(archive, amended)
+    return entry
+
+
+def newer_marker(found: CaptureFound, entry: Entry) -> tuple[float, str] | None:
+    """The expiry and the key of a marker that the entry does not know yet; None where there is none."""
+    marker = found.marker_of(entry.upload)
+    if marker is None or object_keys.revision_of(marker[1]) <= object_keys.revision_of(entry.marker):
+        return None
+    return marker

@@ -1,0 +1,114 @@
+"""Finding out that a catalog was replaced by an older copy: its generation is also kept beside the objects.
+
+A generation ends when a process begins to serve, once a minute while captures are stored, and when the
+process stops. An object `v1-catalog/{name}` names the one that holds. At a start:
+
+| the catalog's generation | what is done |
+|---|---|
+| is the one beside the objects, and was closed | nothing |
+| is the one beside the objects, and is open | a rebuild in the background: after a kill, or of a copy |
+| is another one | the catalog is incomplete until it is rebuilt |
+
+Every process judges at its start. One at a time begins generations, by a lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from overspill_service.catalog import Generation
+from overspill_service.store_format import object_keys
+from overspill_service.telemetry.logs import facts
+
+if TYPE_CHECKING:
+    from overspill_service.archive.archive import Archive
+
+LEASE: Final = "generation"
+LEASE_TTL: Final = 15.0
+"""Seconds until another process keeps the generation in place of one that died."""
+GENERATION_SECONDS: Final = 60.0
+"""How long a generation lasts while captures are stored."""
+CLOSE_SECONDS: Final = 2.0
+"""How long the end of a process waits for another one that is closing the generation too."""
+LOOKS: Final = 4
+PAUSE: Final = 0.05
+
+log = logging.getLogger(__name__)
+
+
+class Generations:
+    """One process's part in keeping the catalog's generation."""
+
+    def __init__(self, archive: Archive, holder: str) -> None:
+        self._archive, self._holder = archive, holder
+        self._has_judged = self._is_keeper = False
+        self._state = ""
+        self._began = 0.0
+
+    async def keep(self) -> None:
+        """Judge the catalog the first time; end a generation that has lasted, if this process keeps it."""
+        catalog = self._archive.catalog
+        generation = await catalog.generation()
+        if generation is None:
+            return
+        if not self._has_judged:
+            await self._judge()
+            self._has_judged = True
+        if not await catalog.lease(LEASE, self._holder, LEASE_TTL):
+            self._is_keeper = False
+            return
+        has_lasted = time.monotonic() - self._began >= GENERATION_SECONDS
+        if not self._is_keeper or (has_lasted and generation.state != self._state):
+            await self._begin(is_closed=False)
+            self._is_keeper = True
+
+    async def close(self) -> None:
+        """Say that this process writes nothing more; not if another one keeps the lease too long."""
+        catalog = self._archive.catalog
+        if await catalog.generation() is None:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                while not await catalog.lease(LEASE, self._holder, LEASE_TTL):  # noqa: ASYNC110  (no event)
+                    await asyncio.sleep(PAUSE)
+                if self._has_judged:
+                    await self._begin(is_closed=True)
+                await catalog.release(LEASE, self._holder)
+
+    async def _judge(self) -> None:
+        """Hold the catalog's generation against the one beside the objects."""
+        catalog = self._archive.catalog
+        for _ in range(LOOKS):  # another process may be between the two steps of beginning one
+            generation, told = await catalog.generation() or Generation(), await self._told()
+            if told in ([], [generation.name]):
+                break
+            await asyncio.sleep(PAUSE)
+        if told == [generation.name]:
+            if not generation.is_closed:
+                await catalog.doubt(is_older=False)
+        elif told or generation.name:
+            await catalog.doubt(is_older=True)
+            log.warning(
+                "the catalog is not the one that was last used with these objects: it is rebuilt",
+                extra=facts(generation=generation.name, expected=",".join(told)),
+            )
+
+    async def _begin(self, *, is_closed: bool) -> None:
+        """Begin a generation, beside the objects first: a catalog is never thought newer than it is."""
+        catalog, store = self._archive.catalog, self._archive.store
+        earlier, name = await self._told(), object_keys.new_upload()
+        before = await catalog.generation()
+        await store.put(object_keys.generation_key(name), [b"generation\n"])
+        await catalog.begin_generation(name, is_closed=is_closed)
+        await store.delete(map(object_keys.generation_key, earlier))
+        self._state = "" if before is None else before.state
+        self._began = time.monotonic()
+
+    async def _told(self) -> list[str]:
+        """The names that are kept beside the objects: one, or two after a process died between two steps."""
+        prefix = object_keys.GENERATIONS
+        return [stored.key.removeprefix(prefix) async for stored in self._archive.store.list(prefix)]

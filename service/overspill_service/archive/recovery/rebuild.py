@@ -1,0 +1,143 @@
+"""The catalog out of the object store: entries that it lacks, expiries that it missed, entries too many."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Final
+
+from overspill_service.archive.recovery.entries import captures_in, entry_of, record_of
+from overspill_service.archive.recovery.expiries import corrected, newer_marker
+from overspill_service.archive.recovery.stale_entries import Listed, drop_stale, forget
+from overspill_service.archive.removal import finish_removals, removed_uploads
+from overspill_service.catalog import Entry, Quota, Tombstone
+from overspill_service.errors import CaptureDamaged, RecordDamaged, ServiceError
+from overspill_service.telemetry.logs import facts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from overspill_service.archive.archive import Archive
+    from overspill_service.archive.recovery.entries import CaptureFound
+
+AT_ONCE: Final = 16
+"""Captures read at the same time."""
+YOUNG_SECONDS: Final = 120.0
+"""After which no upload is still on its way from its last segment to its end."""
+LEASE: Final = "rebuild"
+LEASE_TTL: Final = 15.0
+"""Seconds until another process takes over from one that died. Two rebuilds at once do no harm."""
+
+log = logging.getLogger(__name__)
+
+
+async def rebuild(archive: Archive, holder: str = "") -> int:
+    """Put every unexpired capture of the object store into the catalog; return how many there were.
+
+    First, removals that were cut short are finished; last, entries whose objects are gone are dropped.
+    Captures that the catalog knows stay as they are, so this may run at any time, and twice at once.
+    The lease of its `holder` is renewed on the way.
+    """
+    began = await archive.catalog.begin_rebuild()
+    removed = await _still_removed(archive)
+    listed = Listed(secrets.token_bytes(16))
+    count = 0
+    pending: list[CaptureFound] = []
+    async for found in captures_in(archive):
+        for upload in found.uploads:
+            if upload.segments:
+                listed.add(upload.name)
+        pending.append(found)
+        if len(pending) == AT_ONCE:
+            count += await _adopt_all(archive, pending, removed)
+            pending = []
+            await _renew(archive, holder)
+    count += await _adopt_all(archive, pending, removed)
+    await _drop_stale(archive, listed, holder)
+    await archive.catalog.mark_complete(began)
+    return count
+
+
+async def _drop_stale(archive: Archive, listed: Listed, holder: str) -> None:
+    dropped = 0
+    async with aclosing(drop_stale(archive, listed)) as pages:
+        async for page in pages:
+            dropped += page
+            await _renew(archive, holder)
+    if dropped:
+        log.warning("dropped %d entries from the catalog: their objects were deleted", dropped)
+
+
+async def _renew(archive: Archive, holder: str) -> None:
+    if holder:
+        await archive.catalog.lease(LEASE, holder, LEASE_TTL)
+
+
+async def rebuild_if_due(archive: Archive, holder: str) -> int | None:
+    """Rebuild where the catalog asks for it and nobody else is at it; None where that is not needed."""
+    if not await archive.catalog.is_rebuild_due():
+        return None
+    if not await archive.catalog.lease(LEASE, holder, LEASE_TTL):
+        return None
+    try:
+        return await rebuild(archive, holder)
+    finally:
+        await archive.catalog.release(LEASE, holder)
+
+
+async def _still_removed(archive: Archive) -> frozenset[str]:
+    """Finish removals that were cut short; return the uploads of those that the store does not let go yet."""
+    try:
+        await finish_removals(archive)
+    except ServiceError as error:
+        log.warning("a removal cannot be finished now", extra=facts(code=error.code, cause=str(error)))
+    return await removed_uploads(archive)
+
+
+async def _adopt_all(
+    archive: Archive, found: Iterable[CaptureFound], removed: frozenset[str] = frozenset()
+) -> int:
+    return sum(await asyncio.gather(*(adopt(archive, each, removed) for each in found)))
+
+
+async def adopt(archive: Archive, found: CaptureFound, removed: frozenset[str] = frozenset()) -> bool:
+    """See that a capture that has objects has its entry; false where there is none to give.
+
+    `removed` uploads do not count.
+    One that the catalog knows costs no look into its objects; an expiry that only they know is put right.
+    """
+    try:
+        known = await record_of(archive, found.tenant, found.capture)
+    except RecordDamaged:
+        return False
+    if isinstance(known, Entry) and newer_marker(found, known) is not None:
+        known = await corrected(archive, known)
+    if isinstance(known, Entry) and not known.is_expired(archive.clock()):
+        return True
+    entry = await entry_of(archive, found, removed)
+    if entry is None or entry.is_expired(archive.clock()):
+        return False
+    return isinstance(await give_back(archive, entry, Quota()), Entry)
+
+
+async def give_back(archive: Archive, entry: Entry, quota: Quota) -> Entry | Tombstone | None:
+    """Commit the entry of an upload that was found whole; None where that was withdrawn meanwhile.
+
+    A young upload may be one that is just being refused: then its objects are deleted first and its entry
+    after them, so one of the two looks finds the other's work. Raises what `Catalog.commit` raises.
+    """
+    held = await archive.catalog.commit(entry, quota)
+    if not isinstance(held, Entry) or held.upload != entry.upload or not is_young(archive, entry):
+        return held
+    try:
+        await archive.index_of(entry, len(entry.segments) - 1)
+    except CaptureDamaged:
+        await forget(archive, entry)
+        return None
+    return held
+
+
+def is_young(archive: Archive, entry: Entry) -> bool:
+    return entry.created > archive.clock() - YOUNG_SECONDS

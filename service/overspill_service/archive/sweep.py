@@ -1,0 +1,157 @@
+"""The periodic job that removes what nobody can read any more: expired captures and orphans.
+
+Any number of replicas may run it at once: removing an entry succeeds for one of them only, leases keep
+them from doing the same work, and deleting an object twice does no harm.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from overspill import wire
+
+from overspill_service.archive.recovery.entries import captures_in, record_of
+from overspill_service.archive.recovery.expiries import all_confirmed
+from overspill_service.archive.recovery.rebuild import adopt
+from overspill_service.archive.removal import Grave, delete_objects, hide
+from overspill_service.archive.upload_leases import is_under_way
+from overspill_service.catalog import Entry, Tombstone
+from overspill_service.errors import RecordDamaged, ServiceError
+from overspill_service.resources.tasks import fan_out
+from overspill_service.store_format import object_keys
+from overspill_service.telemetry.logs import facts
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable
+
+    from overspill_service.archive.archive import Archive
+    from overspill_service.archive.recovery.entries import CaptureFound
+    from overspill_service.objects import Stored
+
+PAGE: Final = 1000
+"""Expired captures that are removed together: as many objects as one multi-delete takes."""
+PAGES_AT_ONCE: Final = 4
+"""Pages whose objects are deleted while the next one is looked up."""
+TENANTS_AT_ONCE: Final = 4
+
+log = logging.getLogger(__name__)
+
+
+class Swept(Struct, frozen=True):
+    """What a sweep of several tenants came to."""
+
+    removed: wire.Removed
+    failed: list[str]
+    """The tenants whose sweep did not end."""
+
+
+async def sweep_all(archive: Archive, tenants: Iterable[str]) -> Swept:
+    """Remove the expired captures of several tenants, some of them at the same time.
+
+    A failure with one tenant is logged, and costs the others nothing. Raises `ClockSkewed`.
+    """
+    await archive.shared_clock.require_agreement()
+
+    async def one(tenant: str) -> wire.Removed | str:
+        try:
+            return await sweep_expired(archive, tenant)
+        except ServiceError as error:
+            about = facts(tenant=tenant, code=error.code, cause=str(error))
+            log.warning("the sweep of a tenant failed, to be tried again", extra=about)
+            return tenant
+
+    results = await fan_out(one, tenants, at_once=TENANTS_AT_ONCE)
+    removed = (each for each in results if not isinstance(each, str))
+    return Swept(_sum(removed), [each for each in results if isinstance(each, str)])
+
+
+async def sweep_expired(archive: Archive, tenant: str) -> wire.Removed:
+    """Remove the tenant's expired captures: entries first, then objects, a page with one request."""
+    await archive.shared_clock.require_agreement()
+    pages = _hidden_pages(archive, tenant)
+    removed = _sum(await fan_out(partial(delete_objects, archive), pages, at_once=PAGES_AT_ONCE))
+    if removed.captures:
+        size = {"captures": removed.captures, "bytes": removed.stored_size}
+        log.info("swept expired captures", extra=facts(tenant=tenant, **size))
+    return removed
+
+
+async def _hidden_pages(archive: Archive, tenant: str) -> AsyncIterator[list[Grave]]:
+    """Pages of expired captures, each with tombstones in its entries' place already."""
+    while entries := await archive.catalog.expired(tenant, now=archive.clock(), limit=PAGE):
+        told = await all_confirmed(archive, entries)
+        expired = [entry for entry in told if entry.is_expired(archive.clock())]
+        yield await hide(archive, [Grave(entry, entry.keys) for entry in expired], "expired")
+
+
+def _sum(removed: Iterable[wire.Removed]) -> wire.Removed:
+    parts = list(removed)
+    return wire.Removed(
+        captures=sum(part.captures for part in parts), stored_size=sum(part.stored_size for part in parts)
+    )
+
+
+class Orphans(Struct, frozen=True):
+    """What a look for orphans came to."""
+
+    deleted: int = 0
+    """Objects."""
+    size: int = 0
+    """Bytes that no capture needs and that are still there: too young, or of an upload under way."""
+
+
+async def sweep_orphans(archive: Archive, *, age: float) -> Orphans:
+    """Go through all objects; delete those that no entry will ever need, adopt those that lack theirs.
+
+    An upload younger than `age` seconds keeps its objects, and one that says that it is under way. Nothing
+    is touched while the catalog is incomplete.
+    """
+    await archive.shared_clock.require_agreement()
+    if not await archive.catalog.is_complete():
+        return Orphans()
+    before = await archive.store_time() - age
+    deleted = size = 0
+    async for found in captures_in(archive, object_keys.ROOT):
+        swept = await _sweep_capture(archive, found, before)
+        deleted, size = deleted + swept.deleted, size + swept.size
+    return Orphans(deleted, size + await archive.store.sweep_temporary(age))
+
+
+async def _sweep_capture(archive: Archive, found: CaptureFound, before: float) -> Orphans:
+    try:
+        known = await record_of(archive, found.tenant, found.capture)
+    except RecordDamaged:  # nobody knows whether it needs them
+        return Orphans()
+    if known is None and not await archive.catalog.is_complete():  # lost since: it knows nothing now
+        return Orphans()
+    if known is None and await adopt(archive, found):
+        about = facts(tenant=found.tenant, capture=found.capture)
+        log.warning("gave a capture its lost entry back", extra=about)
+        known = await archive.catalog.get(found.tenant, found.capture)
+    unneeded = {each.key: each.size for each in _unneeded(found, known, math.inf)}
+    if not _unneeded(found, known, before):
+        return Orphans(0, sum(unneeded.values()))
+    under_way = [upload.name for upload in found.uploads if await is_under_way(archive, upload.name)]
+    keys: list[str] = []
+    async for fresh in captures_in(archive, object_keys.capture_prefix(found.tenant, found.capture)):
+        keys += [  # an upload that has gone on since is none
+            each.key for each in _unneeded(fresh, known, before) if _upload_of(each) not in under_way
+        ]
+    await archive.store.delete(keys)
+    return Orphans(len(keys), sum(size for key, size in unneeded.items() if key not in keys))
+
+
+def _unneeded(found: CaptureFound, known: Entry | Tombstone | None, before: float) -> list[Stored]:
+    """The objects in uploads that nothing was added to since `before`, and that no entry needs."""
+    kept = frozenset(known.keys if isinstance(known, Entry) else ())
+    old = [upload for upload in found.uploads if upload.modified < before]
+    return [each for upload in old for each in upload.objects if each.key not in kept]
+
+
+def _upload_of(stored: Stored) -> str:
+    key = object_keys.parse(stored.key)
+    return "" if key is None else key.upload

@@ -1,0 +1,116 @@
+"""The three ways to reach Redis: one server, the master that sentinels name, a cluster.
+
+redis-py's own retries are off: `redis_link` retries, with a deadline. Nothing connects before it is used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from redis.asyncio import Connection as PlainConnection
+from redis.asyncio import ConnectionPool, Redis, RedisCluster, Sentinel, SSLConnection
+from redis.asyncio.cluster import ClusterNode
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
+
+from overspill_service.catalog.redis.pipelines import LANES, PATIENCE, Lanes
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from overspill_service.catalog.redis.link import Connection
+
+    Address = tuple[str, int]
+
+CONNECT_WITHIN: Final = 1.0
+"""Seconds for one connection to be made."""
+SCANNED_AT_ONCE: Final = 1000
+"""Keys that a server looks at in one step of a scan."""
+
+
+def _options(**more: Any) -> dict[str, Any]:
+    return {"protocol": 2, "socket_connect_timeout": CONNECT_WITHIN, "retry": Retry(NoBackoff(), 0), **more}
+
+
+def server(address: Address, *, db: int = 0, tls: bool = False, **login: Any) -> Connection:
+    """One Redis. `login`: username, password and redis-py's `ssl_…` options."""
+    host, port = address
+    kind = SSLConnection if tls else PlainConnection
+    options = _options(host=host, port=port, db=db, socket_timeout=None, **login)
+    return _Single(Redis.from_pool(ConnectionPool(kind, LANES, **options)))
+
+
+def sentinel(
+    addresses: Sequence[Address],
+    service: str,
+    *,
+    db: int = 0,
+    tls: bool = False,
+    sentinel_password: str | None = None,
+    **login: Any,
+) -> Connection:
+    """The master that any of the sentinels names; after a failover, the new one."""
+    files = {name: value for name, value in login.items() if name.startswith("ssl_")}
+    asking = _options(socket_timeout=CONNECT_WITHIN, ssl=tls, password=sentinel_password, **files)
+    sentinels = Sentinel(addresses, sentinel_kwargs=asking)  # type: ignore[no-untyped-call]
+    options = _options(db=db, socket_timeout=None, max_connections=LANES, ssl=tls, **login)
+    return _Single(sentinels.master_for(service, **options), sentinels.sentinels)
+
+
+def cluster(addresses: Sequence[Address], *, tls: bool = False, **login: Any) -> Connection:
+    """A cluster, found through any of the addresses."""
+    nodes = [ClusterNode(host, port) for host, port in addresses]
+    # A slot that moved is noted by itself; to start over (reinitialize_steps) would break what is under way.
+    options = _options(socket_timeout=PATIENCE, ssl=tls, reinitialize_steps=0, **login)
+    return _Cluster(RedisCluster(startup_nodes=nodes, **options))
+
+
+class _Single:
+    def __init__(self, client: Redis, sentinels: Sequence[Redis] = ()) -> None:
+        self._client = client
+        self._sentinels = sentinels
+        self._lanes = Lanes(client)
+        self.run = self._lanes.run
+
+    async def info(self, section: str) -> list[dict[str, Any]]:
+        return [await self.run("INFO", section)]
+
+    def scan(self, pattern: str) -> AsyncIterator[bytes]:
+        return self._client.scan_iter(match=pattern, count=SCANNED_AT_ONCE)
+
+    async def reconnect(self) -> None:
+        await self._client.connection_pool.disconnect(inuse_connections=False)
+
+    async def close(self) -> None:
+        await self._lanes.close()
+        await self._client.aclose()
+        for client in self._sentinels:
+            await client.aclose()
+
+
+class _Cluster:
+    """Without lanes: a pipeline of redis-py's cluster client does not notice a topology that changed."""
+
+    def __init__(self, client: RedisCluster) -> None:
+        self._client = client
+
+    async def run(self, *command: Any, **options: Any) -> Any:
+        await self._client.initialize()  # else its first commands go to any node
+        try:
+            return await self._client.execute_command(*command, **options)
+        except AttributeError as error:  # redis-py tears connections down under each other's commands
+            raise RedisConnectionError("the topology changed") from error
+
+    async def info(self, section: str) -> list[dict[str, Any]]:
+        await self._client.initialize()
+        return [await self.run("INFO", section, target_nodes=node) for node in self._client.get_primaries()]
+
+    def scan(self, pattern: str) -> AsyncIterator[bytes]:
+        return self._client.scan_iter(match=pattern, count=SCANNED_AT_ONCE)
+
+    async def reconnect(self) -> None:
+        await self._client.aclose()  # the next command finds the topology again
+
+    async def close(self) -> None:
+        await self._client.aclose()

@@ -1,0 +1,114 @@
+"""One way to talk to Redis, be it a server, a Sentinel set or a cluster: deadline, retries, clear errors.
+
+Every command sent through here may be repeated: the steps of `scripts` know their own work, the rest are
+reads or plain sets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from redis import exceptions as redis_errors
+
+from overspill_service.catalog.redis import failures
+from overspill_service.errors import CatalogUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+
+    from overspill_service.catalog.redis.scripts import Script
+
+DEADLINE: Final = 3.0
+"""Seconds that one operation may take with all its retries, a failover included."""
+FIRST_PAUSE: Final = 0.01
+LONGEST_PAUSE: Final = 0.25
+BATCH: Final = 256
+"""Keys that are deleted together."""
+
+
+class Connection(Protocol):
+    """What the three ways to reach Redis have in common."""
+
+    async def run(self, *command: Any) -> Any:
+        """One attempt at a command. Raises what redis-py raises."""
+
+    async def info(self, section: str) -> list[dict[str, Any]]:
+        """INFO of every server that holds data, in no order."""
+
+    def scan(self, pattern: str) -> AsyncIterator[bytes]:
+        """Every key of all servers that matches. Raises what redis-py raises."""
+
+    async def reconnect(self) -> None:
+        """Forget idle connections: the server behind them changed its role."""
+
+    async def close(self) -> None: ...
+
+
+class Link:
+    def __init__(self, connection: Connection, deadline: float = DEADLINE) -> None:
+        self._connection = connection
+        self._deadline = deadline
+
+    async def call(self, *command: Any) -> Any:
+        """The answer to a command. Raises `CatalogUnavailable`."""
+        return await self._persist(lambda: self._connection.run(*command))
+
+    async def step(self, script: Script, keys: list[str], *arguments: Any) -> Any:
+        """The answer of a script. Raises `CatalogUnavailable`."""
+        rest = (len(keys), *keys, *arguments)
+        return await self._persist(lambda: self._step(script, rest))
+
+    async def info(self, section: str) -> list[dict[str, Any]]:
+        answer: list[dict[str, Any]] = await self._persist(lambda: self._connection.info(section))
+        return answer
+
+    async def forget(self, pattern: str) -> None:
+        """Delete every key that matches, with a deadline for each batch. Raises `CatalogUnavailable`."""
+        keys = self._connection.scan(pattern)
+        while batch := await self._persist(lambda: _batch(keys), is_repeatable=False):
+            await asyncio.gather(*(self.call("UNLINK", key) for key in batch))
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+    async def _step(self, script: Script, rest: tuple[Any, ...]) -> Any:
+        try:
+            return await self._connection.run("EVALSHA", script.sha, *rest)
+        except redis_errors.NoScriptError:
+            return await self._connection.run("EVAL", script.text, *rest)
+
+    async def _persist(self, attempt: Callable[[], Awaitable[Any]], *, is_repeatable: bool = True) -> Any:
+        reason, failure = f"Redis did not answer within {self._deadline:g} s", None
+        try:
+            async with asyncio.timeout(self._deadline):
+                for pause in _pauses():
+                    try:
+                        return await attempt()
+                    except (redis_errors.RedisError, redis_errors.RedisClusterException, OSError) as error:
+                        reason, failure = failures.reason(error), error
+                        if not (is_repeatable and failures.is_temporary(error)):
+                            raise CatalogUnavailable(reason) from error
+                    if reason == failures.READ_ONLY:
+                        await self._connection.reconnect()
+                    await asyncio.sleep(pause)
+        except TimeoutError as error:
+            raise CatalogUnavailable(reason) from failure or error
+
+
+async def _batch(keys: AsyncIterator[bytes]) -> list[bytes]:
+    """The next keys, none at the end."""
+    batch: list[bytes] = []
+    async for key in keys:
+        batch.append(key)
+        if len(batch) == BATCH:
+            break
+    return batch
+
+
+def _pauses() -> Iterator[float]:
+    pause = FIRST_PAUSE
+    while True:
+        yield pause * random.uniform(0.5, 1)  # noqa: S311  (jitter)
+        pause = min(pause * 2, LONGEST_PAUSE)

@@ -1,0 +1,130 @@
+"""The Lua steps: each is one atomic change of several keys. For Redis 6.2 and later, and Valkey.
+
+Keys come as in `key_names.of_entry`: capture, expiry, totals, then the indexes of positions.
+Every step can be repeated after a lost answer: it then finds its own work and says so again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+
+class Script:
+    """A script and the name that a server knows it by once it has seen it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+
+UNREGISTERED: Final = 0
+"""The totals are not there, or were not counted in the complete state that the caller knows of."""
+DONE: Final = 1
+TOO_MANY: Final = -1
+TOO_LARGE: Final = -2
+
+COMMIT: Final = Script("""
+-- ARGV: value, position, id, expires, size, stored size, most stored, most captures (0: no limit), upload,
+--       complete state that the totals must be of ('': any)
+-- Returns the value of the entry that was there, or of the tombstone of this upload, or a number.
+local held = redis.call('GET', KEYS[1])
+if held and string.sub(held, 1, 1) ~= 'T' then return held end
+if held and string.find(held, '/' .. ARGV[9] .. '-', 1, true) then return held end
+local totals = redis.call('HMGET', KEYS[3], 'captures', 'stored', 'complete')
+if not totals[1] or (ARGV[10] ~= '' and totals[3] ~= ARGV[10]) then return 0 end
+local most_stored, most_captures = tonumber(ARGV[7]), tonumber(ARGV[8])
+if most_captures > 0 and tonumber(totals[1]) + 1 > most_captures then return -1 end
+if most_stored > 0 and tonumber(totals[2] or 0) + tonumber(ARGV[6]) > most_stored then return -2 end
+redis.call('SET', KEYS[1], ARGV[1])
+redis.call('ZADD', KEYS[2], ARGV[4], ARGV[3])
+redis.call('HINCRBY', KEYS[3], 'captures', 1)
+redis.call('HINCRBY', KEYS[3], 'size', ARGV[5])
+redis.call('HINCRBY', KEYS[3], 'stored', ARGV[6])
+for i = 4, #KEYS do redis.call('ZADD', KEYS[i], 0, ARGV[2]) end
+return 1
+""")
+
+RESTORE: Final = Script("""
+-- ARGV: the damaged value, value, position, id, expires. Returns 1, or 0 where something else is there.
+-- The totals stay: what cannot be decoded was counted when it was committed.
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2])
+redis.call('ZADD', KEYS[2], ARGV[5], ARGV[4])
+for i = 4, #KEYS do redis.call('ZADD', KEYS[i], 0, ARGV[3]) end
+return 1
+""")
+
+REMOVE: Final = Script("""
+-- ARGV: value, position, id, tombstone, its life in ms, -size, -stored size
+-- Returns 1, or what is there instead of the value.
+local held = redis.call('GET', KEYS[1])
+if held == ARGV[4] then return 1 end
+if held ~= ARGV[1] then return held end
+redis.call('SET', KEYS[1], ARGV[4], 'PX', ARGV[5])
+redis.call('ZREM', KEYS[2], ARGV[3])
+redis.call('HINCRBY', KEYS[3], 'captures', -1)
+redis.call('HINCRBY', KEYS[3], 'size', ARGV[6])
+redis.call('HINCRBY', KEYS[3], 'stored', ARGV[7])
+for i = 4, #KEYS do redis.call('ZREM', KEYS[i], ARGV[2]) end
+return 1
+""")
+
+AMEND: Final = Script("""
+-- KEYS: capture, expiry. ARGV: value, new value, id, expires
+-- Returns 1, or what is there instead of the value.
+local held = redis.call('GET', KEYS[1])
+if held == ARGV[2] then return 1 end
+if held ~= ARGV[1] then return held end
+redis.call('SET', KEYS[1], ARGV[2])
+redis.call('ZADD', KEYS[2], ARGV[4], ARGV[3])
+return 1
+""")
+
+PAGE: Final = Script("""
+-- KEYS: indexes that all hold what is looked for. ARGV: highest, lowest, count
+-- Returns positions from the shortest of them, highest first.
+local shortest, fewest = KEYS[1], redis.call('ZCARD', KEYS[1])
+for i = 2, #KEYS do
+    local length = redis.call('ZCARD', KEYS[i])
+    if length < fewest then shortest, fewest = KEYS[i], length end
+end
+return redis.call('ZREVRANGEBYLEX', shortest, ARGV[1], ARGV[2], 'LIMIT', 0, ARGV[3])
+""")
+
+TOTALS: Final = Script("""
+-- KEYS: totals, created. Returns captures, size, stored, and the oldest position or nothing.
+local totals = redis.call('HMGET', KEYS[1], 'captures', 'size', 'stored')
+local oldest = redis.call('ZRANGE', KEYS[2], 0, 0)
+return {totals[1] or 0, totals[2] or 0, totals[3] or 0, oldest[1]}
+""")
+
+LEASE: Final = Script("""
+-- ARGV: holder, life in ms. Returns 1 where the holder has it now, else 0.
+local held = redis.call('GET', KEYS[1])
+if held and held ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1
+""")
+
+RELEASE: Final = Script("""
+-- ARGV: holder
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+return 1
+""")
+
+NEW_EPOCH: Final = Script("""
+-- ARGV: word, how an epoch of eviction begins, how the new one begins. After an epoch of eviction comes
+-- another one. Where there is none, it may have been evicted: only an epoch of eviction takes its place.
+local held = redis.call('GET', KEYS[1])
+local beginning = ARGV[3]
+if not held and beginning ~= ARGV[2] then return 1 end
+if held and string.sub(held, 1, #ARGV[2]) == ARGV[2] then beginning = ARGV[2] end
+redis.call('SET', KEYS[1], beginning .. ARGV[1])
+return 1
+""")
+
+NOW: Final = Script("""
+-- KEYS: any, whose server is asked. Returns its clock: seconds and microseconds.
+return redis.call('TIME')
+""")

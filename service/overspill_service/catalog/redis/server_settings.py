@@ -1,0 +1,72 @@
+"""Settings of Redis that put entries at risk: what makes it unfit as a catalog, what is worth a warning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from overspill_service.errors import CatalogUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from overspill_service.catalog.redis.link import Link
+
+_NOT_PERSISTED: Final = (
+    'Redis writes nothing to its disk (appendonly no, save ""): a restart empties the catalog, which is then '
+    "rebuilt, and API keys that live in it are lost; set appendonly yes"
+)
+_MAYBE_NOT_PERSISTED: Final = (
+    "appendonly is off, and CONFIG GET save is not permitted: make sure that Redis writes to its disk, or a "
+    "restart empties the catalog, and API keys that live in it are lost"
+)
+_SPLIT: Final = (
+    "Redis has replicas and min-replicas-to-write is 0: a master that was cut off goes on taking writes that "
+    "are lost when it is replaced; set min-replicas-to-write 1 and min-replicas-max-lag 10"
+)
+
+
+def eviction(memory: Sequence[dict[str, Any]]) -> str:
+    """Why entries may be evicted, by INFO memory of every server; empty where none may.
+
+    Under the `volatile-` policies Redis evicts only keys that expire, and entries do not.
+    """
+    for facts in memory:
+        policy = str(facts.get("maxmemory_policy", ""))
+        if facts.get("maxmemory") and policy.startswith("allkeys"):
+            return f"Redis may evict entries (maxmemory-policy {policy}); set it to noeviction"
+    return ""
+
+
+async def warnings(link: Link) -> list[str]:
+    """What is worth changing in the settings, a sentence each. Raises `CatalogUnavailable`."""
+    found = [await _persistence(link), await _split(link), _tombstones(await link.info("memory"))]
+    return [each for each in found if each]
+
+
+async def _persistence(link: Link) -> str:
+    if all(facts.get("aof_enabled") for facts in await link.info("persistence")):
+        return ""
+    try:
+        answer = await link.call("CONFIG", "GET", "save")
+    except CatalogUnavailable:  # a hosted Redis, or a user without the right to ask
+        return _MAYBE_NOT_PERSISTED
+    return "" if answer and answer[-1] else _NOT_PERSISTED
+
+
+async def _split(link: Link) -> str:
+    """INFO counts the good replicas only where there must be some."""
+    for facts in await link.info("replication"):
+        if facts.get("connected_slaves") and "min_slaves_good_slaves" not in facts:
+            return _SPLIT
+    return ""
+
+
+def _tombstones(memory: Sequence[dict[str, Any]]) -> str:
+    for facts in memory:
+        policy = str(facts.get("maxmemory_policy", ""))
+        if facts.get("maxmemory") and policy.startswith("volatile"):
+            return (
+                f"Redis may evict what expires (maxmemory-policy {policy}): captures that were removed may "
+                "then answer 404 instead of 410; set it to noeviction"
+            )
+    return ""

@@ -1,0 +1,164 @@
+"""The file of an SQLite catalog: whether it is sound, and still the one that was opened.
+
+SQLite keeps a file open, so it goes on writing into one that was moved away or replaced: what it then
+acknowledges is lost. A file that was found damaged is not written to again before a restart.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from overspill_service.errors import CatalogFull, CatalogRefuses, CatalogUnavailable, ServiceError, StoreFull
+from overspill_service.errors.system import failure
+
+if TYPE_CHECKING:
+    import sqlite3
+    from pathlib import Path
+
+PRIVATE: Final = 0o600
+TRIAL_SUFFIX: Final = ".trial"
+TRIAL_BYTES: Final = 64 * 1024
+ROOM: Final = 2**20
+"""Bytes by which the catalog's files must be able to grow under a limit on the size of files."""
+PLACE: Final = "the disk that holds the catalog"
+REPLACED: Final = (
+    "the catalog file was moved away or replaced while the service runs; put it back, or restart the service "
+    "to use the one that is there now"
+)
+DAMAGED: Final = "the catalog file is damaged; {advice}"
+NO_DATABASE: Final = "the catalog file is no SQLite database; {advice}"
+ADVICE: Final = (
+    "stop the service, move it away and start again: it is rebuilt from the object store, all but the API "
+    "keys in it"
+)
+_SYSTEM: Final = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_NOMEM")
+"""Errors behind which the system refused something that SQLite does not pass on."""
+_REASONS: Final = {
+    "SQLITE_FULL": f"{PLACE} is full",
+    "SQLITE_READONLY": "the catalog file is read-only",
+    "SQLITE_BUSY": "the catalog file is locked by another process",
+    "SQLITE_LOCKED": "the catalog file is locked by another process",
+    "SQLITE_IOERR": f"{PLACE} fails",
+    "SQLITE_CANTOPEN": "the catalog file cannot be opened",
+    "SQLITE_PERM": "the catalog file cannot be opened: no permission",
+    "SQLITE_CORRUPT": DAMAGED.format(advice=ADVICE),
+    "SQLITE_NOTADB": NO_DATABASE.format(advice=ADVICE),
+    "SQLITE_INTERRUPT": "the catalog took too long; ask for less",
+}
+_DAMAGE: Final = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
+
+
+def reason(error: sqlite3.Error) -> str:
+    """What happened, without paths or statements."""
+    text = next((text for code, text in _REASONS.items() if _name(error).startswith(code)), None)
+    return text or f"the catalog file cannot be used ({_name(error)})"
+
+
+class CatalogFile:
+    """The file of one catalog; None is a catalog in memory, of which nothing can be wrong."""
+
+    def __init__(self, path: Path | None) -> None:
+        """Make an empty file where there is none. Raises `OSError`."""
+        self._path = path
+        self._damage = ""
+        if path is not None:
+            _make_private(path)
+            self._identity = _identity(path)
+
+    def require_usable(self, refusal: type[CatalogUnavailable] = CatalogRefuses) -> None:
+        """Raise `refusal` where the file is damaged, or another one stands in its place."""
+        if self._damage:
+            raise refusal(self._damage)
+        if self._path is not None and not self._is_in_place(self._path):
+            raise refusal(REPLACED)
+
+    def try_out(self) -> None:
+        """Write to the file's folder, durably. Raises `OSError` as the system does."""
+        if self._path is None:
+            return
+        _require_room_for(self._path.stat().st_size)
+        trial = self._path.with_name(self._path.name + TRIAL_SUFFIX)
+        try:
+            with open(trial, "wb", opener=_private) as file:
+                file.write(bytes(TRIAL_BYTES))
+                file.flush()
+                os.fsync(file.fileno())
+        finally:
+            with suppress(FileNotFoundError):
+                trial.unlink()
+
+    def failure(self, error: sqlite3.Error) -> CatalogUnavailable | ServiceError:
+        """The error to answer with; what the system refused SQLite is found out by trying."""
+        if _name(error).startswith(_DAMAGE):
+            self._damage = reason(error)
+            return CatalogRefuses(self._damage)
+        return self._refused(error) or _unavailable(error)
+
+    def explained(self, error: OSError) -> ServiceError:
+        """The error to answer with where the system refuses what `try_out` does."""
+        folder = self._path.parent if self._path is not None else None
+        known = failure(error, PLACE, folder)
+        return _as_catalog(known) if known else CatalogUnavailable(f"{PLACE} fails: {error.strerror}")
+
+    def _is_in_place(self, path: Path) -> bool:
+        try:
+            return _identity(path) == self._identity
+        except OSError:
+            return False
+
+    def _refused(self, error: sqlite3.Error) -> ServiceError | None:
+        if not _name(error).startswith(_SYSTEM):
+            return None
+        try:
+            self.try_out()
+        except OSError as refusal:
+            return self.explained(refusal)
+        return None
+
+
+def _make_private(path: Path) -> None:
+    """An empty file, where there is none. To open and close one that is in use would undo SQLite's locks."""
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE))
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Device and inode. Raises `OSError`. The inode is nobody else's while SQLite has the file open."""
+    found = os.stat(path)  # noqa: PTH116  (twice for each transaction)
+    return found.st_dev, found.st_ino
+
+
+def _as_catalog(known: ServiceError) -> ServiceError:
+    """The same of a catalog: nothing was recorded where its disk has no room."""
+    if isinstance(known, StoreFull):
+        made: ServiceError = CatalogFull(str(known))
+    else:
+        made = CatalogUnavailable(str(known)) if known.code == "store_unavailable" else known
+    made.trouble = known.trouble
+    return made
+
+
+def _unavailable(error: sqlite3.Error) -> CatalogUnavailable:
+    return (CatalogFull if _name(error).startswith("SQLITE_FULL") else CatalogUnavailable)(reason(error))
+
+
+def _require_room_for(size: int) -> None:
+    """Raise `OSError` where a limit on the size of files leaves the catalog's no room."""
+    try:
+        import resource  # noqa: PLC0415  (there is none on Windows)
+    except ImportError:
+        return
+    limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if limit != resource.RLIM_INFINITY and limit < size + ROOM:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, PRIVATE)
+
+
+def _name(error: sqlite3.Error) -> str:
+    return getattr(error, "sqlite_errorname", "") or type(error).__name__

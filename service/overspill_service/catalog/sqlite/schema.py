@@ -1,0 +1,131 @@
+"""The catalog's tables, and how their file is opened.
+
+Instants are seconds since the epoch. A row of `captures` is an entry, or the tombstone in its place:
+then `created` is NULL and `expires` says when the tombstone goes.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from typing import TYPE_CHECKING, Final
+
+from overspill_service.catalog.sqlite.file import CatalogFile, reason
+from overspill_service.errors import CatalogUnavailable
+from overspill_service.errors.system import failure
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VERSION: Final = 1
+"""Kept in `user_version`."""
+BUSY_WITHIN: Final = 10.0
+"""Seconds to wait for another process's write."""
+BUSY_PAUSE: Final = 0.01
+PRIVATE_FOLDER: Final = 0o700
+
+TABLES: Final = """
+CREATE TABLE captures (
+    tenant      TEXT NOT NULL,
+    id          TEXT NOT NULL,
+    created     REAL,
+    expires     REAL NOT NULL,
+    state       TEXT,
+    tool        TEXT,
+    session     BLOB,     -- digest, NULL where there is none
+    call_id     BLOB,     -- digest, NULL where there is none
+    size        INTEGER,
+    stored_size INTEGER,
+    value       BLOB NOT NULL,
+    PRIMARY KEY (tenant, id)
+);
+CREATE INDEX captures_by_created ON captures (tenant, created, id) WHERE created IS NOT NULL;
+CREATE INDEX captures_by_session ON captures (tenant, session, created, id) WHERE session IS NOT NULL;
+CREATE INDEX captures_by_call    ON captures (tenant, call_id, created, id) WHERE call_id IS NOT NULL;
+CREATE INDEX captures_by_expiry  ON captures (tenant, expires, id) WHERE created IS NOT NULL;
+CREATE INDEX tombstones          ON captures (expires) WHERE created IS NULL;
+
+CREATE TABLE totals (
+    tenant      TEXT PRIMARY KEY,
+    captures    INTEGER NOT NULL,
+    size        INTEGER NOT NULL,
+    stored_size INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE leases (name TEXT PRIMARY KEY, holder TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE keys   (hash TEXT PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE uses   (hash TEXT PRIMARY KEY, used REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE facts  (name TEXT PRIMARY KEY) WITHOUT ROWID;
+"""
+
+
+def prepare(path: Path | None) -> tuple[CatalogFile, sqlite3.Connection]:
+    """The file with this version's tables, and a connection that writes; None is a private one in memory.
+
+    Raises `CatalogUnavailable` where the file cannot be used.
+    """
+    try:
+        if path is not None:
+            path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        file = CatalogFile(path)
+    except OSError as error:
+        known = failure(error, f"the folder of the catalog file {path}")
+        raise CatalogUnavailable(
+            str(known or f"the catalog file {path} cannot be used: {error.strerror}")
+        ) from error
+    try:
+        return file, _connected(path)
+    except sqlite3.Error as error:
+        raise CatalogUnavailable(f"{reason(error)} ({path})") from error
+
+
+def _connected(path: Path | None) -> sqlite3.Connection:
+    connection = connect(path)
+    try:
+        _create(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def connect(path: Path | None) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        path or ":memory:", timeout=BUSY_WITHIN, isolation_level=None, check_same_thread=False
+    )
+    try:
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA journal_size_limit = 67108864")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    _use_write_ahead_log(connection)
+    connection.execute("BEGIN IMMEDIATE")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version == 0:
+        for statement in TABLES.split(";"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+    connection.execute("COMMIT")
+    if version > VERSION:
+        raise CatalogUnavailable(
+            f"the catalog file is of version {version}, from a newer Overspill; this one reads {VERSION}"
+        )
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Switch over, which several processes may do to a new file at once; here SQLite itself does not wait."""
+    late = time.monotonic() + BUSY_WITHIN
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > late:
+                raise
+            time.sleep(BUSY_PAUSE)
+        else:
+            return

@@ -1,0 +1,175 @@
+"""Threads that own SQLite connections and run the steps that tasks hand them.
+
+One thread writes, many steps in one transaction: one fsync pays for everything that was waiting. Others
+read. It knows nothing of tables.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from overspill_service.errors import CatalogUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from overspill_service.catalog.sqlite.file import CatalogFile
+
+T = TypeVar("T")
+
+LONGEST: Final = 256
+"""Steps in one transaction."""
+DEADLINE: Final = 30.0
+"""Seconds that a caller waits for its step; one that comes later may still happen."""
+READ_WITHIN: Final = 5.0
+"""Seconds after which a reading step is broken off."""
+CHECKED_EVERY: Final = 100_000
+"""Instructions of SQLite's virtual machine between two looks at the clock."""
+
+
+class Task(NamedTuple):
+    step: Callable[[sqlite3.Connection], Any]
+    future: asyncio.Future[Any]
+    loop: asyncio.AbstractEventLoop
+
+
+class Outcome(NamedTuple):
+    future: asyncio.Future[Any]
+    value: Any
+    error: Exception | None
+
+
+class Worker:
+    """A queue of steps with one thread for each connection."""
+
+    def __init__(
+        self, file: CatalogFile, connections: Sequence[sqlite3.Connection], name: str, *, writes: bool
+    ) -> None:
+        self._file, self._writes = file, writes
+        self._queue: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
+        self._is_closed = False
+        self._threads = [
+            threading.Thread(target=self._serve, args=(connection,), name=name, daemon=True)
+            for connection in connections
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    async def run(self, step: Callable[[sqlite3.Connection], T]) -> T:
+        """What the step returns or raises, once its transaction is durable. Raises `CatalogUnavailable`."""
+        if self._is_closed:
+            raise CatalogUnavailable("the catalog is closed")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._queue.put(Task(step, future, loop))
+        try:
+            async with asyncio.timeout(DEADLINE):
+                return await future
+        except TimeoutError as error:
+            raise CatalogUnavailable("the catalog does not answer") from error
+
+    async def close(self) -> None:
+        """Finish what is queued, end the threads and close their connections."""
+        if not self._is_closed:
+            self._is_closed = True
+            for _ in self._threads:
+                self._queue.put(None)
+            for thread in self._threads:
+                await asyncio.to_thread(thread.join)
+
+    def _serve(self, connection: sqlite3.Connection) -> None:
+        while batch := self._take():
+            outcomes = [self._explained(outcome) for outcome in self._run(connection, batch)]
+            for loop in {task.loop for task in batch}:
+                mine = [outcome for task, outcome in zip(batch, outcomes, strict=True) if task.loop is loop]
+                with suppress(RuntimeError):  # the loop has ended and nobody waits
+                    loop.call_soon_threadsafe(_resolve, mine)
+        connection.close()
+
+    def _run(self, connection: sqlite3.Connection, batch: Sequence[Task]) -> list[Outcome]:
+        """What becomes of the steps; nothing is acknowledged by a file that is not in its place."""
+        run = _transact if self._writes else _read
+        try:
+            self._file.require_usable()
+            outcomes = run(connection, batch)
+            self._file.require_usable(CatalogUnavailable)
+        except CatalogUnavailable as error:
+            return [Outcome(task.future, None, error) for task in batch]
+        return outcomes
+
+    def _explained(self, outcome: Outcome) -> Outcome:
+        """The outcome with an error that says what to do."""
+        error = outcome.error
+        if not isinstance(error, sqlite3.Error):
+            return outcome
+        explained = self._file.failure(error)
+        explained.__cause__ = error
+        return outcome._replace(error=explained)
+
+    def _take(self) -> list[Task]:
+        """What waits, at least one task; nothing once the worker is closed."""
+        batch: list[Task] = []
+        task = self._queue.get()
+        while task is not None:
+            batch.append(task)
+            if len(batch) == (LONGEST if self._writes else 1):
+                return batch
+            try:
+                task = self._queue.get_nowait()
+            except queue.Empty:
+                return batch
+        if batch:
+            self._queue.put(None)
+        return batch
+
+
+def _read(connection: sqlite3.Connection, batch: Sequence[Task]) -> list[Outcome]:
+    late = time.monotonic() + READ_WITHIN
+    connection.set_progress_handler(lambda: time.monotonic() > late, CHECKED_EVERY)
+    return [_outcome(connection, task) for task in batch]
+
+
+def _transact(connection: sqlite3.Connection, batch: Sequence[Task]) -> list[Outcome]:
+    """All steps in one transaction, each undone alone where it fails; all fail where the storage does."""
+    outcomes = []
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        for task in batch:
+            connection.execute("SAVEPOINT step")
+            outcome = _outcome(connection, task)
+            if isinstance(outcome.error, sqlite3.Error):
+                raise outcome.error
+            if outcome.error is not None:
+                connection.execute("ROLLBACK TO step")
+            connection.execute("RELEASE step")
+            outcomes.append(outcome)
+        connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        if connection.in_transaction:
+            with suppress(sqlite3.Error):  # the first error is the one to tell
+                connection.execute("ROLLBACK")
+        return [Outcome(task.future, None, error) for task in batch]
+    return outcomes
+
+
+def _outcome(connection: sqlite3.Connection, task: Task) -> Outcome:
+    try:
+        return Outcome(task.future, task.step(connection), None)
+    except Exception as error:  # noqa: BLE001  (it goes to the caller)
+        return Outcome(task.future, None, error)
+
+
+def _resolve(outcomes: Sequence[Outcome]) -> None:
+    for future, value, error in outcomes:
+        if future.done():
+            continue
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)

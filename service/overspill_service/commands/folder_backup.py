@@ -1,0 +1,193 @@
+"""Backing up the embedded back ends into a folder while the service runs, and putting the backup back.
+
+    {folder}/catalog.sqlite     SQLite's own backup of the catalog
+    {folder}/objects/…          the objects, as the store has them
+    {folder}/objects.list       size and key of each object, a line each
+    {folder}/backup.json        written last: a folder without it is no whole backup
+
+The catalog is copied first. Objects that come later belong to captures that the catalog's copy does not know,
+and a restore finds them; captures that are removed meanwhile are dropped by the restore. Objects are never
+changed once written, so on one file system a hard link is as good as a copy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import shutil
+import sqlite3
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec import Struct
+
+from overspill_service.errors import StoreUnavailable
+from overspill_service.objects.file import FileStore
+from overspill_service.store_format.object_keys import REMOVALS, ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Sequence
+    from pathlib import Path
+
+VERSION: Final = 1
+CATALOG: Final = "catalog.sqlite"
+OBJECTS: Final = "objects"
+LIST: Final = "objects.list"
+MANIFEST: Final = "backup.json"
+PAGE: Final = 1000
+"""Objects that are linked in one go."""
+_NO_LINK: Final = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP})
+
+
+class BackupRefused(Exception):
+    """The folder is not what this needs: it would be overwritten, or holds no whole backup."""
+
+
+class Manifest(Struct, frozen=True, kw_only=True):
+    """What a backup has; `created` in seconds since 1970."""
+
+    version: int = VERSION
+    created: float
+    objects: int
+    size: int
+
+
+async def back_up(store: FileStore, catalog: Path, folder: Path) -> Manifest:
+    """Back up into a folder that is empty or does not exist. Raises `BackupRefused`, `OSError`."""
+    await asyncio.to_thread(_make_empty, folder)
+    created = time.time()
+    await asyncio.to_thread(_copy_catalog, catalog, folder / CATALOG)
+    target = FileStore(folder / OBJECTS)
+    objects = size = 0
+    try:
+        with (folder / LIST).open("x", encoding="ascii") as listing:
+            async for page in _pages(store):
+                lines = await asyncio.to_thread(_take_over, store, target, page)
+                listing.writelines(f"{size_of} {key}\n" for size_of, key in lines)
+                objects, size = objects + len(lines), size + sum(size_of for size_of, _ in lines)
+    finally:
+        await target.close()
+    manifest = Manifest(created=created, objects=objects, size=size)
+    await asyncio.to_thread(_write, folder / MANIFEST, msgspec.json.encode(manifest))
+    return manifest
+
+
+async def put_back(folder: Path, store: FileStore, catalog: Path) -> Manifest:
+    """Put a backup where there is no store and no catalog. Raises `BackupRefused`, `StoreUnavailable`."""
+    manifest = read_manifest(folder)
+    await asyncio.to_thread(_require_nothing, store.folder, catalog)
+    source = FileStore(folder / OBJECTS)
+    try:
+        with (folder / LIST).open(encoding="ascii") as listing:
+            for page in _listed(listing):
+                restored = await asyncio.to_thread(_take_over, source, store, page)
+                if restored != page:
+                    lost = sorted(set(page) - set(restored))
+                    raise StoreUnavailable(
+                        f"the backup lacks {len(lost)} objects, or has others in their place: {lost[0][1]}"
+                    )
+    finally:
+        await source.close()
+    await asyncio.to_thread(_copy_catalog, folder / CATALOG, catalog)
+    return manifest
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Return what a backup says of itself. Raises `BackupRefused` if it is not whole."""
+    try:
+        manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Manifest)
+    except (OSError, msgspec.DecodeError) as error:
+        raise BackupRefused(f"{folder} holds no whole backup: {MANIFEST} cannot be read ({error})") from error
+    if manifest.version != VERSION:
+        raise BackupRefused(f"{folder} is a backup of version {manifest.version}; this one reads {VERSION}")
+    return manifest
+
+
+def _make_empty(folder: Path) -> None:
+    _require_empty(folder)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def _require_nothing(store: Path, catalog: Path) -> None:
+    _require_empty(store)
+    if catalog.exists():
+        raise BackupRefused(f"{catalog} exists: a restore overwrites nothing; move it away first")
+
+
+def _require_empty(folder: Path) -> None:
+    if folder.exists() and any(folder.iterdir()):
+        raise BackupRefused(
+            f"{folder} is not empty: nothing is overwritten; name another folder, or move it away"
+        )
+
+
+async def _pages(store: FileStore) -> AsyncIterator[Sequence[tuple[int, str]]]:
+    """Sizes and keys of all objects. Records of removals come first: what they name may go meanwhile."""
+    for prefix in (REMOVALS, ROOT):
+        page: list[tuple[int, str]] = []
+        async for stored in store.list(prefix):
+            page.append((stored.size, stored.key))
+            if len(page) == PAGE:
+                yield page
+                page = []
+        yield page
+
+
+def _listed(lines: Iterator[str]) -> Iterator[list[tuple[int, str]]]:
+    page: list[tuple[int, str]] = []
+    for line in lines:
+        size, _, key = line.rstrip("\n").partition(" ")
+        page.append((int(size), key))
+        if len(page) == PAGE:
+            yield page
+            page = []
+    yield page
+
+
+def _take_over(
+    source: FileStore, target: FileStore, page: Sequence[tuple[int, str]]
+) -> list[tuple[int, str]]:
+    """Link or copy objects; return those that were there in the size that was told."""
+    taken = []
+    for size, key in page:
+        origin, place = source.path_of(key), target.path_of(key)
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            _link(origin, place)
+        except FileNotFoundError:  # removed meanwhile
+            continue
+        if place.stat().st_size == size:
+            taken.append((size, key))
+    return taken
+
+
+def _link(origin: Path, place: Path) -> None:
+    try:
+        os.link(origin, place)
+    except OSError as error:
+        if error.errno not in _NO_LINK:
+            raise
+        shutil.copy2(origin, place)
+        with place.open("rb") as file:
+            os.fsync(file.fileno())
+
+
+def _copy_catalog(origin: Path, place: Path) -> None:
+    """Copy the file as it is at one moment, whatever is being written to it. Raises `BackupRefused`."""
+    if not origin.is_file():
+        raise BackupRefused(f"there is no catalog at {origin}: name the service's own --data or --catalog")
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    with closing(sqlite3.connect(origin)) as source, closing(sqlite3.connect(place)) as target:
+        source.backup(target)
+        target.execute("PRAGMA journal_mode = DELETE")
+
+
+def _write(path: Path, data: bytes) -> None:
+    with path.open("xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,148 @@
+"""What an operator runs beside `serve`: sweep, rebuild, check, and keys. Data on standard output."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+
+from overspill_service.app import directory_of, open_archive
+from overspill_service.archive.recovery.rebuild import YOUNG_SECONDS
+from overspill_service.archive.recovery.rebuild import rebuild as rebuild_catalog
+from overspill_service.archive.removal import REMOVAL_SECONDS, finish_removals
+from overspill_service.archive.removal import erase as erase_captures
+from overspill_service.archive.sweep import sweep_all, sweep_orphans
+from overspill_service.catalog import Examinable, Query
+from overspill_service.catalog.checks import check_operations as check_catalog
+from overspill_service.commands import backups, keys
+from overspill_service.commands.backups import backup, copy, restore
+from overspill_service.errors import CatalogIncomplete, StoreUnavailable
+from overspill_service.objects import Checkable, Shared
+from overspill_service.settings.settings import SettingError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+
+    from overspill_service.catalog import Catalog
+    from overspill_service.objects import ObjectStore
+    from overspill_service.settings.settings import Settings
+
+
+ERASED_TOGETHER: Final = 200
+DESCRIPTIONS: Final = {
+    "serve": "Serve captures over HTTP.",
+    "sweep": "Remove expired captures of all tenants, and orphaned objects, now.",
+    "rebuild": "Put every capture of the object store into the catalog.",
+    "erase": "Remove all captures of a tenant, and its API keys.",
+    **backups.DESCRIPTIONS,
+    "trust-clock": "Take this machine's clock as right, after it was set by more than a minute.",
+    "check": "Check that the back ends are reachable and permit what the service needs.",
+}
+
+
+@runtime_checkable
+class ClockKeeper(Protocol):
+    """A catalog that tells the time by the machine's clock, but for its jumps."""
+
+    async def trust_clock(self) -> float: ...
+
+
+@runtime_checkable
+class BucketMaker(Protocol):
+    """A store that can make the place that it keeps objects in."""
+
+    async def create_bucket(self) -> None: ...
+
+
+async def sweep(settings: Settings, _options: Mapping[str, Any]) -> int:
+    directory_of(settings)
+    async with open_archive(settings) as archive:
+        await finish_removals(archive, age=REMOVAL_SECONDS)
+        swept = await sweep_all(archive, await archive.catalog.tenants())
+        orphans = await sweep_orphans(archive, age=max(settings.orphan_age, YOUNG_SECONDS))
+    removed = swept.removed
+    told = {"captures": removed.captures, "stored_size": removed.stored_size}
+    _print(told | {"orphaned_objects": orphans.deleted, "orphan_bytes_left": orphans.size})
+    return 1 if swept.failed else 0
+
+
+async def trust_clock(settings: Settings, _options: Mapping[str, Any]) -> int:
+    """Have a catalog in a file follow the machine's clock; others have clocks of their own."""
+    async with open_archive(settings) as archive:
+        if not isinstance(archive.catalog, ClockKeeper):
+            raise SettingError("this catalog has a clock of its own: set that, or restart the replicas")
+        _print({"moved": round(await archive.catalog.trust_clock(), 3)})
+    return 0
+
+
+async def rebuild(settings: Settings, _options: Mapping[str, Any]) -> int:
+    """Fails before it changes anything if the store's place holds what is no object of the service."""
+    async with open_archive(settings) as archive:
+        await _require_no_foreign(archive.store)
+        _print({"captures": await rebuild_catalog(archive)})
+    return 0
+
+
+async def _require_no_foreign(store: ObjectStore) -> None:
+    foreign = [name async for name in store.foreign()] if isinstance(store, Shared) else []
+    if foreign:
+        raise StoreUnavailable(
+            f"the store holds {len(foreign)} names that no object of the service has: {foreign[0]!r}. "
+            "Copy stores with `overspill-service copy`, and move away what is not the service's own"
+        )
+
+
+async def erase(settings: Settings, options: Mapping[str, Any]) -> int:
+    """Remove a tenant's API keys of the catalog, then its captures."""
+    tenant = options["tenant"]
+    captures = revoked = 0
+    async with open_archive(settings) as archive:
+        if not await archive.catalog.is_complete():
+            raise CatalogIncomplete("the catalog may lack captures of the tenant: run `rebuild` first")
+        for key in await archive.catalog.keys():
+            revoked += key.tenant == tenant and await archive.catalog.revoke_key(key.hash)
+        query = Query()
+        while entries := (await archive.catalog.find(tenant, query, now=0, limit=ERASED_TOGETHER))[0]:
+            captures += (await erase_captures(archive, tenant, entries)).captures
+    _print({"keys": revoked, "captures": captures})
+    return 0
+
+
+async def check(settings: Settings, options: Mapping[str, Any]) -> int:
+    """Probe both back ends; a line a probe, and exit code 1 if one is bad. A warning is not."""
+    directory_of(settings)
+    async with open_archive(settings) as archive:
+        results = await check_catalog(archive.catalog)
+        warnings = await _warnings(archive.catalog) if results[0].ok else []
+        if isinstance(archive.store, BucketMaker) and options["create_bucket"]:
+            await archive.store.create_bucket()
+        if isinstance(archive.store, Checkable):
+            results += await archive.store.check()
+    for result in results:
+        print(
+            f"{'ok  ' if result.ok else 'BAD '} {result.name}{': ' if result.detail else ''}{result.detail}"
+        )
+    for warning in warnings:
+        print(f"warn catalog: {warning}")
+    return 0 if all(result.ok for result in results) else 1
+
+
+async def _warnings(catalog: Catalog) -> list[str]:
+    """What is worth changing in a catalog that works. Raises `CatalogUnavailable`."""
+    return await catalog.warnings() if isinstance(catalog, Examinable) else []
+
+
+def _print(value: object) -> None:
+    print(json.dumps(value))
+
+
+COMMANDS: Final[dict[str, Callable[[Settings, Mapping[str, Any]], Coroutine[Any, Any, int]]]] = {
+    "sweep": sweep,
+    "trust-clock": trust_clock,
+    "rebuild": rebuild,
+    "backup": backup,
+    "restore": restore,
+    "copy": copy,
+    "erase": erase,
+    "check": check,
+    **keys.COMMANDS,
+}

@@ -1,0 +1,1 @@
+"""What a process has a limited amount of: memory, threads, descriptors, tasks."""

@@ -1,0 +1,147 @@
+"""Several serving processes on one socket: started together, replaced when one dies, stopped together."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from overspill_service.errors.system import found_in
+from overspill_service.server.process import url_of
+from overspill_service.telemetry.logs import facts
+from overspill_service.telemetry.multiprocess import VARIABLE, Memories, new_memory
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Sequence
+
+    from overspill_service.settings.settings import Settings
+
+SHORT_LIFE: Final = 5.0
+"""A worker that dies sooner than this after its start, in seconds, is replaced only after as long a pause."""
+
+log = logging.getLogger(__name__)
+
+
+class Supervisor:
+    """Owns the worker processes; each inherits the listening socket, and ends when this process does."""
+
+    def __init__(self, settings: Settings, listener: socket.socket, arguments: Sequence[str]) -> None:
+        self._settings, self._listener, self._arguments = settings, listener, arguments
+        self._stop = asyncio.Event()
+        self._exit_code = 0
+        self._workers: set[asyncio.subprocess.Process] = set()
+
+    async def run(self) -> int:
+        """Until SIGTERM or SIGINT, or until a worker cannot even start; the exit code."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+        if hasattr(signal, "SIGHUP"):
+            loop.add_signal_handler(signal.SIGHUP, self._pass_on)
+        url = url_of(self._listener)
+        descriptors = [new_memory() for _ in range(self._settings.workers)]
+        started = [loop.create_future() for _ in descriptors]
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._close_listener())
+            for own, future in enumerate(started):
+                group.create_task(self._keep(Memories(own, descriptors), future))
+            if all(await asyncio.gather(*started)):
+                print(f"overspill-service listens on {url}", flush=True)
+        return self._exit_code
+
+    def _pass_on(self) -> None:
+        """Have every worker read its settings again."""
+        for worker in self._workers:
+            with suppress(ProcessLookupError):  # it has just ended
+                worker.send_signal(signal.SIGHUP)
+
+    async def _close_listener(self) -> None:
+        """From the stop on nobody is to wait for an answer that no worker will give."""
+        await self._stop.wait()
+        self._listener.close()
+
+    async def _keep(self, memories: Memories, started: asyncio.Future[bool]) -> None:
+        """Keep one worker alive until the stop."""
+        while not self._stop.is_set():
+            born = time.monotonic()
+            worker = await self._spawned(memories, is_first=not started.done())
+            if worker is None:
+                continue
+            self._workers.add(worker)
+            if not started.done():
+                started.set_result(await self._has_started(worker))
+            code = await self._wait(worker)
+            self._workers.discard(worker)
+            if not started.result() and not self._stop.is_set():
+                self._exit_code = code or 1
+                self._stop.set()
+            if not self._stop.is_set():
+                log.error("a worker ended and is replaced", extra=facts(worker=worker.pid, exit_code=code))
+                await self._pause(SHORT_LIFE if time.monotonic() - born < SHORT_LIFE else 0)
+        if not started.done():
+            started.set_result(False)
+
+    async def _spawned(self, memories: Memories, *, is_first: bool) -> asyncio.subprocess.Process | None:
+        """A worker; none, after a pause, where the system has no process for one that is to be replaced."""
+        try:
+            return await self._spawn(memories)
+        except (OSError, RuntimeError, MemoryError) as error:
+            if is_first:
+                raise
+            log.error("a worker cannot be started, to be tried again: %s", found_in(error) or error)  # noqa: TRY400  (a line says what to do)
+            await self._pause(SHORT_LIFE)
+            return None
+
+    async def _spawn(self, memories: Memories) -> asyncio.subprocess.Process:
+        descriptor = self._listener.fileno()
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "overspill_service",
+            "work",
+            str(descriptor),
+            *self._arguments,
+            stdin=asyncio.subprocess.PIPE,  # its end tells the worker that this process has gone
+            stdout=asyncio.subprocess.PIPE,
+            pass_fds=[descriptor, *memories.descriptors],
+            env=os.environ | {VARIABLE: str(memories)},
+        )
+
+    async def _has_started(self, worker: asyncio.subprocess.Process) -> bool:
+        """Whether the worker said that it listens, rather than ending or being told to stop first."""
+        assert worker.stdout is not None
+        line = asyncio.create_task(worker.stdout.readline())
+        stop = asyncio.create_task(self._stop.wait())
+        await asyncio.wait([line, stop], return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if not line.done():
+            line.cancel()
+            return False
+        return bool(line.result())
+
+    async def _wait(self, worker: asyncio.subprocess.Process) -> int:
+        """The worker's exit code; a stop is passed on to it, and a worker that will not go is killed."""
+        ended = asyncio.create_task(worker.wait())
+        stop = asyncio.create_task(self._stop.wait())
+        await asyncio.wait([ended, stop], return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if not ended.done():
+            worker.send_signal(signal.SIGTERM)
+            await asyncio.wait(
+                [ended], timeout=self._settings.drain_delay + self._settings.grace + SHORT_LIFE
+            )
+        if not ended.done():
+            worker.kill()
+        return await ended
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            await asyncio.wait_for(self._stop.wait(), seconds)
+        except TimeoutError:
+            return

@@ -1,0 +1,1 @@
+"""Settings, and the sizes and durations in them."""

@@ -1,0 +1,1 @@
+"""The stored bytes, without I/O: frames, indexes, seek tables, and the names of objects."""

@@ -1,0 +1,137 @@
+"""One body on its way to frames: decoded, hashed, measured, cut and compressed. CPU work only.
+
+The caller moves it along in a thread, one bounded step at a time, so that no body, however it was
+compressed, holds a thread or memory for long.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Final
+
+from overspill_service.errors import CaptureTooLarge, DigestMismatch
+from overspill_service.store_format.decoding import BodyDecoder
+from overspill_service.store_format.frames import Frame, FrameWriter, adopt, content_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+STEP: Final = 4 * 2**20
+"""Decoded bytes that one step takes on."""
+HEAD: Final = 8 * 1024
+"""Bytes of the beginning that are kept, to tell what kind of content it is."""
+
+LIGHT: Final = 64 * 1024
+"""Bytes of content that are decoded, hashed and compressed in less than a millisecond."""
+
+Framed = tuple[Frame, bytes]
+
+
+class Ingest:
+    """Counts and frames what `take` is given; `is_dry` only hashes (the content is stored already)."""
+
+    def __init__(self, encoding: str | None, *, level: int, limit: int, is_dry: bool = False) -> None:
+        """`encoding` is the body's `Content-Encoding`. Raises `UnsupportedEncoding`."""
+        self._decoder = BodyDecoder.of(encoding)
+        self._encoding, self._limit, self._is_dry = encoding, limit, is_dry
+        self._writer = FrameWriter(level)
+        self._content, self._encoded = hashlib.sha256(), hashlib.sha256()
+        self._is_begun = False
+        self.is_refused_as_frame = False
+        """The last step found that a body that came as a whole cannot be stored as it is."""
+        self.size = 0
+        self.head = b""
+        self.ends_in_newline = False
+
+    @property
+    def sha256(self) -> bytes:
+        """The digest of the content taken so far."""
+        return self._content.digest()
+
+    def is_light(self, chunks: Sequence[bytes], *, is_last: bool) -> bool:
+        """Whether the first step of `take` is not worth a thread.
+
+        What an encoded body holds is known before it is decoded only where it is stored as it is.
+        """
+        if sum(map(len, chunks)) > LIGHT:
+            return False
+        if self._encoding is None:
+            return True
+        return self._may_adopt(is_last=is_last) and 0 < content_size(b"".join(chunks)) <= LIGHT
+
+    def take(self, chunks: Sequence[bytes], *, is_last: bool) -> Iterator[tuple[list[Framed], bool]]:
+        """Steps of work: the frames that each has finished, and whether another step follows.
+
+        Raises `CaptureTooLarge` and `DamagedEncoding`.
+        """
+        if self._may_adopt(is_last=is_last):
+            adopted = self._adopt(chunks)
+            self.is_refused_as_frame = not adopted
+            yield adopted, not adopted
+            if adopted:
+                return
+        self._is_begun, self.is_refused_as_frame = True, False
+        frames: list[Framed] = []
+        done = 0
+        for piece in self._pieces(chunks, is_last=is_last):
+            frames += self._take(piece)
+            done += len(piece)
+            if done >= STEP:
+                yield frames, True
+                frames, done = [], 0
+        if is_last and not self._is_dry:
+            frames += self._writer.finish()
+        yield frames, False
+
+    def verify(self, digest: bytes | None) -> None:
+        """Hold the content against the digest that the client announced.
+
+        RFC 9530 digests the representation, so that of an encoded body's bytes is right too.
+        Raises `DigestMismatch`.
+        """
+        if digest is None or digest == self.sha256:
+            return
+        if self._encoding is not None and digest == self._encoded.digest():
+            return
+        raise DigestMismatch(
+            f"the content of {self.size} bytes has SHA-256 {self.sha256.hex()}, announced {digest.hex()}; "
+            "nothing was stored: send it again"
+        )
+
+    def _may_adopt(self, *, is_last: bool) -> bool:
+        return self._encoding == "zstd" and is_last and not self._is_begun and not self._is_dry
+
+    def _adopt(self, chunks: Sequence[bytes]) -> list[Framed]:
+        """The whole body as one frame, where the client compressed it just as it is to be stored."""
+        body = b"".join(chunks)
+        adopted = adopt(body)
+        if adopted is None:
+            return []
+        frame, content = adopted
+        self._encoded.update(body)
+        self._note(content)
+        return [(frame, body)]
+
+    def _pieces(self, chunks: Iterable[bytes], *, is_last: bool) -> Iterator[bytes]:
+        for chunk in chunks:
+            if self._encoding is not None:
+                self._encoded.update(chunk)
+            yield from self._decoder.feed(chunk)
+        if is_last:
+            self._decoder.finish()
+
+    def _take(self, piece: bytes) -> list[Framed]:
+        if not piece:
+            return []
+        self._note(piece)
+        return [] if self._is_dry else self._writer.write(piece)
+
+    def _note(self, piece: bytes) -> None:
+        """Count, hash and look at a piece of content. Raises `CaptureTooLarge`."""
+        self.size += len(piece)
+        if self.size > self._limit:
+            raise CaptureTooLarge(self._limit)
+        if len(self.head) < HEAD:
+            self.head += piece[: HEAD - len(self.head)]
+        self.ends_in_newline = piece.endswith(b"\n")
+        self._content.update(piece)

@@ -1,0 +1,62 @@
+"""What an operator must mend, in the log once a minute at most for each cause, with how often it happened."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Final
+
+from overspill_service.telemetry import logs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from overspill_service.errors import ServiceError
+
+EVERY_SECONDS: Final = 60.0
+
+log = logging.getLogger(__name__)
+
+
+class _Cause:
+    """One cause: what was last said of it, and how often it happened since its last line."""
+
+    def __init__(self) -> None:
+        self.logged_at = float("-inf")
+        self.count = 0
+        self.detail = ""
+        self.facts: dict[str, object] = {}
+
+
+class Troubles:
+    """Counts failures by cause: what the system lacks, or else the problem's code. There are few of both."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """`clock` tells seconds that never jump."""
+        self._clock = clock
+        self._causes: dict[str, _Cause] = {}
+
+    def tell(self, error: ServiceError) -> None:
+        """Count a failure, and log it unless its cause was logged within the minute."""
+        self.tell_of(error.trouble or error.code, str(error), cause=logs.causes(error))
+
+    def tell_of(self, name: str, detail: str, **facts: object) -> None:
+        """Count a failure of the cause `name`, which is one of few."""
+        cause = self._causes.setdefault(name, _Cause())
+        cause.count += 1
+        cause.detail, cause.facts = detail, {name: value for name, value in facts.items() if value}
+        self._log_if_due(name, cause)
+
+    def tell_rest(self) -> None:
+        """Log what was counted and has waited for its minute. To be called now and then."""
+        for name, cause in self._causes.items():
+            if cause.count:
+                self._log_if_due(name, cause)
+
+    def _log_if_due(self, name: str, cause: _Cause) -> None:
+        now = self._clock()
+        if now - cause.logged_at < EVERY_SECONDS:
+            return
+        facts = logs.facts(trouble=name, count=cause.count, **cause.facts)
+        log.warning("%s", cause.detail, extra=facts)
+        cause.logged_at, cause.count = now, 0

@@ -1,0 +1,96 @@
+"""What a PUT says of its content, taken from its headers and checked."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from aiohttp import hdrs
+from overspill.wire import MAX_VALUE, Header, decode_digest, decode_header
+
+from overspill_service.archive.storing import Facts
+from overspill_service.errors import InvalidHeader
+from overspill_service.web.fields import listed, single
+
+if TYPE_CHECKING:
+    from multidict import CIMultiDictProxy
+
+MOST_LABELS: Final = 32
+FORM: Final = "application/x-www-form-urlencoded"
+"""What curl says of any `--data-binary`: it tells nothing of the content, so the content is looked at."""
+_LABEL: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
+_MEDIA_TYPE: Final = re.compile(
+    r"[A-Za-z0-9!#$&^_.+-]{1,127}/[A-Za-z0-9!#$&^_.+-]{1,127}(\s*;\s*[A-Za-z0-9!#$&^_.+-]{1,127}=[\x20-\x7e]{1,127})*"
+)
+
+
+def facts_of(headers: CIMultiDictProxy[str]) -> Facts:
+    """The facts that the headers state. Raises `InvalidHeader`, naming the header and what is allowed."""
+    return Facts(
+        session=_value(headers, Header.SESSION),
+        call_id=_value(headers, Header.CALL_ID),
+        tool=_value(headers, Header.TOOL),
+        status=_value(headers, Header.STATUS),
+        content_type=_media_type(headers),
+        labels=_labels(headers),
+        ttl=_ttl(headers),
+    )
+
+
+def digest_of(headers: CIMultiDictProxy[str]) -> bytes | None:
+    """The announced SHA-256. Raises `InvalidHeader`."""
+    field = listed(headers, Header.REPR_DIGEST)
+    if field is None:
+        return None
+    try:
+        return decode_digest(field)
+    except ValueError as error:
+        raise InvalidHeader(str(error)) from error
+
+
+def _value(headers: CIMultiDictProxy[str], name: str) -> str:
+    field = single(headers, name) or ""
+    try:
+        value = decode_header(field)
+    except UnicodeDecodeError as error:
+        raise InvalidHeader(f"{name} must be percent-encoded UTF-8") from error
+    if len(value.encode("utf-8", "replace")) > MAX_VALUE:
+        raise InvalidHeader(f"{name} may have {MAX_VALUE} bytes of UTF-8 at most; it is data, shorten it")
+    if not value.isprintable() and any("\ud800" <= character <= "\udfff" for character in value):
+        raise InvalidHeader(f"{name} must be percent-encoded UTF-8")
+    return value
+
+
+def _media_type(headers: CIMultiDictProxy[str]) -> str:
+    field = single(headers, hdrs.CONTENT_TYPE) or ""
+    if field.lower().startswith(FORM):
+        return ""
+    if field and not _MEDIA_TYPE.fullmatch(field):
+        raise InvalidHeader(
+            f"Content-Type {field[:100]!r} is no media type, such as text/plain; charset=utf-8"
+        )
+    return field
+
+
+def _labels(headers: CIMultiDictProxy[str]) -> dict[str, str]:
+    labels: dict[str, str] = {}
+    for name in headers:
+        if name.lower().startswith(Header.LABEL.lower()):
+            label = name[len(Header.LABEL) :].lower()
+            if not _LABEL.fullmatch(label):
+                raise InvalidHeader(
+                    f"the label {label[:100]!r} must be 1 to 63 of a-z, 0-9, '_', '.' and '-'"
+                )
+            labels[label] = _value(headers, name)
+    if len(labels) > MOST_LABELS:
+        raise InvalidHeader(f"{len(labels)} labels are more than the {MOST_LABELS} that are allowed")
+    return labels
+
+
+def _ttl(headers: CIMultiDictProxy[str]) -> int | None:
+    field = single(headers, Header.TTL)
+    if field is None:
+        return None
+    if not (field.isascii() and field.isdigit() and len(field) <= 12):  # noqa: PLR2004
+        raise InvalidHeader(f"{Header.TTL} {field[:100]!r} is no whole number of seconds")
+    return int(field)

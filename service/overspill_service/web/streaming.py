@@ -1,0 +1,121 @@
+"""Answers of known length, written piece by piece to clients that may be slow, stalled or gone.
+
+No piece is made before the client's system has room for the one before it. A client that takes nothing
+is cut off, since its read holds memory that others wait for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import struct
+from typing import TYPE_CHECKING, Final, Self
+
+from overspill_service.errors import CaptureDamaged
+from overspill_service.telemetry.logs import facts
+
+try:
+    import fcntl
+    import termios
+except ImportError:  # Windows: then what lies in the system's buffers counts as taken
+    TIOCOUTQ = None
+else:
+    TIOCOUTQ = termios.TIOCOUTQ
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+    from types import TracebackType
+
+    from aiohttp import web
+
+PIECE: Final = 256 * 1024
+"""Bytes written to the socket at once."""
+LOOKS: Final = 4
+"""How often, within the time that it has, a client is looked at."""
+C_INT: Final = struct.Struct("i")
+
+log = logging.getLogger(__name__)
+
+
+async def send(
+    request: web.Request,
+    response: web.StreamResponse,
+    pieces: AsyncGenerator[bytes, None],
+    length: int,
+    patience: float,
+) -> None:
+    """Prepare the response and write `length` bytes to it.
+
+    A failure to make the first piece leaves the response unprepared. Cuts the client off where it takes
+    no byte for `patience` seconds. Raises `CaptureDamaged` where the pieces are not of this length.
+    """
+    response.content_length = length
+    piece = await anext(pieces, b"")
+    await response.prepare(request)
+    if request.transport is None:
+        raise ConnectionResetError("the client has gone")
+    request.transport.set_write_buffer_limits(0)  # or the transport would keep pieces that it cannot send
+    await response.write(b"")  # the head by itself: with a piece behind it aiohttp would copy both
+    with Watch(request.transport, patience) as watch:
+        while piece:
+            await _write(response, piece, length - watch.sent, watch)
+            piece = b""  # nothing is held while the next is made
+            piece = await anext(pieces, b"")
+        if watch.sent != length:
+            raise CaptureDamaged(f"an answer of {length} bytes ended after {watch.sent}")
+
+
+async def _write(response: web.StreamResponse, piece: bytes, missing: int, watch: Watch) -> None:
+    """Write a piece of an answer that `missing` bytes are missing of, and wait until it is sent."""
+    with memoryview(piece) as view:
+        for start in range(0, len(view), PIECE):
+            part = view[start : start + PIECE]
+            watch.sent += len(part)
+            if start + len(part) < missing:
+                await response.write(part)
+            else:
+                await response.write_eof(bytes(part))  # which waits, however small it is
+
+
+class Watch:
+    """Aborts a connection when its client takes nothing of what was sent for `patience` seconds."""
+
+    def __init__(self, transport: asyncio.Transport, patience: float) -> None:
+        self.sent = 0
+        """Bytes given to the transport so far; the writer counts them."""
+        self._transport, self._patience = transport, patience
+        self._loop = asyncio.get_running_loop()
+        self._taken, self._moved_at = 0, self._loop.time()
+
+    def __enter__(self) -> Self:
+        self._timer = self._loop.call_later(self._patience / LOOKS, self._look)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._timer.cancel()
+
+    def _look(self) -> None:
+        now, unsent = self._loop.time(), _unsent(self._transport)
+        taken = self.sent - unsent
+        if not unsent or taken > self._taken:
+            self._taken, self._moved_at = taken, now
+        if now - self._moved_at >= self._patience:
+            log.warning("cut off a client that took nothing", extra=facts(seconds=self._patience))
+            self._transport.abort()
+            return
+        self._timer = self._loop.call_later(self._patience / LOOKS, self._look)
+
+
+def _unsent(transport: asyncio.Transport) -> int:
+    """Bytes that the client's system has not acknowledged, as far as ours tells."""
+    unsent = transport.get_write_buffer_size()
+    connection = transport.get_extra_info("socket")
+    if TIOCOUTQ is None or connection is None or transport.is_closing():
+        return unsent
+    try:
+        queued = fcntl.ioctl(connection.fileno(), TIOCOUTQ, bytes(C_INT.size))
+    except OSError:  # a system that does not tell
+        return unsent
+    return unsent + int(C_INT.unpack(queued)[0])

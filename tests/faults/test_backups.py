@@ -1,0 +1,258 @@
+"""Captures that are backed up, restored, or copied to another store: every byte of them, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from overspill_service.__main__ import main
+from overspill_service.catalog.sqlite.catalog import SqliteCatalog
+from overspill_service.objects.file import FileStore
+from overspill_service.objects.urls import open_store
+
+from tests.faults.traffic import Uploads, client_of, content_of, log_lines, noise
+from tests.web.conftest import Api, path_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from overspill_service.objects import ObjectStore
+
+    from tests.servers.overspill import ServiceProcess
+
+KIB = 1024
+CONTENTS = (b"", log_lines(300 * KIB), noise(200 * KIB), b"one line\n")
+
+
+async def command(*arguments: object) -> int:
+    """The exit code of a command of the service, in a thread with an event loop of its own."""
+    return await asyncio.to_thread(main, [str(each) for each in arguments])
+
+
+@pytest.fixture(autouse=True)
+def leave_logging_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the logging of the tests when a command runs in this process."""
+    monkeypatch.setattr("overspill_service.telemetry.logs.configure", lambda *_: None)
+
+
+@pytest.fixture
+async def filled(start_api: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data directory with captures of one segment and of several, one with another expiry, one removed."""
+    monkeypatch.setattr("overspill_service.archive.uploading.SEGMENT_SIZE", 64 * KIB)
+    data = tmp_path / "data"
+    api: Api = await start_api(store="", catalog="sqlite:", data=data)
+    for content in CONTENTS:
+        await api.put(content)
+    await api.send("PATCH", path_of(CONTENTS[0]), json={"ttl": 3 * 24 * 3600})
+    await api.put(b"removed\n")
+    await api.send("DELETE", path_of(b"removed\n"))
+    await api.stop()
+    return data
+
+
+async def require_contents(api: Api) -> None:
+    for content in CONTENTS:
+        assert await content_of(api, path_of(content)) == content
+    listing = await (await api.get("/v1/captures")).json()
+    assert (len(listing["captures"]), listing["incomplete"]) == (len(CONTENTS), False)
+
+
+async def listed(store: ObjectStore) -> dict[str, int]:
+    return {each.key: each.size async for each in store.list("v1/")}
+
+
+# --- backup and restore ---------------------------------------------------------------------------
+
+
+async def test_a_backup_made_amid_traffic_has_all_that_was_acknowledged_before_it(
+    own_service: ServiceProcess, start_api: Callable[..., Any], tmp_path: Path
+) -> None:
+    async with client_of(own_service) as client:
+        uploads = Uploads([client])
+        producers = [asyncio.create_task(uploads.go_on(seed)) for seed in range(3)]
+        await uploads.until_acknowledged(15)
+        before = dict(uploads.acknowledged)
+        assert await command("backup", tmp_path / "backup", "--data", own_service.data) == 0
+        await asyncio.to_thread(own_service.kill)
+        await asyncio.gather(*producers)
+    assert await command("restore", tmp_path / "backup", "--data", tmp_path / "restored") == 0
+    api: Api = await start_api(store="", catalog="sqlite:", data=tmp_path / "restored")
+
+    for call_id, capture in before.items():
+        assert await content_of(api, f"/v1/captures/{capture}") == uploads.sent[call_id]
+
+
+async def test_a_restored_backup_is_what_was_there_and_stays_when_the_original_goes(
+    filled: Path, start_api: Callable[..., Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert await command("backup", tmp_path / "backup", "--data", filled) == 0
+    shutil.rmtree(filled)
+    assert await command("restore", tmp_path / "backup", "--data", filled) == 0
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    api: Api = await start_api(store="", catalog="sqlite:", data=filled)
+
+    assert (told["captures"], told["damaged"]) == (len(CONTENTS), 0)
+    await require_contents(api)
+    assert (await api.get(path_of(b"removed\n"))).status == 410
+
+
+async def test_a_backup_without_links_is_a_copy(
+    filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not Path("/dev/shm").is_dir() or Path("/dev/shm").stat().st_dev == filled.stat().st_dev:
+        pytest.skip("this machine has no second file system")
+    folder = Path("/dev/shm") / tmp_path.name
+    monkeypatch.chdir(tmp_path)
+    try:
+        assert await command("backup", folder, "--data", filled) == 0
+
+        store = FileStore(folder / "objects")
+        original = FileStore(filled / "objects")
+        assert await listed(store) == await listed(original)
+        for key in await listed(store):
+            assert store.path_of(key).read_bytes() == original.path_of(key).read_bytes()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def test_nothing_is_overwritten(
+    filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert await command("backup", tmp_path / "backup", "--data", filled) == 0
+    manifest = (tmp_path / "backup" / "backup.json").read_bytes()
+
+    assert await command("backup", tmp_path / "backup", "--data", filled) == 2
+    assert await command("restore", tmp_path / "backup", "--data", filled) == 2
+    assert capsys.readouterr().err.count("not empty") == 2
+    assert (tmp_path / "backup" / "backup.json").read_bytes() == manifest
+    assert await command("restore", tmp_path / "nowhere", "--data", tmp_path / "new") == 2
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("damage", ["gone", "shorter", "other bytes"])
+async def test_a_restore_says_what_the_backup_has_lost(
+    filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: str
+) -> None:
+    await command("backup", tmp_path / "backup", "--data", filled)
+    store = FileStore(tmp_path / "backup" / "objects")
+    sizes = await listed(store)
+    largest = store.path_of(max(sizes, key=sizes.__getitem__))
+    data = largest.read_bytes()
+    largest.unlink()  # a hard link: what is written into it would be written into the original
+    if damage == "shorter":
+        largest.write_bytes(data[:-1])
+    elif damage == "other bytes":
+        largest.write_bytes(data[:100] + bytes([data[100] ^ 1]) + data[101:])
+
+    assert await command("restore", tmp_path / "backup", "--data", tmp_path / "new") == 1
+    out, err = capsys.readouterr()
+    assert ("the backup lacks 1 objects" in err) == (damage != "other bytes")
+    assert ('"damaged": 1' in out) == (damage == "other bytes")
+
+
+async def test_only_embedded_back_ends_are_backed_up(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert await command("backup", tmp_path / "b", "--catalog", "redis://127.0.0.1:1") == 2
+    assert "service/deploy/README.md" in capsys.readouterr().err
+
+
+# --- copy -----------------------------------------------------------------------------------------
+
+
+async def test_a_store_moves_to_s3_to_s3_and_back_and_is_the_same(
+    filled: Path,
+    s3_url: str,
+    start_api: Callable[..., Any],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    second = s3_url.replace("/captures?", "/second?")
+    places = [f"file://{filled}/objects", s3_url, second, f"file://{tmp_path}/back"]
+    for source, target in itertools.pairwise(places):
+        assert await command("copy", "--store", source, "--to", target) == 0
+    last = json.loads(capsys.readouterr().out.splitlines()[-1])
+    api: Api = await start_api(store=places[-1], catalog="sqlite:", data=tmp_path / "fresh")
+
+    assert (last["present"], last["extra"]) == (0, 0)
+    assert last["size"] == sum((await listed(FileStore(filled / "objects"))).values())
+    await require_contents(api)
+
+
+async def test_a_copy_that_was_cut_short_goes_on(
+    filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("overspill_service.commands.object_copy.PAGE", 2)
+    await command("copy", "--data", filled, "--to", f"file://{tmp_path}/target")
+    whole = json.loads(capsys.readouterr().out)
+    target = FileStore(tmp_path / "target")
+    (first, *_) = await listed(target)
+    await target.delete([first])
+    assert await command("copy", "--data", filled, "--to", f"file://{tmp_path}/target") == 0
+
+    told = json.loads(capsys.readouterr().out)
+    assert (told["copied"], told["present"]) == (1, whole["copied"] - 1)
+
+
+async def test_a_copy_finds_other_bytes_and_what_was_removed_since(
+    filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    to = f"file://{tmp_path}/target"
+    await command("copy", "--data", filled, "--to", to)
+    source, target = FileStore(filled / "objects"), FileStore(tmp_path / "target")
+    (first, second, *_) = await listed(target)
+    await source.delete([first])
+    assert await command("copy", "--data", filled, "--to", to) == 1
+    assert "--delete" in capsys.readouterr().err
+    assert await command("copy", "--data", filled, "--to", to, "--delete") == 0
+    assert await listed(target) == await listed(source)
+
+    file = target.path_of(second)
+    file.write_bytes(file.read_bytes()[::-1])
+    assert await command("copy", "--data", filled, "--to", to) == 1
+    assert f"does not hold the bytes of the source under {second}" in capsys.readouterr().err
+
+
+async def test_keys_move_to_another_catalog(
+    filled: Path, tmp_path: Path, redis_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await command("keys", "create", "--data", filled, "--tenant", "acme", "--scopes", "read")
+    await command("keys", "list", "--data", filled)
+    before = capsys.readouterr().out.splitlines()[1:]
+    for url in (redis_url, f"sqlite:///{tmp_path}/other.sqlite"):
+        assert await command("copy", "--data", filled, "--to-catalog", url) == 0
+        capsys.readouterr()
+        await command("keys", "list", "--data", filled, "--catalog", url)
+
+        assert capsys.readouterr().out.splitlines() == before
+
+
+# --- foreign names --------------------------------------------------------------------------------
+
+
+async def test_a_rebuild_from_a_store_that_another_program_copied_fails_and_changes_nothing(
+    filled: Path, s3_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bucket = open_store(s3_url, data_dir=tmp_path)
+    for path in (filled / "objects" / "v1").rglob("*"):
+        if path.is_file():
+            name = str(path.relative_to(filled / "objects")).replace("~", "").replace(",", "")
+            await bucket.put(name, [path.read_bytes()])
+    await bucket.close()
+    folder = tmp_path / "folder"
+    for key, size in (await listed(FileStore(filled / "objects"))).items():
+        (folder / key).parent.mkdir(parents=True, exist_ok=True)
+        (folder / key).write_bytes(bytes(size))
+
+    for url in (s3_url, f"file://{folder}"):
+        assert await command("rebuild", "--data", filled, "--store", url) == 1
+        assert "names that no object of the service has" in capsys.readouterr().err
+    catalog = SqliteCatalog(filled / "catalog.sqlite")
+    assert (await catalog.totals("default")).captures == len(CONTENTS)
+    await catalog.close()
+    assert await command("rebuild", "--data", filled) == 0
