@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from overspill.cli import app
+from overspill.cli.declaring import LazyCommand
 
 from tests.client.shell import Shell, command
 from tests.servers.overspill import ServiceProcess, clean_environment
@@ -201,17 +203,39 @@ def test_without_the_extra_it_says_what_to_install() -> None:
     assert "pip install './client[cli]'" in result.stderr
 
 
-def test_help_waits_for_no_library_that_it_does_not_need() -> None:
+COMPLETING = {"_OVERSPILL_COMPLETE": "complete_bash", "COMP_WORDS": "overspill su", "COMP_CWORD": "1"}
+
+
+@pytest.mark.parametrize(
+    ("words", "variables"),
+    [(["--help"], {}), (["--version"], {}), ([], COMPLETING)],
+    ids=["help", "version", "completion"],
+)
+def test_what_needs_no_command_waits_for_no_library_of_one(
+    words: list[str], variables: dict[str, str]
+) -> None:
     result = subprocess.run(
-        [sys.executable, "-X", "importtime", *command("--help")[1:]],
+        [sys.executable, "-X", "importtime", *command(*words)[1:]],
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
+        env=os.environ | variables,
     )
     imported = {line.rpartition("|")[2].strip() for line in result.stderr.splitlines()}
 
+    assert result.stdout
     assert "typer" in imported
     assert not imported & {"aiohttp", "msgspec", "backports.zstd", "compression.zstd", "rich", "asyncio"}
+    assert not imported & {"overspill.wire", "overspill.errors", "overspill.cli.invocation"}
+
+
+@pytest.mark.parametrize("name", app.COMMANDS)
+def test_the_list_of_commands_says_of_each_what_its_own_help_begins_with(name: str) -> None:
+    module, summary = app.COMMANDS[name]
+    itself = LazyCommand(name, f"overspill.cli.{module}", summary).load()
+
+    assert itself.name == name
+    assert itself.help.partition("\n")[0] == summary
 
 
 def test_help_documents_the_exit_codes() -> None:
@@ -230,11 +254,7 @@ def test_completion_is_generated_for_each_shell(shell: str) -> None:
 
 def test_bash_accepts_its_completion_and_it_completes_commands(overspill: Shell) -> None:
     script = 'eval "$(overspill completion bash)"; complete -p overspill'
-    environment = overspill.environment | {
-        "_OVERSPILL_COMPLETE": "complete_bash",
-        "COMP_WORDS": "overspill su",
-        "COMP_CWORD": "1",
-    }
+    environment = overspill.environment | COMPLETING
     completed = subprocess.run(command(), env=environment, capture_output=True, text=True, check=False)
 
     assert "_overspill_completion overspill" in overspill.script(script).out

@@ -88,11 +88,9 @@ def test_the_table_of_commands_has_every_command_and_options_that_there_are() ->
     )
     rows = {name: does for names, does in listed for name in re.findall(r"`((?:spool )?[a-z]+)", names)}
     parser: Any = typer.main.get_command(app)
-    commands = {
-        **parser.commands,
-        **{f"spool {name}": each for name, each in parser.commands["spool"].commands.items()},
-    }
-    del commands["spool"]
+    commands = {name: each.load() for name, each in parser.commands.items()}
+    spooling = commands.pop("spool").commands
+    commands |= {f"spool {name}": each for name, each in spooling.items()}
 
     assert rows.keys() == commands.keys()
     for name, does in rows.items():

@@ -1,14 +1,15 @@
 """The commands put together."""
 
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 
-from overspill.cli import completion, listing, reading, running, searching, showcase, spooling, storing
+import overspill
 from overspill.cli.color import When
-from overspill.cli.declaring import examples_of
-from overspill.cli.invocation import Color, Invocation, Json, Key, Raw, Url
+from overspill.cli.declaring import LazyCommand, examples_of
 from overspill.cli.memory import spare_address_space
+from overspill.cli.options import Color, Json, Key, Raw, Url
 
 HELP = """Store oversized tool outputs, and read exactly the lines that are needed.
 
@@ -29,8 +30,39 @@ EXAMPLES = (
     "overspill COMMAND --help              # each has examples",
 )
 
+COMMANDS: Final = {
+    "run": ("running", "Run a command, and store its output if it is long."),
+    "ls": ("listing", "List captures, newest first."),
+    "stat": ("listing", "Tell what is known of a capture."),
+    "summary": ("listing", "Tell what a capture looks like."),
+    "usage": ("listing", "Tell what the tenant has stored, and its limits."),
+    "grep": ("searching", "Print the lines that match."),
+    "cat": ("reading", "Print all of a capture, or a range of bytes."),
+    "head": ("reading", "Print the first lines."),
+    "tail": ("reading", "Print the last lines."),
+    "lines": ("reading", "Print lines by number."),
+    "put": ("storing", "Store a file or standard input, and print its handle."),
+    "rm": ("storing", "Remove captures, or all of a session."),
+    "ttl": ("storing", "Change how long a capture lives, and print when it ends."),
+    "demo": ("showcase", "Show it all on this machine."),
+    "completion": ("completion", "Print what a shell needs to complete commands."),
+    "spool": ("spooling", "Captures that wait on this machine for the service."),
+}
+"""The module of each command in this package, and the first sentence of its help."""
+
+
+class Commands(TyperGroup):
+    """All commands, each imported when it is used: `overspill --help` waits for none of them."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for name, (module, summary) in COMMANDS.items():
+            self.add_command(LazyCommand(name, f"overspill.cli.{module}", summary))
+
+
 app = typer.Typer(
     name="overspill",
+    cls=Commands,
     help=HELP,
     epilog=examples_of(EXAMPLES),
     rich_markup_mode=None,
@@ -42,9 +74,7 @@ app = typer.Typer(
 
 def _version(value: bool) -> None:  # noqa: FBT001  (Typer calls it)
     if value:
-        from importlib.metadata import version  # noqa: PLC0415  (slow to import)
-
-        typer.echo(f"overspill {version('overspill')}")
+        typer.echo(f"overspill {overspill.__version__}")
         raise typer.Exit
 
 
@@ -64,11 +94,8 @@ def common(
     raw: Raw = False,
     color: Color = None,
 ) -> None:
-    context.obj = Invocation(url, key, json, raw, color or When.AUTO)
-
-
-for module in (running, listing, searching, reading, storing, spooling, showcase, completion):
-    module.add_to(app)
+    """Keep the options that stand before the command's name, for the command."""
+    context.obj = {"url": url, "key": key, "json": json, "raw": raw, "color": color or When.AUTO}
 
 
 def main() -> int:

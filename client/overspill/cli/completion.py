@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from overspill.cli.invocation import Invocation, command
+from overspill.cli.declaring import Command, examples_of
+from overspill.cli.exits import reported
 
 _EXAMPLES = (
     'eval "$(overspill completion bash)"',
@@ -21,18 +22,18 @@ class Shell(StrEnum):
 
 
 def completion(
-    at: Invocation,  # noqa: ARG001  (every command has one)
+    context: typer.Context,
     shell: Annotated[Shell, typer.Argument(help="The shell to complete for.")],
 ) -> None:
     """Print what a shell needs to complete commands.
 
     --install-completion installs it.
     """
-    from overspill.cli.app import app  # noqa: PLC0415  (it imports this module)
-
     os.environ["_OVERSPILL_COMPLETE"] = f"source_{shell}"
-    app(prog_name="overspill")
+    with reported():
+        context.find_root().command.main(prog_name="overspill")
 
 
 def add_to(app: typer.Typer) -> None:
-    command(app, examples=_EXAMPLES, options=())(completion)
+    """Add the command."""
+    app.command(cls=Command, epilog=examples_of(_EXAMPLES))(completion)

@@ -1,8 +1,11 @@
 """How a command reads its words and shows its help: `-20` for a number, and examples at the end."""
 
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from typing import Any, Final
 
+import typer
+import typer.main
 from typer.core import TyperCommand
 
 _NUMBERED: Final = {"head": "-n", "tail": "-n", "grep": "-C"}
@@ -27,6 +30,28 @@ class Command(TyperCommand):
             else:
                 yield word
             before = word
+
+
+class LazyCommand(TyperCommand):
+    """A command of which the module is imported when it is used, so that the list of commands needs none.
+
+    The module has a function `add_to`, which adds its commands to a Typer. `summary` is the first sentence
+    of the command's help.
+    """
+
+    def __init__(self, name: str, module: str, summary: str) -> None:
+        super().__init__(name, help=summary)
+        self._module = module
+
+    def load(self) -> Any:
+        """Import the module; return the command itself, or the group of that name."""
+        app = typer.Typer(rich_markup_mode=None)
+        import_module(self._module).add_to(app)
+        return typer.main.get_group(app).commands[self.name or ""]
+
+    def make_context(self, *arguments: Any, **settings: Any) -> Any:
+        """Begin the command itself: what parses, completes, helps and runs from here on is that one."""
+        return self.load().make_context(*arguments, **settings)
 
 
 def examples_of(lines: Sequence[str]) -> str:

@@ -1,26 +1,31 @@
-"""What every command has in common: the options, and how it is declared.
-
-No command module imports the client when it is loaded: `overspill --help` would wait for it.
-"""
+"""What every command has in common: how it is declared, and what it works with."""
 
 import inspect
+import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Final, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import typer
 
 from overspill.cli import output
 from overspill.cli.color import When
 from overspill.cli.declaring import Command, examples_of
+from overspill.cli.exits import Code, Failure, reported
+from overspill.cli.options import ANSWER, COMMON
 from overspill.cli.visible import harmless_json
+from overspill.cli.waiting import uploaded_afterwards
+from overspill.delivery.storage import shelf_for
+from overspill.spools.capture import LocalCapture
+from overspill.spools.holder import Holder
+from overspill.transfer.sync import SyncClient
 
 if TYPE_CHECKING:
     from overspill.spools.folder import Spooled
     from overspill.spools.holder import SyncSource
     from overspill.spools.spool import Shelf
-    from overspill.transfer.sync import SyncClient
 
 
 @dataclass(frozen=True)
@@ -33,14 +38,8 @@ class Invocation:
     raw: bool = False
     color: When = When.AUTO
 
-    def merged(self, given: Mapping[str, Any]) -> Self:
-        return replace(self, **{name: value for name, value in given.items() if value})
-
     def client(self, **limits: Any) -> "SyncClient":
         """A client of the service that the options or the environment name. Raises `Failure`."""
-        from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (slow to import)
-        from overspill.transfer.sync import SyncClient  # noqa: PLC0415  (slow to import)
-
         try:
             return SyncClient(self.url, self.key, **limits)
         except ValueError as error:
@@ -56,9 +55,6 @@ class Invocation:
 
         Raises `Failure`.
         """
-        from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (slow to import)
-        from overspill.delivery.storage import shelf_for  # noqa: PLC0415  (slow to import)
-
         try:
             return shelf_for(self.client())
         except ValueError as error:
@@ -67,9 +63,6 @@ class Invocation:
     @contextmanager
     def source(self, ref: str, session: str | None) -> Iterator["SyncSource"]:
         """What to read a capture from: the spool, while it waits there, or the service."""
-        from overspill.spools.capture import LocalCapture  # noqa: PLC0415  (slow to import)
-        from overspill.spools.holder import Holder  # noqa: PLC0415  (slow to import)
-
         shelf = self.shelf()
         with self.client() as client:
             holder = Holder(shelf, session=client.session)
@@ -80,15 +73,11 @@ class Invocation:
 
     def answer(self, value: object) -> None:
         """`value` as the JSON of the wire. Raises `OSError`."""
-        import msgspec  # noqa: PLC0415  (slow to import)
-
         text = msgspec.json.encode(value).decode()
         output.line(text if self.raw else harmless_json(text))
 
     def command(self, *words: str) -> str:
         """A command line that asks the same service; the key is never shown."""
-        import shlex  # noqa: PLC0415  (slow to import)
-
         url = [] if self.url is None else ["--url", self.url]
         return shlex.join(["overspill", *words[:1], *url, *words[1:]])
 
@@ -96,33 +85,6 @@ class Invocation:
 def _not_uploaded(spooled: "Spooled") -> str:
     when = f"and will not be uploaded: {spooled.refused}" if spooled.refused else "and is not uploaded yet"
     return f"{spooled.id} is on this machine only {when}"
-
-
-Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="The service (else OVERSPILL_URL).")]
-Key = Annotated[
-    str | None,
-    typer.Option(
-        "--key", metavar="KEY", help="The key (better: OVERSPILL_KEY, which no process list shows)."
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print the service's JSON.")]
-Raw = Annotated[bool, typer.Option("--raw", help="Let escapes and control characters through.")]
-
-Color = Annotated[
-    When | None,
-    typer.Option("--color", help="Colour: on terminals only (auto), always, or never.", show_default=False),
-]
-
-_COMMON: Final = {
-    "url": (Url, None),
-    "key": (Key, None),
-    "json": (Json, False),
-    "raw": (Raw, False),
-    "color": (Color, None),
-}
-ANSWER: Final = ("url", "key", "json", "raw")
-"""The options of a command that prints what the service answers."""
-COLORED: Final = (*ANSWER, "color")
 
 
 def command(
@@ -142,12 +104,9 @@ def command(
 
     def declare(function: Callable[..., None]) -> Callable[..., None]:
         def run(typer_context: typer.Context, **given: Any) -> None:
-            from overspill.cli.exits import reported  # noqa: PLC0415  (slow to import)
-            from overspill.cli.waiting import uploaded_afterwards  # noqa: PLC0415  (as the others)
-
             uploads = uploaded_afterwards if flushes and options else nullcontext
             common = {option: given.pop(option) for option in options}
-            at = (typer_context.obj or Invocation()).merged(common)
+            at = Invocation(**{**(typer_context.obj or {}), **_said(common)})
             with reported(), uploads(at):
                 function(at, **given)
 
@@ -158,13 +117,18 @@ def command(
     return declare
 
 
+def _said(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of `options` that were given a value."""
+    return {name: value for name, value in options.items() if value}
+
+
 def _disguise(run: Callable[..., None], function: Callable[..., None], options: Collection[str]) -> None:
     """Give `run` the parameters and the help of `function`, and the common options."""
     context = inspect.Parameter("typer_context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
     common = [
         inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-        for option, (annotation, default) in _COMMON.items()
+        for option, (annotation, default) in COMMON.items()
         if option in options
     ]
     parameters = [context, *(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own), *common]

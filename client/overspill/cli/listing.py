@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from overspill import wire
 from overspill.cli import output
 from overspill.cli.arguments import Ref, Within
 from overspill.cli.color import Paint, Style
-from overspill.cli.invocation import ANSWER, COLORED, Invocation, command
+from overspill.cli.invocation import Invocation, command
+from overspill.cli.options import ANSWER, COLORED
 from overspill.cli.table import Column, Table, fitting, instant, period, size
 from overspill.cli.visible import visible, visible_line
+from overspill.spools.capture import entry_of
+from overspill.spools.own_directory import NotSpooled
 
 if TYPE_CHECKING:
     from overspill.wire import Entry, Listing, Summary
@@ -140,10 +144,6 @@ def _nothing(filters: dict[str, str | None]) -> str:
 
 def _waiting(at: Invocation, filters: dict[str, str | None]) -> "list[tuple[Entry, str]]":
     """The spooled captures that match, newest first."""
-    from overspill import wire  # noqa: PLC0415  (slow to import)
-    from overspill.spools.capture import entry_of  # noqa: PLC0415  (as the others)
-    from overspill.spools.own_directory import NotSpooled  # noqa: PLC0415  (as the others)
-
     wanted = {name: wire.fit(value) for name, value in filters.items() if value is not None}
     try:
         shelf = at.shelf()

@@ -14,9 +14,11 @@ import typer
 from overspill.cli import output
 from overspill.cli.arguments import Into, Ref, Within, line_range, tail_of
 from overspill.cli.invocation import Invocation, command
+from overspill.cli.progress import counted
+from overspill.wire import ByteRange
 
 if TYPE_CHECKING:
-    from overspill.wire import ByteRange, Text
+    from overspill.wire import Text
 
 _EXAMPLES = {
     "cat": (
@@ -65,7 +67,6 @@ def cat(
 
 
 def _print_bytes(at: Invocation, pieces: Iterator[bytes], size: int) -> None:
-    from overspill.cli.progress import counted  # noqa: PLC0415  (slow to import)
 
     with closing(counted(pieces, size)) as followed:
         output.content(followed, raw=at.raw)
@@ -80,7 +81,6 @@ def _is_watched() -> bool:
 def _parsed(text: str | None) -> "ByteRange | None":
     if text is None:
         return None
-    from overspill.wire import ByteRange  # noqa: PLC0415  (slow to import)
 
     parsed = ByteRange.parse(f"bytes={text}")
     if parsed is None:

@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from overspill.cli import output
+from overspill.cli import output, spilling
 from overspill.cli.arguments import Session, Ttl
 from overspill.cli.invocation import Invocation, command
+from overspill.cli.process import Unstartable
 
 _EXAMPLES = (
     "overspill run -- make test",
@@ -45,9 +46,6 @@ def run(  # noqa: PLR0913  (one option for each decision)
     stored. The exit code is the command's own: 127 where it is not found, 126 where it cannot be run, 128 +
     n where signal n ended it.
     """
-    from overspill.cli import spilling  # noqa: PLC0415  (slow to import)
-    from overspill.cli.process import Unstartable  # noqa: PLC0415  (as the others)
-
     name = tool or PurePath(words[0]).name
     policy = spilling.policy_for(name, max_bytes=max_bytes, max_lines=max_lines, ttl=ttl)
     call = spilling.minted_call_id() if call_id is None else call_id

@@ -1,15 +1,14 @@
 """The command grep."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from overspill.cli import output
 from overspill.cli.arguments import Ref, Within
-from overspill.cli.invocation import COLORED, Invocation, command
-
-if TYPE_CHECKING:
-    from overspill.cli.search import Search
+from overspill.cli.invocation import Invocation, command
+from overspill.cli.options import COLORED
+from overspill.cli.search import Limits, Query, Search, targets
 
 _EXAMPLES = (
     "overspill grep cap_k3v7q2m5x4c6z2b7n5aa 'error|failed'",
@@ -89,8 +88,6 @@ def grep(  # noqa: PLR0913  (one option for each of grep's)
 
     They are numbered as by grep -n; the exit code is 1 where none matches.
     """
-    from overspill.cli.search import Limits, Query, Search, targets  # noqa: PLC0415  (slow to import)
-
     ref, sought = targets(first, second, patterns or [])
     query = Query(
         patterns=tuple(sought),

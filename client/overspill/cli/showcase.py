@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from overspill.cli.demo import run
 from overspill.cli.invocation import Invocation, command
 
 _EXAMPLES = ("overspill demo", "overspill demo --keep --data ./demo-data")
@@ -23,8 +24,6 @@ def demo(
 
     Three real tools, their notices, and reading back by handle.
     """
-    from overspill.cli.demo import run  # noqa: PLC0415  (slow to import)
-
     run(data, keep=keep)
 
 

@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from overspill import wire
 from overspill.cli import output
 from overspill.cli.color import Paint
-from overspill.cli.invocation import COLORED, Invocation, command
+from overspill.cli.exits import Code, Failure, code_of, message_of
+from overspill.cli.invocation import Invocation, command
+from overspill.cli.options import COLORED
 from overspill.cli.table import Column, Table, instant, period, short, size
+from overspill.spools import flush as uploads
+from overspill.spools.own_directory import NotSpooled
+from overspill.text import measure
 
 if TYPE_CHECKING:
     from overspill.spools.flush import Flushed
@@ -79,8 +85,6 @@ def flush(
     ] = False,
 ) -> None:
     """Upload the captures that wait on this machine, oldest first; those that were refused once, too."""
-    from overspill.cli.exits import Code, code_of, message_of  # noqa: PLC0415  (slow to import)
-
     flushed = _flushed(at, _shelves(at, everything=everything))
     output.say(_told(flushed))
     if flushed.failure is not None:
@@ -91,7 +95,6 @@ def flush(
 
 
 def _flushed(at: Invocation, shelves: "list[Shelf]") -> "Flushed":
-    from overspill.spools import flush as uploads  # noqa: PLC0415  (slow to import)
 
     total = uploads.Flushed()
     with at.client() as client:
@@ -101,7 +104,6 @@ def _flushed(at: Invocation, shelves: "list[Shelf]") -> "Flushed":
 
 
 def _told(flushed: "Flushed") -> str:
-    from overspill.text import measure  # noqa: PLC0415  (slow to import)
 
     counted = measure.counted(flushed.uploaded, "capture")
     parts = [f"uploaded {counted}, {measure.counted(flushed.size, 'byte')}"]
@@ -148,8 +150,6 @@ def drop(
 
 
 def _drop_all(shelf: "Shelf", session: str | None, *, yes: bool) -> None:
-    from overspill import wire  # noqa: PLC0415  (slow to import)
-    from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (as the others)
 
     wanted = None if session is None else wire.fit(session)
     ids = [entry.id for entry in shelf.entries() if wanted is None or entry.session == wanted]
@@ -160,8 +160,6 @@ def _drop_all(shelf: "Shelf", session: str | None, *, yes: bool) -> None:
 
 def _drop_some(shelf: "Shelf", refs: list[str], session: str) -> None:
     """Nothing, where one of `refs` may mean the captures of several sessions. Raises `Failure`."""
-    from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (slow to import)
-
     found = {ref: _sole(shelf, ref, session) for ref in refs}
     _drop(shelf, [entry.id for entry in found.values() if entry is not None])
     missing = [ref for ref, entry in found.items() if entry is None]
@@ -170,7 +168,6 @@ def _drop_some(shelf: "Shelf", refs: list[str], session: str) -> None:
 
 
 def _drop(shelf: "Shelf", ids: list[str]) -> None:
-    from overspill.text import measure  # noqa: PLC0415  (slow to import)
 
     ids = list(dict.fromkeys(ids))
     if ids:
@@ -180,8 +177,6 @@ def _drop(shelf: "Shelf", ids: list[str]) -> None:
 
 def _sole(shelf: "Shelf", ref: str, session: str) -> "Spooled | None":
     """The capture that `ref` means: of a call the newest, if all are of one session. Raises `Failure`."""
-    from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (slow to import)
-
     entry = shelf.find(ref, session)
     if entry is None or entry.id == ref or session:
         return entry
@@ -193,8 +188,6 @@ def _sole(shelf: "Shelf", ref: str, session: str) -> "Spooled | None":
 
 
 def _confirmed(count: int) -> bool:
-    from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (as the others)
-    from overspill.text import measure  # noqa: PLC0415  (slow to import)
 
     if sys.stdin is None or not sys.stdin.isatty():
         raise Failure("dropping everything needs --yes where nobody can be asked", Code.USAGE)
@@ -216,8 +209,6 @@ def _own_shelf(at: Invocation) -> "Shelf":
     Raises `Failure` where there is no spool, and `NotSpooled` where there can be none: what should wait
     there is lost.
     """
-    from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (slow to import)
-
     own = at.shelf()
     if own is None:
         raise Failure("there is no local spool: OVERSPILL_SPOOL is off", Code.USAGE)
@@ -228,8 +219,6 @@ def _own_shelf(at: Invocation) -> "Shelf":
 
 def _look_for_room(path: Path) -> None:
     """Whether a directory could be made there, without making it. Raises `NotSpooled`."""
-    from overspill.spools.own_directory import NotSpooled  # noqa: PLC0415  (slow to import)
-
     nearest = next(parent for parent in path.parents if os.path.lexists(parent))
     if not nearest.is_dir():
         why = f"{nearest} is no directory"

@@ -12,12 +12,17 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from overspill import wire
 from overspill.cli import output
 from overspill.cli.arguments import Ref, Session, Ttl, Within, labels_of, seconds
+from overspill.cli.exits import Code, Failure, code_of, message_of
 from overspill.cli.invocation import Invocation, command
+from overspill.cli.progress import watched
+from overspill.cli.visible import visible_line
+from overspill.cli.waiting import AWAY, About, keep
+from overspill.errors import ProblemError
 
 if TYPE_CHECKING:
-    from overspill.cli.waiting import About
     from overspill.wire import Entry
 
 _ROUNDED = 2
@@ -57,9 +62,6 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
 
     Where the service is down, it is kept on this machine and uploaded later; the handle is the same.
     """
-    from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (slow to import)
-    from overspill.cli.waiting import About  # noqa: PLC0415  (as the others)
-
     try:
         about = About(
             session=at.session() if session is None else session,
@@ -93,8 +95,6 @@ def _say_unheeded(entry: "Entry", said: dict[str, Any]) -> None:
 
 def _unheeded(entry: "Entry", said: dict[str, Any]) -> list[str]:
     """The options that changed nothing: the same content of the same call was stored before with others."""
-    from overspill import wire  # noqa: PLC0415  (slow to import)
-
     is_other = {
         "--label": bool(said["labels"]) and entry.labels != said["labels"],
         "--tool": bool(said["tool"]) and entry.tool != wire.fit(said["tool"]),
@@ -122,9 +122,6 @@ def _listed(words: list[str]) -> str:
 
 def _stored(at: Invocation, source: IO[bytes], about: "About") -> "Entry":
     """Store it, or keep it on this machine. Raises what storing raises, and `Failure`."""
-    from overspill.cli.progress import watched  # noqa: PLC0415  (slow to import)
-    from overspill.cli.waiting import AWAY, keep  # noqa: PLC0415  (as the others)
-
     start = source.tell()
     try:
         with at.client() as client, watched(source) as content:
@@ -185,9 +182,6 @@ def rm(
 
 def _remove(at: Invocation, refs: list[str], session: str | None) -> None:
     """Remove each; one that cannot be removed does not keep the others."""
-    from overspill.cli.exits import code_of, message_of  # noqa: PLC0415  (slow to import)
-    from overspill.errors import ProblemError  # noqa: PLC0415  (slow to import)
-
     code = 0
     with at.client() as client:
         for ref in refs:
@@ -204,7 +198,6 @@ def _remove(at: Invocation, refs: list[str], session: str | None) -> None:
 
 
 def _remove_session(at: Invocation, session: str, *, yes: bool) -> None:
-    from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (slow to import)
 
     if not yes and not _confirmed(session):
         raise Failure("nothing was removed", Code.NO)
@@ -217,8 +210,6 @@ def _remove_session(at: Invocation, session: str, *, yes: bool) -> None:
 
 
 def _confirmed(session: str) -> bool:
-    from overspill.cli.exits import Code, Failure  # noqa: PLC0415  (slow to import)
-    from overspill.cli.visible import visible_line  # noqa: PLC0415  (as the others)
 
     if sys.stdin is None or not sys.stdin.isatty():
         raise Failure("removing a whole session needs --yes where nobody can be asked", Code.USAGE)

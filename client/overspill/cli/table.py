@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from overspill.cli import output
 from overspill.cli.color import Style
 from overspill.cli.visible import visible_line
+from overspill.text import measure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -168,6 +169,4 @@ def period(length: timedelta) -> str:
 
 def size(number: int) -> str:
     """Bytes in few columns: `512 B`, `4.2 MB`."""
-    from overspill.text import measure  # noqa: PLC0415  (slow to import)
-
     return measure.readable(number).replace(" bytes", " B").replace(" byte", " B")

@@ -14,8 +14,11 @@ from overspill import wire
 from overspill.cli import output
 from overspill.cli.exits import Code, Failure, message_of
 from overspill.errors import Internal, OverspillError, TooManyRequests, Unavailable, Unreachable
+from overspill.spools.capture import LocalCapture
+from overspill.spools.flush_job import flush_shortly
 from overspill.spools.folder import Spooled
 from overspill.spools.own_directory import NotSpooled
+from overspill.text.buffer import Full, Gathering
 from overspill.text.measure import Extent, counted
 
 if TYPE_CHECKING:
@@ -72,8 +75,6 @@ def keep(at: Invocation, file: IO[bytes], about: About, error: OverspillError) -
 
     Raises `error` where there is no spool, and `Failure` where it cannot take it.
     """
-    from overspill.spools.capture import LocalCapture  # noqa: PLC0415  (slow to import)
-
     shelf = at.shelf()
     if shelf is None:
         raise error
@@ -89,7 +90,6 @@ def keep(at: Invocation, file: IO[bytes], about: About, error: OverspillError) -
 
 
 def _kept(shelf: Shelf, file: IO[bytes], about: About, reason: str) -> Spooled:
-    from overspill.text.buffer import Full, Gathering  # noqa: PLC0415  (slow to import)
 
     gathering = Gathering()
     try:
@@ -133,7 +133,6 @@ def _upload(at: Invocation) -> None:
 
 
 def _upload_from(shelf: Shelf, at: Invocation) -> None:
-    from overspill.spools.flush_job import flush_shortly  # noqa: PLC0415  (slow to import)
 
     limits: dict[str, Any] = {"timeout": UPLOAD_SECONDS, "connect_timeout": UPLOAD_SECONDS, "retries": 0}
     with at.client(**limits) as client:
