@@ -378,7 +378,9 @@ def test_an_endless_stream_ends_where_the_only_spool_could_not_keep_it(tmp_path:
     assert guarded.bytes_before < 2_000_000
 
 
-@pytest.mark.parametrize("bands", [(Band(),), (Band(places=()),), (Band(), Band(above=2_000_000, places=()))])
+@pytest.mark.parametrize(
+    "bands", [(Band(),), (Band(destinations=()),), (Band(), Band(above=2_000_000, destinations=()))]
+)
 def test_an_endless_stream_that_nothing_could_store_is_not_read_for_gigabytes(
     bands: tuple[Band, ...],
 ) -> None:

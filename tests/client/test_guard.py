@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill.guard.counts.tally import Count
+from overspill.guard.counts.tally import OutputCount
 from overspill.guard.guard import Guard
 from overspill.guard.policy import Policy
 from overspill.previews.notice import is_notice
@@ -382,8 +382,8 @@ async def test_every_output_is_counted_once() -> None:
     spilled = await guard.process(LONG, tool="b")
 
     assert guard.stats == {
-        ("a", Outcome.INLINE): Count(5, 30_010, 30_010),
-        ("b", Outcome.TRUNCATED): Count(1, 150_000, spilled.bytes_after),
+        ("a", Outcome.INLINE): OutputCount(5, 30_010, 30_010),
+        ("b", Outcome.TRUNCATED): OutputCount(1, 150_000, spilled.bytes_after),
     }
 
 

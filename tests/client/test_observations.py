@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.request import urlopen
 
 import pytest
-from overspill.guard.counts.observations import INTERVAL, SOON, Reporter
+from overspill.guard.counts.reporter import INTERVAL, SOON, Reporter
 from overspill.guard.counts.tally import Tally
 from overspill.transfer.sync import SyncClient
 from overspill.wire import BATCH_MEMORY, Outcome
@@ -378,7 +378,7 @@ def test_the_last_report_is_not_waited_for_without_end(tool: str) -> None:
 PROGRAM = """
 import os, socket, sys
 from overspill import SyncClient
-from overspill.guard.counts.observations import Reporter
+from overspill.guard.counts.reporter import Reporter
 from overspill.guard.counts.tally import Tally
 
 tally = Tally()

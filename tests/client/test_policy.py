@@ -84,8 +84,8 @@ def test_a_setting_that_cannot_be_meant_is_refused_by_name(settings: dict[str, A
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"places": ("service", "moon")}, "places must be of service, spool, not"),
-        ({"places": "service"}, "places must be of service, spool, not 'service'"),
+        ({"destinations": ("service", "moon")}, "destinations must be of service, spool, not"),
+        ({"destinations": "service"}, "destinations must be of service, spool, not 'service'"),
         ({"above": -1}, "above must be 0 or more, not -1"),
         ({"preview_bytes": 0.5}, "preview_bytes must be a whole number, not 0.5"),
     ],
@@ -97,12 +97,12 @@ def test_a_band_that_cannot_be_meant_is_refused(settings: dict[str, Any], messag
 
 def test_by_default_every_output_is_tried_in_the_service_and_then_in_the_spool() -> None:
     assert {Policy().band(size) for size in (0, 1, 10**12)} == {Band()}
-    assert Band().places == ("service", "spool")
+    assert Band().destinations == ("service", "spool")
 
 
 def test_bands_say_by_size_where_an_output_goes_and_what_is_shown() -> None:
-    huge = Band(above=1_000_000, places=(), preview_bytes=500)
-    large = Band(above=1_000, places=("spool",))
+    huge = Band(above=1_000_000, destinations=(), preview_bytes=500)
+    large = Band(above=1_000, destinations=("spool",))
     policy = Policy(bands=(large, huge))
 
     assert [policy.band(size) for size in (1_000, 1_001, 1_000_000, 1_000_001)] == [

@@ -338,7 +338,7 @@ def test_a_dict_stands_in_for_a_dict_and_keeps_to_the_limits(name: str) -> None:
     assert guarded.notice is not None
     assert (guarded.outcome, guarded.notice.lines) == ("truncated", 20_004)
     assert made["rows"][-1]["text"] == str(guarded.notice)
-    assert not policy.form.fills or not measure.exceeds(read(made), policy.limits("t"))
+    assert not policy.notice_style.fills or not measure.exceeds(read(made), policy.limits("t"))
     assert Guard(policy=policy).process_sync(made, tool="t").value is made
 
 
@@ -422,7 +422,9 @@ def test_what_a_guard_makes_of_any_shape_keeps_to_the_limits_it_fills_and_is_nev
     made = guard.process_sync(SHAPES[shape](), tool="run_command")
 
     assert made.outcome is Outcome.TRUNCATED
-    assert not policy.form.fills or not measure.exceeds(read(made.value), policy.limits("run_command"))
+    assert not policy.notice_style.fills or not measure.exceeds(
+        read(made.value), policy.limits("run_command")
+    )
     assert guard.process_sync(made.value, tool="run_command").value is made.value
 
 

@@ -502,7 +502,7 @@ def test_what_the_service_does_not_take_waits_on_this_machine(down: SyncClient, 
 
 @shows("places by size")
 def test_bands_say_by_size_where_an_output_goes(client: SyncClient) -> None:
-    bands = (Band(), Band(above=80_000, places=()))
+    bands = (Band(), Band(above=80_000, destinations=()))
     guard = Guard(client, Policy(lost_preview_bytes=256, bands=bands))
 
     assert guard.process_sync("x" * 80_000, tool="t").outcome == "captured"

@@ -214,7 +214,7 @@ async def test_where_neither_takes_it_both_reasons_are_given(
 async def test_a_band_may_put_the_spool_first(
     service: ServiceProcess, new_storage: Callable[..., Storage], places: Any
 ) -> None:
-    policy = Policy(bands=(Band(places=places),))
+    policy = Policy(bands=(Band(destinations=places),))
     async with Client(service.url) as client:
         kept = await new_storage(client).put(under(policy, session="spool-first"))
 
@@ -225,7 +225,7 @@ async def test_a_band_without_places_stores_nothing(
     service: ServiceProcess, new_storage: Callable[..., Storage]
 ) -> None:
     async with Client(service.url) as client:
-        kept = await new_storage(client).put(under(Policy(bands=(Band(places=()),))))
+        kept = await new_storage(client).put(under(Policy(bands=(Band(destinations=()),))))
 
     assert kept == Kept(outcome=Outcome.TRUNCATED, reason="outputs of this size are not to be stored")
 

@@ -6,7 +6,7 @@ import threading
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill.guard.counts.tally import OTHER_TOOLS, Count, Tally
+from overspill.guard.counts.tally import OTHER_TOOLS, OutputCount, Tally
 from overspill.wire import SIZE_BOUNDS, SIZE_CLASSES, Outcome
 
 
@@ -23,8 +23,8 @@ def test_counts_add_up_by_tool_and_outcome() -> None:
     tally.add("b", Outcome.TRUNCATED, 9, 9)
 
     assert tally.counts() == {
-        ("a", Outcome.CAPTURED): Count(2, 150, 15),
-        ("b", Outcome.TRUNCATED): Count(1, 9, 9),
+        ("a", Outcome.CAPTURED): OutputCount(2, 150, 15),
+        ("b", Outcome.TRUNCATED): OutputCount(1, 9, 9),
     }
 
 
@@ -33,7 +33,7 @@ def test_inline_outputs_count_with_their_bytes() -> None:
     for _ in range(3_000):
         tally.inline("a").note(3)
 
-    assert tally.counts() == {("a", Outcome.INLINE): Count(3_000, 9_000, 9_000)}
+    assert tally.counts() == {("a", Outcome.INLINE): OutputCount(3_000, 9_000, 9_000)}
 
 
 def test_invented_tool_names_do_not_grow_the_tally_without_end() -> None:
@@ -61,7 +61,7 @@ def test_no_count_is_lost_between_threads() -> None:
     for thread in threads:
         thread.join()
 
-    assert tally.counts() == {("a", Outcome.INLINE): Count(20_000, 20_000, 20_000)}
+    assert tally.counts() == {("a", Outcome.INLINE): OutputCount(20_000, 20_000, 20_000)}
 
 
 def test_sizes_are_counted_up_to_and_including_each_bound() -> None:
@@ -83,8 +83,8 @@ def test_inline_sizes_are_classed_as_all_others_are(sizes: list[int]) -> None:
 
 
 def test_counts_can_be_subtracted_and_added() -> None:
-    earlier = Count(1, 10, 5, (1,) + (0,) * (SIZE_CLASSES - 1))
-    later = Count(3, 1_000, 6, (2, 1) + (0,) * (SIZE_CLASSES - 2))
+    earlier = OutputCount(1, 10, 5, (1,) + (0,) * (SIZE_CLASSES - 1))
+    later = OutputCount(3, 1_000, 6, (2, 1) + (0,) * (SIZE_CLASSES - 2))
 
     assert later - earlier + earlier == later
     assert (later - earlier).sizes == (1, 1) + (0,) * (SIZE_CLASSES - 2)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from overspill.guard.guard import Guard
 from overspill.guard.policy import Policy
 from overspill.guard.spill import NOTICE_BYTES, Spill
-from overspill.guard.turn import Offer, Turn, choose, current, rooms
+from overspill.guard.turn import PendingResult, Turn, choose, current, rooms
 from overspill.previews.notice import Kept
 from overspill.shapes.content import examine
 from overspill.transfer.store_request import Origin
@@ -31,7 +31,7 @@ LATER = 10
 
 offers_of = st.lists(
     st.builds(
-        Offer,
+        PendingResult,
         size=st.integers(0, 2_000),
         spilled=st.none() | st.integers(1, 600),
         exceeds=st.booleans(),
@@ -42,11 +42,11 @@ offers_of = st.lists(
 )
 
 
-def offer(size: int, call_id: str = "") -> Offer:
-    return Offer(size, NOTICE, call_id=call_id)
+def offer(size: int, call_id: str = "") -> PendingResult:
+    return PendingResult(size, NOTICE, call_id=call_id)
 
 
-def total(offers: Sequence[Offer], spills: Sequence[bool]) -> int:
+def total(offers: Sequence[PendingResult], spills: Sequence[bool]) -> int:
     return sum(each.cost(spills=spill) for each, spill in zip(offers, spills, strict=True))
 
 
@@ -55,7 +55,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def played(budget: int, offers: Sequence[Offer], order: Sequence[int]) -> list[bool]:
+async def played(budget: int, offers: Sequence[PendingResult], order: Sequence[int]) -> list[bool]:
     """What is decided where all calls start together and have their results in this order."""
     gates = [asyncio.Event() for _ in offers]
 
@@ -91,16 +91,16 @@ def test_what_spilling_would_not_shrink_is_never_spilled_for_the_budget() -> Non
 
 
 def test_what_must_not_spill_counts_and_the_others_spill_in_its_place() -> None:
-    assert choose([Offer(90_000), offer(5_000)], 50_000) == [False, True]
+    assert choose([PendingResult(90_000), offer(5_000)], 50_000) == [False, True]
 
 
 def test_what_exceeds_its_own_limits_spills_and_counts_as_its_notice() -> None:
-    assert choose([Offer(90_000, NOTICE, exceeds=True), offer(5_000)], 5_300) == [True, False]
-    assert choose([Offer(90_000, NOTICE, exceeds=True), offer(5_000)], 5_299) == [True, True]
+    assert choose([PendingResult(90_000, NOTICE, exceeds=True), offer(5_000)], 5_300) == [True, False]
+    assert choose([PendingResult(90_000, NOTICE, exceeds=True), offer(5_000)], 5_299) == [True, True]
 
 
 @given(offers_of, st.integers(0, 8_000))
-def test_the_budget_holds_wherever_it_can(offers: list[Offer], room: int) -> None:
+def test_the_budget_holds_wherever_it_can(offers: list[PendingResult], room: int) -> None:
     spills = choose(offers, room)
 
     least = total(offers, [each.exceeds or each.saved > 0 for each in offers])
@@ -108,7 +108,7 @@ def test_the_budget_holds_wherever_it_can(offers: list[Offer], room: int) -> Non
 
 
 @given(offers_of, st.integers(0, 8_000))
-def test_nothing_spills_for_the_budget_without_need(offers: list[Offer], room: int) -> None:
+def test_nothing_spills_for_the_budget_without_need(offers: list[PendingResult], room: int) -> None:
     spills = choose(offers, room)
 
     chosen = [number for number, each in enumerate(offers) if spills[number] and not each.exceeds]
@@ -120,7 +120,7 @@ def test_nothing_spills_for_the_budget_without_need(offers: list[Offer], room: i
 
 
 @given(offers_of, st.integers(0, 8_000), st.integers(0, 300))
-def test_notices_share_what_there_is_room_for(offers: list[Offer], room: int, least: int) -> None:
+def test_notices_share_what_there_is_room_for(offers: list[PendingResult], room: int, least: int) -> None:
     offers = [
         each if each.spilled is None else each._replace(least=min(least, each.spilled)) for each in offers
     ]
@@ -135,19 +135,19 @@ def test_notices_share_what_there_is_room_for(offers: list[Offer], room: int, le
 
 
 def test_notices_are_as_long_as_ever_where_that_is_enough() -> None:
-    offers = [Offer(10_000, 3_000, least=1_000)] * 3
+    offers = [PendingResult(10_000, 3_000, least=1_000)] * 3
 
     assert rooms(offers, 23_000) == [3_000, None, None]
     assert rooms(offers, 9_000) == [3_000, 3_000, 3_000]
     assert rooms(offers, 8_000) == [2_666, 2_666, 2_666]
-    assert rooms([Offer(2_000, 3_000, least=1_000)] * 3, 5_000) == [1_000, None, None]
+    assert rooms([PendingResult(2_000, 3_000, least=1_000)] * 3, 5_000) == [1_000, None, None]
     assert rooms(offers, 1_000) == [1_000, 1_000, 1_000]
 
 
 @settings(max_examples=60, deadline=None)
 @given(offers_of, st.integers(0, 8_000), st.randoms(use_true_random=False))
 def test_which_spill_does_not_depend_on_who_is_ready_first(
-    offers: list[Offer], budget: int, chance: random.Random
+    offers: list[PendingResult], budget: int, chance: random.Random
 ) -> None:
     order = list(range(len(offers)))
     chance.shuffle(order)
@@ -161,7 +161,7 @@ async def test_among_equals_the_one_that_was_called_first_spills() -> None:
     assert await played(20_000, equals, [2, 1, 0]) == [True, False, False]
 
 
-def in_threads(budget: int, offers: Sequence[Offer], order: Sequence[int]) -> list[bool]:
+def in_threads(budget: int, offers: Sequence[PendingResult], order: Sequence[int]) -> list[bool]:
     """As `played`, each call in a thread of its own."""
     everyone = threading.Barrier(len(offers))
     turns = [threading.Event() for _ in offers]
@@ -369,19 +369,19 @@ async def test_a_call_that_outlives_its_turn_is_decided_at_once() -> None:
 
 
 async def test_a_call_that_takes_too_long_is_waited_for_once() -> None:
-    async with asyncio.timeout(30), Turn(15_000, OWNER, patience=0) as turn:
+    async with asyncio.timeout(30), Turn(15_000, OWNER, timeout=0) as turn:
         slow = asyncio.create_task(stuck(turn))
         await settle()
         first = await deciding(turn, 9_000)
-        turn._ledger.patience = 3_600
+        turn._ledger.timeout = 3_600
         second = await deciding(turn, 8_000)
         slow.cancel()
 
     assert (first, second) == (False, True)
 
 
-def test_a_thread_waits_no_longer_than_its_patience() -> None:
-    with Turn(15_000, OWNER, patience=0) as turn, turn.calling(), turn.calling() as running:
+def test_a_thread_waits_no_longer_than_its_timeout() -> None:
+    with Turn(15_000, OWNER, timeout=0) as turn, turn.calling(), turn.calling() as running:
         assert running.decide_sync(offer(9_000)) is None
 
 

@@ -12,7 +12,7 @@ from contextvars import copy_context
 from pathlib import Path
 
 import pytest
-from overspill.guard.counts.tally import Count
+from overspill.guard.counts.tally import OutputCount
 from overspill.guard.guard import Guard
 from overspill.guard.policy import Policy
 from overspill.previews.notice import is_notice
@@ -102,7 +102,7 @@ async def test_a_short_stream_comes_out_chunk_by_chunk_as_it_went_in(guard: Guar
     assert inspect.isasyncgenfunction(tool)
     passed = [chunk async for chunk in tool()]
     assert all(one is other for one, other in zip(passed, chunks, strict=True))
-    assert guard.stats == {("tool", Outcome.INLINE): Count(1, 13, 13)}
+    assert guard.stats == {("tool", Outcome.INLINE): OutputCount(1, 13, 13)}
 
 
 def test_a_long_stream_comes_out_as_one_notice(guard: Guard) -> None:

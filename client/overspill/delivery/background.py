@@ -46,10 +46,10 @@ class Sender:
         self._jobs: dict[str, Job] = {}
         self._forgotten: deque[str] = deque()
         self.failures = 0
-        self.start_afresh()
-        forks.renew_in_child(self)
+        self.reset_after_fork()
+        forks.register(self)
 
-    def start_afresh(self) -> None:
+    def reset_after_fork(self) -> None:
         self._lock = threading.RLock()
         self._calls: SimpleQueue[None] = SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -192,10 +192,10 @@ class _Senders:
         self._senders: dict[Address, Sender] = {}
         self._users: Counter[Address] = Counter()
         self._abandoned: deque[Sender] = deque()
-        self.start_afresh()
-        forks.renew_in_child(self)
+        self.reset_after_fork()
+        forks.register(self)
 
-    def start_afresh(self) -> None:
+    def reset_after_fork(self) -> None:
         self._lock = threading.RLock()
 
     def acquire(self, address: Address) -> Sender:

@@ -94,10 +94,10 @@ class ServicePlace:
         self._sync = client if isinstance(client, SyncClient) else None
         self._new_circuit = new_circuit
         self._absence = absence
-        self.start_afresh()
-        forks.renew_in_child(self)
+        self.reset_after_fork()
+        forks.register(self)
 
-    def start_afresh(self) -> None:
+    def reset_after_fork(self) -> None:
         self._lock = threading.RLock()
         self.circuit = self._new_circuit()
         self.moved_at = -_RECENTLY

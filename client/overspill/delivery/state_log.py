@@ -26,10 +26,10 @@ class _States:
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], Outcome] = {}
-        self.start_afresh()
-        forks.renew_in_child(self)
+        self.reset_after_fork()
+        forks.register(self)
 
-    def start_afresh(self) -> None:
+    def reset_after_fork(self) -> None:
         self._lock = threading.RLock()
 
     def replaced(self, key: tuple[str, str], outcome: Outcome) -> Outcome:

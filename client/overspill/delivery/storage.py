@@ -91,10 +91,10 @@ class Storage:
             self._places["spool"] = SpoolPlace(self.shelf, partial(self._upload, SOON))
         self._sender: Sender | None = None
         self._end: weakref.finalize[..., Storage] | None = None
-        self.start_afresh()
-        forks.renew_in_child(self)
+        self.reset_after_fork()
+        forks.register(self)
 
-    def start_afresh(self) -> None:
+    def reset_after_fork(self) -> None:
         self._lock = threading.RLock()
         self._has_looked = False
 
@@ -112,9 +112,9 @@ class Storage:
         """Whether there is any place at all to store an output."""
         return bool(self._places)
 
-    def has_any(self, places: Iterable[str]) -> bool:
-        """Return whether one of the named places is there."""
-        return any(name in self._places for name in places)
+    def has_any(self, names: Iterable[str]) -> bool:
+        """Return whether one of the named destinations exists."""
+        return any(name in self._places for name in names)
 
     @property
     def largest(self) -> int | None:
@@ -233,7 +233,7 @@ class Storage:
             return None
 
     def _places_for(self, request: StoreRequest) -> list[Place]:
-        names = request.places
+        names = request.destinations
         return [self._places[name] for name in names if name in self._places]
 
     def _noted(self, kept: Kept, failure: Failure | None) -> Kept:

@@ -1,4 +1,4 @@
-"""What a forked child cannot go on with as it is: locks that no thread of it holds, its parent's counts."""
+"""Resets objects in a forked child: their locks may be held by threads that the child does not have."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ import weakref
 from typing import Final, Protocol
 
 
-class Renewable(Protocol):
-    def start_afresh(self) -> None:
+class ForkAware(Protocol):
+    """An object whose locks, threads or figures belong to one process."""
+
+    def reset_after_fork(self) -> None:
         """Begin anew in a forked child, where only the forking thread lives on."""
 
 
-_all: Final[weakref.WeakSet[Renewable]] = weakref.WeakSet()
+_registered: Final[weakref.WeakSet[ForkAware]] = weakref.WeakSet()
 
 
-def renew_in_child(thing: Renewable) -> None:
-    """Let `thing` start afresh in every child that this process forks, for as long as it lives."""
-    _all.add(thing)
+def register(thing: ForkAware) -> None:
+    """Reset `thing` in every child that this process forks, for as long as `thing` lives."""
+    _registered.add(thing)
 
 
 def _after_fork() -> None:
-    for thing in list(_all):
-        thing.start_afresh()
+    for thing in list(_registered):
+        thing.reset_after_fork()
 
 
 if hasattr(os, "register_at_fork"):

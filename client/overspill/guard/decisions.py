@@ -30,10 +30,10 @@ class Decisions:
         self._most = most
         self._clock = clock
         self._firsts: OrderedDict[str, Decision] = OrderedDict()
-        self.start_afresh()
-        forks.renew_in_child(self)
+        self.reset_after_fork()
+        forks.register(self)
 
-    def start_afresh(self) -> None:
+    def reset_after_fork(self) -> None:
         self._lock = threading.RLock()
 
     def first(self, id: str, now: Decision) -> Decision:  # noqa: A002  (the field's own name)

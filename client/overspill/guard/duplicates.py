@@ -20,7 +20,7 @@ class _First(NamedTuple):
     expires: float
 
 
-class Repeats:
+class Duplicates:
     """Remembers the last `most` contents, for any thread. Calls without a session have one together."""
 
     def __init__(self, most: int = 10_000, clock: Callable[[], float] = time.time) -> None:
@@ -28,9 +28,9 @@ class Repeats:
         self._clock = clock
         self._lock = threading.RLock()
         self._firsts: OrderedDict[bytes, _First] = OrderedDict()
-        forks.renew_in_child(self)
+        forks.register(self)
 
-    def start_afresh(self) -> None:
+    def reset_after_fork(self) -> None:
         self._lock = threading.RLock()
 
     def earlier(self, session: str, sha256: bytes, own_id: str) -> str | None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from overspill.delivery.storage import Storage
-    from overspill.guard.turn import Offer, RunningCall
+    from overspill.guard.turn import PendingResult, RunningCall
     from overspill.previews.notice import Kept
     from overspill.shapes.content import Content
     from overspill.text.measure import Limits
@@ -36,7 +36,7 @@ class Way(Protocol):
     async def is_too_long(self, content: Content, limits: Limits) -> bool:
         """Whether `content` exceeds `limits`, and no notice stands in it already."""
 
-    async def decide(self, call: RunningCall, offer: Offer) -> int | None:
+    async def decide(self, call: RunningCall, offer: PendingResult) -> int | None:
         """As `RunningCall.decide`."""
 
     async def put(self, storage: Storage, request: StoreRequest) -> Kept: ...
@@ -64,7 +64,7 @@ class Looping:
         """As `run`, for what may wait for a tool; in this context."""
         return await self._threads.run_alone(copy_context().run, work)
 
-    async def decide(self, call: RunningCall, offer: Offer) -> int | None:
+    async def decide(self, call: RunningCall, offer: PendingResult) -> int | None:
         if in_trio():
             return await run_in_trio_thread(call.decide_sync, offer)
         return await call.decide(offer)
@@ -84,7 +84,7 @@ class Blocking:
     async def is_too_long(self, content: Content, limits: Limits) -> bool:
         return _is_too_long(content, limits)
 
-    async def decide(self, call: RunningCall, offer: Offer) -> int | None:
+    async def decide(self, call: RunningCall, offer: PendingResult) -> int | None:
         return call.decide_sync(offer)
 
     async def put(self, storage: Storage, request: StoreRequest) -> Kept:

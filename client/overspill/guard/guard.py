@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from prometheus_client import CollectorRegistry
 
-    from overspill.guard.counts.tally import Count
+    from overspill.guard.counts.tally import OutputCount
     from overspill.guard.guarded import Guarded
     from overspill.spools.spool import Spool
     from overspill.wire import Outcome
@@ -129,7 +129,7 @@ class Guard:
             self._own_client.close()
 
     @property
-    def stats(self) -> dict[tuple[str, Outcome], Count]:
+    def stats(self) -> dict[tuple[str, Outcome], OutputCount]:
         """What passed so far, by tool and outcome."""
         return self._passage.tally.counts()
 
@@ -269,8 +269,12 @@ class Guard:
         """
         if call_context.is_bypassed():
             return update
-        limits, style = self.policy.limits(tool), self.policy.form
-        shorten = partial(shortened, style, self.policy.cut, limits) if isinstance(style, Filling) else None
+        limits, style = self.policy.limits(tool), self.policy.notice_style
+        shorten = (
+            partial(shortened, style, self.policy.cut_strategy, limits)
+            if isinstance(style, Filling)
+            else None
+        )
         return clamp_partial(update, limits, shorten)
 
     def turn(self, budget: int) -> Turn:
@@ -284,7 +288,7 @@ class Guard:
         """
         from prometheus_client import REGISTRY  # noqa: PLC0415  (an optional library)
 
-        from overspill.guard.counts.exported import export  # noqa: PLC0415
+        from overspill.guard.counts.prometheus import export  # noqa: PLC0415
 
         export(self._passage.tally, self, REGISTRY if registry is None else registry)
 

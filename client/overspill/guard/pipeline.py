@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from overspill.delivery.storage import NO_CLIENT, reason
-from overspill.guard.counts.reports import Reports
+from overspill.guard.counts.report_job import ReportJob
 from overspill.guard.counts.tally import Tally
 from overspill.guard.decisions import Decision, Decisions
-from overspill.guard.duplicates import Repeats
+from overspill.guard.duplicates import Duplicates
 from overspill.guard.guarded import Guarded
-from overspill.guard.spill import Spill, escaped, is_worth_it, notice_around
-from overspill.guard.turn import Offer
+from overspill.guard.spill import Spill, escape_factor, notice_overhead, saves_enough
+from overspill.guard.turn import PendingResult
 from overspill.previews import notice
 from overspill.previews.case import Previews
 from overspill.previews.cut import HEAD
@@ -128,9 +128,9 @@ class Passage:
         self.storage = storage
         self.session = session
         self.tally = Tally()
-        self.reports = Reports(storage, self.tally)
-        self.tally.begun = self.reports.start
-        self._repeats = Repeats()
+        self.reports = ReportJob(storage, self.tally)
+        self.tally.on_outputs = self.reports.start
+        self._duplicates = Duplicates()
         self._decisions = Decisions()
         self._lanes: dict[str, Lane] = {}
         self.owner: object = None
@@ -227,7 +227,7 @@ class Passage:
 
     def _is_worth_it(self, output: Output, content: Content, previews: Previews | None = None) -> bool:
         is_kept = self.storage.can_keep
-        return is_worth_it(content, output.policy, self.origin(output), is_kept=is_kept, previews=previews)
+        return saves_enough(content, output.policy, self.origin(output), is_kept=is_kept, previews=previews)
 
     async def _spilled(self, way: Way, output: Output, content: Content, verdict: _Verdict) -> Guarded:
         policy = output.policy if output.call is None else output.policy.with_short_notices()
@@ -265,8 +265,8 @@ class Passage:
         if kept.outcome is Outcome.TRUNCATED:
             return None
         session, content = spill.origin.session, spill.sha256
-        earlier = self._repeats.earlier(session, content, spill.id)
-        self._repeats.remember(session, content, spill.id, kept.expires)
+        earlier = self._duplicates.earlier(session, content, spill.id)
+        self._duplicates.remember(session, content, spill.id, kept.expires)
         return earlier
 
     def origin(self, output: Output) -> Origin:
@@ -289,17 +289,17 @@ def _with_small_preview(spill: Spill) -> Spill:
     )
 
 
-def _offer(output: Output, content: Content, is_long: bool, is_exempt: bool) -> Offer:  # noqa: FBT001
+def _offer(output: Output, content: Content, is_long: bool, is_exempt: bool) -> PendingResult:  # noqa: FBT001
     """A long result in a form that fills its limits counts as what they allow, and can still do with less."""
     policy, call_id, size = output.policy, word(output.call_id), size_of(content)
-    fills = is_long and policy.form.fills
+    fills = is_long and policy.notice_style.fills
     if fills:
         size = min(size, measure.most_bytes(policy.limits(output.tool), content.body))
     if is_exempt or content.is_guarded():
-        return Offer(size, None, is_long and not fills, call_id)
-    least = notice_around(content)
-    spilled = least + policy.preview_bytes * escaped(content)
-    return Offer(size, spilled, is_long and not fills, call_id, least)
+        return PendingResult(size, None, is_long and not fills, call_id)
+    least = notice_overhead(content)
+    spilled = least + policy.preview_bytes * escape_factor(content)
+    return PendingResult(size, spilled, is_long and not fills, call_id, least)
 
 
 async def _measured(way: Way, content: Content | None) -> int:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from overspill.previews.styles import Style
     from overspill.text.tokens import Tokenizer
 
-Place: TypeAlias = Literal["service", "spool"]
+DestinationName: TypeAlias = Literal["service", "spool"]
 
 MAX_BYTES: Final = 50_000
 MAX_LINES: Final = 2_000
@@ -71,26 +71,26 @@ _STYLES: Final = MappingProxyType(
         "CAPPED": CAPPED,
     }
 )
-PLACES: Final[tuple[Place, ...]] = ("service", "spool")
+DESTINATIONS: Final[tuple[DestinationName, ...]] = ("service", "spool")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Band:
-    """What becomes of outputs of more than `above` bytes: the places that are tried, in this order.
+    """What becomes of outputs of more than `above` bytes: the destinations that are tried, in this order.
 
     Where none of them takes one, or there are none, it is truncated. `preview_bytes` None is the policy's.
     """
 
     above: int = 0
-    places: tuple[Place, ...] = PLACES
+    destinations: tuple[DestinationName, ...] = DESTINATIONS
     preview_bytes: int | None = None
 
     def __post_init__(self) -> None:
         checks.whole("above", self.above)
         checks.whole("preview_bytes", self.preview_bytes, is_optional=True)
-        if isinstance(self.places, str) or not set(self.places) <= set(PLACES):
-            raise ValueError(f"places must be of {', '.join(PLACES)}, not {self.places!r}")
-        object.__setattr__(self, "places", tuple(self.places))
+        if isinstance(self.destinations, str) or not set(self.destinations) <= set(DESTINATIONS):
+            raise ValueError(f"destinations must be of {', '.join(DESTINATIONS)}, not {self.destinations!r}")
+        object.__setattr__(self, "destinations", tuple(self.destinations))
 
 
 _DEFAULT_BAND: Final = Band()
@@ -164,13 +164,13 @@ class Policy:
         return _policy, (type(self), {**given, "tools": dict(self.tools)})
 
     @property
-    def cut(self) -> Strategy:
+    def cut_strategy(self) -> Strategy:
         """Return `strategy`, which may have been given by name."""
         assert isinstance(self.strategy, Strategy)
         return self.strategy
 
     @property
-    def form(self) -> Style:
+    def notice_style(self) -> Style:
         """Return `style`, which may have been given by name."""
         assert not isinstance(self.style, str)
         return self.style

@@ -64,10 +64,10 @@ def assess(result: Any, tool: str, policy: Policy) -> Content | None:
     found = content.examine(result)
     if found is None or not content.exceeds(found, policy.limits(tool)) or found.is_guarded():
         return None
-    return found if is_worth_it(found, policy, Origin(tool, "", "")) else None
+    return found if saves_enough(found, policy, Origin(tool, "", "")) else None
 
 
-def is_worth_it(
+def saves_enough(
     found: Content,
     policy: Policy,
     origin: Origin,
@@ -79,7 +79,7 @@ def is_worth_it(
 
     `is_kept` says that there is a place to store it. Builds the notice: a thread is the place.
     """
-    if policy.least_gain is None or policy.form.fills:
+    if policy.least_gain is None or policy.notice_style.fills:
         return True
     if not isinstance(found, Envelope) and not _is_small(found, policy):
         return True
@@ -132,7 +132,7 @@ class Spill:
             ttl=self.policy.ttl,
             wait=self.policy.wait,
             deadline=self.policy.deadline(self.size),
-            places=self.policy.band(self.size).places,
+            destinations=self.policy.band(self.size).destinations,
         )
 
     @classmethod
@@ -182,7 +182,7 @@ class Spill:
         left, body = self._limits(), self._seen()
         extent = Extent(self.size, self.lines) if body is self.content.body else Extent.of(body)
         tokens = self._tokens(body, extent.size) if counts_tokens else None
-        return self.policy.form.notice(
+        return self.policy.notice_style.notice(
             Case(
                 facts=self._facts(same_as, tokens),
                 kept=kept,
@@ -192,7 +192,7 @@ class Spill:
                 limits=self.policy.limits(self.origin.tool),
                 room=left._replace(max_bytes=min(left.max_bytes, extent.size)),
                 shown=self._shown(left, is_lost=is_lost),
-                strategy=self.policy.cut,
+                strategy=self.policy.cut_strategy,
                 read=self._read,
                 fits=self.gains_by,
                 previews=self.previews,
@@ -202,14 +202,14 @@ class Spill:
     def gains_by(self, made: Notice) -> bool:
         """Return whether the conversation gains enough by this notice in the output's place."""
         least = self.policy.least_gain
-        if least is None or self.policy.form.fills or not self.is_small:
+        if least is None or self.policy.notice_style.fills or not self.is_small:
             return True
         limits = self.policy.limits(self.origin.tool)
         return gain.is_gain(self.content, self.content.replaced(made), limits, least)
 
     def is_too_long(self, value: Any) -> bool:
         """Return whether `value` is not shorter enough than the output in whose place it stands."""
-        least = 0.0 if self.policy.form.fills else self.policy.least_gain
+        least = 0.0 if self.policy.notice_style.fills else self.policy.least_gain
         if self.policy.least_gain is None or least is None or not self.is_small:
             return False
         return not gain.is_gain(self.content, value, self.policy.limits(self.origin.tool), least)
@@ -229,7 +229,7 @@ class Spill:
 
     def _seen(self) -> Body:
         """What a part is shown of: of an exception its traceback only where what matters is looked for."""
-        is_searched = self.policy.cut.head is None
+        is_searched = self.policy.cut_strategy.head is None
         return self.content.body if is_searched else content.told(self.content)
 
     def _read(self, made: Notice) -> str:
@@ -252,7 +252,9 @@ class Spill:
         if limits.max_tokens is not None:
             size = min(size, int(limits.max_tokens * measure.PREVIEW_BYTES_PER_TOKEN))
         if self.room != UNLIMITED:
-            size = min(size, max(0, limits.max_bytes - notice_around(self.content)) // escaped(self.content))
+            size = min(
+                size, max(0, limits.max_bytes - notice_overhead(self.content)) // escape_factor(self.content)
+            )
         return Limits(min(size, limits.max_bytes), min(policy.preview_lines, limits.max_lines))
 
     def _facts(self, same_as: str | None, tokens: TokenCount | None) -> Facts:
@@ -281,7 +283,7 @@ class Spill:
 def _is_surely_gain(found: Content, policy: Policy, limits: Limits, *, is_kept: bool) -> bool:
     """Whether any notice in our own words is so much shorter than a text that none has to be built."""
     text = content.sole_text(found)
-    if text is None or policy.least_gain is None or not isinstance(policy.form, Marked):
+    if text is None or policy.least_gain is None or not isinstance(policy.notice_style, Marked):
         return False
     if limits.max_tokens is not None or _MOST_LINES + policy.preview_lines > limits.max_lines:
         return False
@@ -298,7 +300,7 @@ def _is_small(found: Content, policy: Policy) -> bool:
 def reserve(policy: Policy) -> Reserve:
     """What is held back of a stream of records, for a notice and until one is known to be worth it."""
     notice_bytes = NOTICE_BYTES + _IN_DATA + policy.preview_bytes
-    return Reserve(None if policy.form.fills else notice_bytes, _small(policy))
+    return Reserve(None if policy.notice_style.fills else notice_bytes, _small(policy))
 
 
 def _small(policy: Policy) -> int:
@@ -310,8 +312,8 @@ def _narrowed(content: Content, policy: Policy, tool: str, room: int) -> Content
     """The content, cut no more than its limits and the room need."""
     if not isinstance(content, Envelope):
         return content
-    fills = policy.form.fills
-    reserve = _RESERVED if fills else policy.preview_bytes + notice_around(content)
+    fills = policy.notice_style.fills
+    reserve = _RESERVED if fills else policy.preview_bytes + notice_overhead(content)
     return content.within(_within_room(policy.limits(tool), room), reserve, fills=fills)
 
 
@@ -319,13 +321,13 @@ def _within_room(limits: Limits, room: int) -> Limits:
     return limits._replace(max_bytes=min(limits.max_bytes, room))
 
 
-def notice_around(content: Content) -> int:
+def notice_overhead(content: Content) -> int:
     """Bytes of a notice around its preview, at most."""
     return NOTICE_BYTES + (_IN_DATA if content.content_type == JSON else 0)
 
 
-def escaped(content: Content) -> int:
-    """How many bytes one of a preview becomes, at most: in data, quotes and newlines are escaped."""
+def escape_factor(content: Content) -> int:
+    """How many bytes one of a preview becomes, at most: in data, quotes and newlines are escape_factor."""
     return 2 if content.content_type == JSON else 1
 
 

@@ -223,7 +223,7 @@ def _most_kept(storage: Storage, policy: Policy) -> int:
     """Return the bytes of the longest stream that is worth gathering under a policy."""
     most = policy.max_stream_bytes
     for band in reversed(policy.bands):
-        if storage.has_any(band.places):
+        if storage.has_any(band.destinations):
             break
         most = min(most, band.above or _MOST_LOST)
     return most if storage.largest is None else min(most, storage.largest)

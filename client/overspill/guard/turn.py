@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from contextvars import Token
 
-PATIENCE: Final = 60.0
+DECISION_TIMEOUT_SECONDS: Final = 60.0
 """Seconds that a result waits for the other calls of its turn. The turn waits for none of them twice."""
-_ROUNDS: Final = 2
+_LOOP_PASSES: Final = 2
 """How often the event loop goes round before a decision, so that tasks which were created have started."""
-_PAUSE: Final = 0.002
+_START_SECONDS: Final = 0.002
 """Seconds that a thread other than the turn's own waits for the same reason."""
 
 
-class Offer(NamedTuple):
+class PendingResult(NamedTuple):
     """A result on its way into the conversation.
 
     `size` and `spilled` are its bytes as it is and, at most, as a notice, `least` as the shortest one;
@@ -50,12 +50,12 @@ class Offer(NamedTuple):
     def cost(self, *, spills: bool) -> int:
         return self.size - self.saved if spills else self.size
 
-    def shortened(self) -> Offer:
+    def shortened(self) -> PendingResult:
         """The same with the shortest notice at most."""
         return self if self.spilled is None or self.least is None else self._replace(spilled=self.least)
 
 
-def choose(offers: Sequence[Offer], room: int) -> list[bool]:
+def choose(offers: Sequence[PendingResult], room: int) -> list[bool]:
     """Which of `offers` spill, so that together they take `room` bytes at most, or as few as they can.
 
     Among equal sizes and call ids, the earlier offer spills first.
@@ -73,7 +73,7 @@ def choose(offers: Sequence[Offer], room: int) -> list[bool]:
     return spills
 
 
-def rooms(offers: Sequence[Offer], room: int) -> list[int | None]:
+def rooms(offers: Sequence[PendingResult], room: int) -> list[int | None]:
     """The bytes that a notice in the place of each offer may take; None for those that stay.
 
     Notices share what is left where there is not room enough for all of them at their full length.
@@ -90,7 +90,7 @@ def rooms(offers: Sequence[Offer], room: int) -> list[int | None]:
     ]
 
 
-def _total(offers: Sequence[Offer], spills: Sequence[bool]) -> int:
+def _total(offers: Sequence[PendingResult], spills: Sequence[bool]) -> int:
     return sum(offer.cost(spills=spill) for offer, spill in zip(offers, spills, strict=True))
 
 
@@ -102,12 +102,12 @@ class Turn:
     ends is decided then.
     """
 
-    def __init__(self, budget: int, owner: object, *, patience: float = PATIENCE) -> None:
+    def __init__(self, budget: int, owner: object, *, timeout: float = DECISION_TIMEOUT_SECONDS) -> None:
         if budget < 0:
             raise ValueError(f"the budget of a turn must be 0 or more, not {budget}")
         self.budget = budget
         self._owner = owner
-        self._ledger = _Ledger(budget, patience)
+        self._ledger = _Ledger(budget, timeout)
         self._token: Token[_Turns | None] | None = None
 
     @property
@@ -162,33 +162,33 @@ class RunningCall:
         if self._token is not None:
             _reset(self._token)
 
-    async def decide(self, offer: Offer) -> int | None:
+    async def decide(self, offer: PendingResult) -> int | None:
         """The bytes that a notice may take in the result's place, or None where it stays.
 
         Comes once all other calls of the turn have their results too.
         """
         verdict = self._ledger.offer(self, offer)
-        for _ in range(_ROUNDS):
+        for _ in range(_LOOP_PASSES):
             await asyncio.sleep(0)
         self._ledger.leave(self)
         if not verdict.done():
-            await asyncio.wait([asyncio.wrap_future(verdict)], timeout=self._ledger.patience)
+            await asyncio.wait([asyncio.wrap_future(verdict)], timeout=self._ledger.timeout)
         return self._ledger.settled(verdict)
 
-    def decide_sync(self, offer: Offer) -> int | None:
+    def decide_sync(self, offer: PendingResult) -> int | None:
         """As `decide`, for threads. In an event loop's own thread it decides at once, for this call alone."""
         verdict = self._ledger.offer(self, offer)
         if _in_event_loop():
             self._ledger.decide([self])
         elif threading.get_ident() != self._ledger.thread:
-            time.sleep(_PAUSE)
+            time.sleep(_START_SECONDS)
         self._ledger.leave(self)
-        futures.wait([verdict], timeout=self._ledger.patience)
+        futures.wait([verdict], timeout=self._ledger.timeout)
         return self._ledger.settled(verdict)
 
 
 class _Waiting(NamedTuple):
-    offer: Offer
+    offer: PendingResult
     verdict: futures.Future[int | None]
 
 
@@ -199,8 +199,8 @@ class _Ledger:
     moment.
     """
 
-    def __init__(self, budget: int, patience: float) -> None:
-        self.patience = patience
+    def __init__(self, budget: int, timeout: float) -> None:
+        self.timeout = timeout
         self.used = 0
         self.is_over = False
         self.process = os.getpid()
@@ -217,7 +217,7 @@ class _Ledger:
             self._running.add(call)
             return next(self._numbers)
 
-    def offer(self, call: RunningCall, offer: Offer) -> futures.Future[int | None]:
+    def offer(self, call: RunningCall, offer: PendingResult) -> futures.Future[int | None]:
         """The decision to come on the result of a call."""
         verdict: futures.Future[int | None] = futures.Future()
         with self._lock:

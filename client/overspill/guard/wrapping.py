@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 from overspill.guard import turn
 from overspill.guard.executors import finished
 from overspill.guard.pipeline import Output
-from overspill.guard.returns import returned
+from overspill.guard.return_types import keep_return_type
 from overspill.guard.streams import Stream
 from overspill.shapes.chunk_stream import is_async_flow, is_flow
 
@@ -57,7 +57,7 @@ class Wrapper:
             else:
                 if call is None and took(result) is not None:
                     return result
-                return returned(tool, result, await self._value(result, name, call))
+                return keep_return_type(tool, result, await self._value(result, name, call))
             raise await self._value(failure, name, call)
 
         @functools.wraps(tool)
@@ -83,7 +83,7 @@ class Wrapper:
                     return result
                 if inspect.isawaitable(result):  # the tool is asynchronous behind a plain function
                     return self._coroutine_function(lambda: result, name)()
-                return returned(tool, result, self._value_sync(result, name, call))
+                return keep_return_type(tool, result, self._value_sync(result, name, call))
             raise self._value_sync(failure, name, call)
 
         @functools.wraps(tool)

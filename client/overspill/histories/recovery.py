@@ -127,7 +127,7 @@ def _tightest(policy: Policy) -> Policy:
     """The policy as it is where hardly anything has room."""
     return replace(
         policy.limited(_SHORT, _SHORT),
-        style=TERSE if policy.form is MARKED else policy.style,
+        style=TERSE if policy.notice_style is MARKED else policy.style,
         preview_bytes=min(policy.preview_bytes, _SHORT_PREVIEW),
         lost_preview_bytes=min(policy.lost_preview, _SHORT_PREVIEW),
     )

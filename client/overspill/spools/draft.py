@@ -39,7 +39,7 @@ class Draft:
         self._path, self._mode = path, mode
         self._token = secrets.token_hex(8)
         self._descriptors: dict[str, int] = {}
-        forks.renew_in_child(self)
+        forks.register(self)
         try:
             self._create(sizes)
         except BaseException:
@@ -86,7 +86,7 @@ class Draft:
         with files.opened(self._path) as directory:
             return sum(files.remove(directory, self.name(suffix)) for suffix in self._descriptors)
 
-    def start_afresh(self) -> None:
+    def reset_after_fork(self) -> None:
         """In a forked child: close what is the parent's; its copy would hold locks, and space of the disk."""
         for descriptor in self._descriptors.values():
             os.close(descriptor)

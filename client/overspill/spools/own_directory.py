@@ -28,10 +28,10 @@ class _Own:
     """A lock for each file, in which the threads of this process queue: processes can only ask again."""
 
     def __init__(self) -> None:
-        self.start_afresh()
-        forks.renew_in_child(self)
+        self.reset_after_fork()
+        forks.register(self)
 
-    def start_afresh(self) -> None:
+    def reset_after_fork(self) -> None:
         self._locks: dict[Path, threading.Lock] = {}
 
     def lock(self, path: Path) -> threading.Lock:
@@ -46,9 +46,9 @@ class Unshared:
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
-        forks.renew_in_child(self)
+        forks.register(self)
 
-    def start_afresh(self) -> None:
+    def reset_after_fork(self) -> None:
         self.close()
 
     def close(self) -> None:
@@ -63,7 +63,7 @@ class LockedFile:
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
-        forks.renew_in_child(self)
+        forks.register(self)
 
     @classmethod
     def of(cls, file: IO[bytes]) -> Self | None:
@@ -80,7 +80,7 @@ class LockedFile:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def start_afresh(self) -> None:
+    def reset_after_fork(self) -> None:
         self.file.close()
 
     def close(self) -> None:

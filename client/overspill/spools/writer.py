@@ -35,10 +35,10 @@ class SpoolWriter:
 
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
-        self.start_afresh()
-        forks.renew_in_child(self)
+        self.reset_after_fork()
+        forks.register(self)
 
-    def start_afresh(self) -> None:
+    def reset_after_fork(self) -> None:
         self._lock = threading.RLock()
         self._orders: SimpleQueue[Order] = SimpleQueue()
         self._is_running = False

@@ -30,7 +30,7 @@ class StoreRequest:
 
     `sha256` is the digest of the body, 32 bytes. The capture lives for `ttl` seconds; if None, the service
     decides. The agent waits for the service for `wait` seconds, and for `deadline` seconds if nothing else
-    can keep the output. `places` names the destinations, the first choice first.
+    can keep the output. `destinations` names the destinations, the first choice first.
     """
 
     id: str
@@ -43,4 +43,4 @@ class StoreRequest:
     ttl: int | None
     wait: float
     deadline: float
-    places: tuple[str, ...]
+    destinations: tuple[str, ...]

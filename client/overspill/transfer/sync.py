@@ -185,7 +185,7 @@ class SyncClient:
                 self._finalizer = weakref.finalize(self, _end, self._portal, self._client)
             return self._portal, self._client
 
-    def _start_afresh(self) -> None:
+    def _reset(self) -> None:
         """In a forked child: leave the parent's loop and sockets alone; its thread does not exist here."""
         _abandoned.append((self._portal, self._client))
         self._lock = threading.RLock()
@@ -248,7 +248,7 @@ _abandoned: list[object] = []
 
 def _after_fork() -> None:
     for client in list(_clients):
-        client._start_afresh()  # noqa: SLF001  (this module's own)
+        client._reset()  # noqa: SLF001  (this module's own)
 
 
 if hasattr(os, "register_at_fork"):

@@ -23,7 +23,7 @@ OTHER_TOOLS: Final = "(other)"
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class OutputCount:
     """How many outputs, and their bytes as the tools returned them and as the model got them.
 
     `sizes` is how many of them, as returned, fell into each class of `wire.SIZE_BOUNDS`. `left_whole` is how
@@ -36,8 +36,8 @@ class Count:
     sizes: tuple[int, ...] = field(default=(0,) * SIZE_CLASSES, compare=False)
     left_whole: int = field(default=0, compare=False)
 
-    def __add__(self, other: Count) -> Count:
-        return Count(
+    def __add__(self, other: OutputCount) -> OutputCount:
+        return OutputCount(
             self.count + other.count,
             self.bytes_before + other.bytes_before,
             self.bytes_after + other.bytes_after,
@@ -45,9 +45,9 @@ class Count:
             self.left_whole + other.left_whole,
         )
 
-    def __sub__(self, earlier: Count) -> Count:
+    def __sub__(self, earlier: OutputCount) -> OutputCount:
         """What came on top of an earlier count."""
-        return Count(
+        return OutputCount(
             self.count - earlier.count,
             self.bytes_before - earlier.bytes_before,
             self.bytes_after - earlier.bytes_after,
@@ -80,14 +80,14 @@ class Tally:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._name = Names()
-        self.begun: Callable[[], object] = int
+        self.on_outputs: Callable[[], object] = int
         """Called with the first inline output of each tool in each process, and now and then again."""
         self._sums: dict[tuple[str, Outcome], _Sum] = {}
         self._inline: dict[str, InlineSizes] = {}
         self._spilled = 0
-        forks.renew_in_child(self)
+        forks.register(self)
 
-    def start_afresh(self) -> None:
+    def reset_after_fork(self) -> None:
         self._lock = threading.RLock()
         self._sums = {}
         self._spilled = 0
@@ -134,7 +134,7 @@ class Tally:
                 sizes = self._inline.setdefault(name, InlineSizes(name, self))
         return sizes
 
-    def counts(self) -> dict[tuple[str, Outcome], Count]:
+    def counts(self) -> dict[tuple[str, Outcome], OutputCount]:
         """What was counted since the start of the process, or of the tally."""
         for sizes in list(self._inline.values()):
             sizes.settle()
@@ -158,8 +158,8 @@ class _Sum:
         self.count = self.before = self.after = self.left_whole = 0
         self.sizes = [0] * SIZE_CLASSES
 
-    def as_count(self) -> Count:
-        return Count(self.count, self.before, self.after, tuple(self.sizes), self.left_whole)
+    def as_count(self) -> OutputCount:
+        return OutputCount(self.count, self.before, self.after, tuple(self.sizes), self.left_whole)
 
 
 class InlineSizes:
@@ -179,7 +179,7 @@ class InlineSizes:
         if len(self._sizes) > self._most:
             self._most = _PENDING
             self.settle()
-            self._tally.begun()
+            self._tally.on_outputs()
 
     def settle(self) -> None:
         """Move what was noted so far into the tally."""

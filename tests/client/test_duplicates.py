@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill.guard.duplicates import Repeats
+from overspill.guard.duplicates import Duplicates
 
 LOG = hashlib.sha256(b"log").digest()
 OTHER = hashlib.sha256(b"other").digest()
@@ -24,7 +24,7 @@ class Clock:
 
 
 def test_a_second_call_with_the_same_output_is_told_the_first() -> None:
-    repeats = Repeats()
+    repeats = Duplicates()
     repeats.remember("s", LOG, "cap_1", None)
     repeats.remember("s", LOG, "cap_2", None)
 
@@ -32,7 +32,7 @@ def test_a_second_call_with_the_same_output_is_told_the_first() -> None:
 
 
 def test_the_first_call_repeated_is_told_nothing() -> None:
-    repeats = Repeats()
+    repeats = Duplicates()
     before = repeats.earlier("s", LOG, "cap_1")
     repeats.remember("s", LOG, "cap_1", None)
     repeats.remember("s", LOG, "cap_2", None)
@@ -41,14 +41,14 @@ def test_the_first_call_repeated_is_told_nothing() -> None:
 
 
 def test_what_was_not_stored_is_not_told() -> None:
-    repeats = Repeats()
+    repeats = Duplicates()
     repeats.earlier("s", LOG, "cap_1")
 
     assert repeats.earlier("s", LOG, "cap_2") is None
 
 
 def test_other_sessions_and_other_outputs_are_told_nothing() -> None:
-    repeats = Repeats()
+    repeats = Duplicates()
     repeats.remember("s", LOG, "cap_1", None)
 
     assert repeats.earlier("t", LOG, "cap_2") is None
@@ -57,7 +57,7 @@ def test_other_sessions_and_other_outputs_are_told_nothing() -> None:
 
 def test_what_has_expired_is_not_told_and_the_next_is_the_first() -> None:
     clock = Clock()
-    repeats = Repeats(clock=clock)
+    repeats = Duplicates(clock=clock)
     repeats.remember("s", LOG, "cap_1", at(2_000))
     clock.now = 1_999
     told = repeats.earlier("s", LOG, "cap_2")
@@ -71,7 +71,7 @@ def test_what_has_expired_is_not_told_and_the_next_is_the_first() -> None:
 
 def test_storing_the_first_again_lets_it_be_told_for_longer() -> None:
     clock = Clock()
-    repeats = Repeats(clock=clock)
+    repeats = Duplicates(clock=clock)
     repeats.remember("s", LOG, "cap_1", at(2_000))
     repeats.remember("s", LOG, "cap_1", at(4_000))
     clock.now = 3_000
@@ -80,7 +80,7 @@ def test_storing_the_first_again_lets_it_be_told_for_longer() -> None:
 
 
 def test_only_the_most_recent_are_remembered() -> None:
-    repeats = Repeats(most=2)
+    repeats = Duplicates(most=2)
     contents = [bytes([number]) * 32 for number in range(3)]
     repeats.remember("s", contents[0], "cap_0", None)
     repeats.remember("s", contents[1], "cap_1", None)
@@ -92,14 +92,14 @@ def test_only_the_most_recent_are_remembered() -> None:
 
 @given(st.text(), st.text())
 def test_sessions_are_never_taken_for_one_another(one: str, other: str) -> None:
-    repeats = Repeats()
+    repeats = Duplicates()
     repeats.remember(one, LOG, "cap_1", None)
 
     assert repeats.earlier(other, LOG, "cap_2") == ("cap_1" if one == other else None)
 
 
 def test_any_text_names_a_session() -> None:
-    repeats = Repeats()
+    repeats = Duplicates()
     for session in ("", "\ud800", "x" * 100_000):
         repeats.remember(session, LOG, "cap_1", None)
 
@@ -107,7 +107,7 @@ def test_any_text_names_a_session() -> None:
 
 
 def test_threads_agree_on_the_first() -> None:
-    repeats = Repeats(most=100)
+    repeats = Duplicates(most=100)
     everyone = threading.Barrier(8)
 
     def store(number: int) -> None:

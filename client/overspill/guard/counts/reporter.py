@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from overspill import wire
 from overspill.errors import BadRequest, OverspillError, Refused, TooManyRequests
 from overspill.execution import forks
-from overspill.guard.counts.tally import Count
+from overspill.guard.counts.tally import OutputCount
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,13 +52,13 @@ class Reporter:
         self._tally = tally
         self._interval = interval
         self._clock = clock
-        self.start_afresh()
-        forks.renew_in_child(self)
+        self.reset_after_fork()
+        forks.register(self)
 
-    def start_afresh(self) -> None:
+    def reset_after_fork(self) -> None:
         self._sending = threading.Lock()
         self._batches: deque[_Batch] = deque()
-        self._reported: dict[tuple[str, Outcome], Count] = {}
+        self._reported: dict[tuple[str, Outcome], OutputCount] = {}
         self._spilled = 0
         self._failures = 0
         self._last = self._clock()
@@ -117,7 +117,7 @@ class Reporter:
         seen = [
             _observation(tool, outcome, new)
             for (tool, outcome), count in counts.items()
-            if (new := count - self._reported.get((tool, outcome), Count())).count
+            if (new := count - self._reported.get((tool, outcome), OutputCount())).count
         ]
         self._reported = counts
         for start in range(0, len(seen), _MOST):
@@ -150,7 +150,7 @@ class Reporter:
         return True
 
 
-def _observation(tool: str, outcome: Outcome, new: Count) -> wire.Observation:
+def _observation(tool: str, outcome: Outcome, new: OutputCount) -> wire.Observation:
     return wire.Observation(
         tool=tool,
         outcome=outcome,

@@ -16,7 +16,7 @@ from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.utils import floatToGoString
 
 from overspill.execution import forks
-from overspill.guard.counts.tally import Count, Names
+from overspill.guard.counts.tally import Names, OutputCount
 from overspill.wire import SIZE_BOUNDS
 
 if TYPE_CHECKING:
@@ -56,10 +56,10 @@ class Collector:
         self._name = Names()
         self._tallies: list[Tally] = []
         self._ended: deque[Tally] = deque()
-        self._past: dict[tuple[str, Outcome], Count] = {}
-        forks.renew_in_child(self)
+        self._past: dict[tuple[str, Outcome], OutputCount] = {}
+        forks.register(self)
 
-    def start_afresh(self) -> None:
+    def reset_after_fork(self) -> None:
         self._lock = threading.Lock()
         self._past = {}
 
@@ -88,13 +88,13 @@ class Collector:
             self._tallies.remove(tally)
             self._add(tally, self._past)
 
-    def _add(self, tally: Tally, total: dict[tuple[str, Outcome], Count]) -> None:
+    def _add(self, tally: Tally, total: dict[tuple[str, Outcome], OutputCount]) -> None:
         for (tool, outcome), count in tally.counts().items():
             key = self._name(tool), outcome
-            total[key] = total.get(key, Count()) + count
+            total[key] = total.get(key, OutputCount()) + count
 
 
-def _families(counts: Mapping[tuple[str, Outcome], Count]) -> Iterator[Metric]:
+def _families(counts: Mapping[tuple[str, Outcome], OutputCount]) -> Iterator[Metric]:
     labels = ["tool", "outcome"]
     outputs = CounterMetricFamily(f"{_PREFIX}_tool_outputs", "Tool outputs seen.", labels=labels)
     before = CounterMetricFamily(
@@ -118,14 +118,14 @@ def _families(counts: Mapping[tuple[str, Outcome], Count]) -> Iterator[Metric]:
     yield from (outputs, before, after, whole, _sizes(counts))
 
 
-def _sizes(counts: Mapping[tuple[str, Outcome], Count]) -> Metric:
+def _sizes(counts: Mapping[tuple[str, Outcome], OutputCount]) -> Metric:
     """Over all tools: a histogram for each of them would be thousands of series."""
     sizes = HistogramMetricFamily(
         f"{_PREFIX}_tool_output_size_bytes", "Sizes of tool outputs as they were.", labels=["outcome"]
     )
-    by_outcome: dict[Outcome, Count] = {}
+    by_outcome: dict[Outcome, OutputCount] = {}
     for (_, outcome), count in counts.items():
-        by_outcome[outcome] = by_outcome.get(outcome, Count()) + count
+        by_outcome[outcome] = by_outcome.get(outcome, OutputCount()) + count
     for outcome, count in by_outcome.items():
         buckets = list(zip(_LIMITS, accumulate(count.sizes), strict=True))
         sizes.add_metric([outcome], buckets, sum_value=count.bytes_before)

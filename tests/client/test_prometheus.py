@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("prometheus_client", reason="the extra overspill[prometheus] is not installed")
 
-from overspill.guard.counts.exported import export
+from overspill.guard.counts.prometheus import export
 from overspill.guard.counts.tally import Tally
 from overspill.wire import Outcome
 from prometheus_client import CollectorRegistry, generate_latest

@@ -7,7 +7,7 @@ import weakref
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from overspill.guard.counts.observations import INTERVAL, LAST_REPORT, SOON, Reporter
+from overspill.guard.counts.reporter import INTERVAL, LAST_REPORT, SOON, Reporter
 from overspill.transfer.sync import SyncClient
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _numbers: Final = count(1)
 
 
-class Reports:
+class ReportJob:
     """Starts with the first output that is counted, in each process; without a client nothing is sent."""
 
     def __init__(self, storage: Storage, tally: Tally) -> None:
@@ -26,7 +26,7 @@ class Reports:
         self._reporter = Reporter(tally)
         self._name = f"counts {next(_numbers)}"
         self._process = 0
-        self._end: weakref.finalize[..., Reports] | None = None
+        self._end: weakref.finalize[..., ReportJob] | None = None
 
     def start(self) -> None:
         """See that the sender comes; costs next to nothing where it does."""

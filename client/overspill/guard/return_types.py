@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def returned(tool: Callable[..., Any], result: Any, value: Any) -> Any:
+def keep_return_type(tool: Callable[..., Any], result: Any, value: Any) -> Any:
     """Return `value`, which stands in for `result`; the result where the tool's annotation forbids it."""
     if value is result or type(value) is str:
         return value
