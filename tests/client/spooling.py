@@ -6,7 +6,7 @@ from typing import Final
 
 from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
-from overspill.shapes.content import Binary, Text
+from overspill.shapes.content import BinaryShape, TextShape
 from overspill.transfer.store_request import Origin, StoreRequest
 
 URL: Final = "http://service.example"
@@ -32,5 +32,5 @@ def spilled(
     ttl: int | None = None,
     wait: float = 1.0,
 ) -> StoreRequest:
-    content = Text(text) if isinstance(text, str) else Binary(text)
+    content = TextShape(text) if isinstance(text, str) else BinaryShape(text)
     return Spill.of(content, Policy(ttl=ttl, wait=wait), Origin(tool, call_id, session, "exit 1")).request

@@ -11,7 +11,7 @@ import pydantic
 import pytest
 from overspill import Band, CapturedOutput, Client, Guard, Policy, Spool, SyncClient
 from overspill.previews.notice import is_notice
-from overspill.reading.content_kind import HEAD, detect
+from overspill.reading.content_kind import HEAD_BYTES, detect
 from overspill.shapes.content_kind import kind_of
 from overspill.wire import Outcome
 
@@ -212,7 +212,7 @@ def test_the_kind_is_told_from_text_and_from_bytes(name: str) -> None:
 def test_the_kind_is_the_one_that_the_service_finds(name: str) -> None:
     text, kind = SAMPLES[name]
 
-    assert detect(text.encode()[:HEAD], None).replace("binary", "unknown") == kind
+    assert detect(text.encode()[:HEAD_BYTES], None).replace("binary", "unknown") == kind
 
 
 # --- responses ------------------------------------------------------------------------------------

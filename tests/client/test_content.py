@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from overspill.previews import notice
 from overspill.previews.notice import Facts
 from overspill.shapes import content
-from overspill.shapes.content import Content
+from overspill.shapes.content import Shape
 from overspill.shapes.envelope import Envelope, joined
 from overspill.shapes.writer import as_text
 from overspill.text.rendering import is_utf8
@@ -86,7 +86,7 @@ def test_a_little_besides_makes_no_data_of_a_block() -> None:
     assert examine([block]).body == "hello"
 
 
-def examine(result: Any) -> Content:
+def examine(result: Any) -> Shape:
     found = content.examine(result)
     assert found is not None
     return found

@@ -18,7 +18,7 @@ from overspill.guard.guard import Guard
 from overspill.previews import notice
 from overspill.previews.notice import Facts, is_notice
 from overspill.shapes import content
-from overspill.shapes.content import Content
+from overspill.shapes.content import Shape
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.fields import Unchangeable
 from pydantic_ai import BinaryContent, ImageUrl, ToolReturn
@@ -33,7 +33,7 @@ LONG = "x" * 500
 PLACEHOLDER = f"[overspill {ID}: 500 bytes of text, in the capture]"
 
 
-def examine(result: Any) -> Content:
+def examine(result: Any) -> Shape:
     found = content.examine(result)
     assert found is not None
     return found

@@ -10,10 +10,10 @@ from overspill.previews import cut, excerpt
 from overspill.previews.cut import ENDS, HEAD, TAIL, Strategy, clip
 from overspill.previews.excerpt import Excerpt
 from overspill.text import measure
-from overspill.text.body import Filed
-from overspill.text.buffer import Gathering
+from overspill.text.body import FileBody
+from overspill.text.buffer import Buffer
 from overspill.text.measure import UNLIMITED, Extent, Limits
-from overspill.text.sanitize import clean
+from overspill.text.sanitize import sanitize
 from overspill.text.tokens import TokenCounter
 
 CHARACTERS = [
@@ -47,7 +47,7 @@ LIMITS = st.builds(
 
 
 def of(text: str) -> Excerpt:
-    return excerpt.of_text(text)
+    return excerpt.excerpt_of_text(text)
 
 
 def boundaries(text: str) -> set[int]:
@@ -62,7 +62,7 @@ def test_no_limit_is_ever_exceeded_by_what_is_kept(text: str, limits: Limits, st
     for part in (kept.head, kept.tail):
         assert not measure.exceeds(part, limits)
     assert measure.size(kept.head) + measure.size(kept.tail) <= limits.max_bytes
-    assert measure.lines(kept.head) + measure.lines(kept.tail) <= limits.max_lines
+    assert measure.count_lines(kept.head) + measure.count_lines(kept.tail) <= limits.max_lines
     assert limits.max_chars is None or len(kept.head) + len(kept.tail) <= limits.max_chars
 
 
@@ -92,9 +92,9 @@ def test_the_same_text_is_always_cut_alike(text: str, limits: Limits, strategy: 
 
 @given(ANY_TEXT, st.integers(0, 300), STRATEGIES)
 def test_limits_hold_for_what_is_shown_where_that_differs(text: str, size: int, strategy: Strategy) -> None:
-    kept = cut.cut(of(text), Limits(size), strategy, clean)
+    kept = cut.cut(of(text), Limits(size), strategy, sanitize)
 
-    assert len((clean(kept.head) + clean(kept.tail)).encode()) <= size
+    assert len((sanitize(kept.head) + sanitize(kept.tail)).encode()) <= size
 
 
 def test_a_text_within_the_limits_is_kept_whole() -> None:
@@ -133,11 +133,11 @@ def test_a_cut_goes_back_to_the_end_of_a_line_only_where_that_costs_little() -> 
 @pytest.mark.parametrize("strategy", [HEAD, TAIL, ENDS])
 def test_of_a_long_file_only_the_ends_are_needed(strategy: Strategy) -> None:
     text = "".join(f"line {number} 漢\n" for number in range(600_000))
-    gathering = Gathering(in_memory=0)
+    gathering = Buffer(in_memory=0)
     gathering.write(text)
     filed = gathering.finish()
-    assert isinstance(filed, Filed)
-    found = excerpt.of_body(filed, Extent.of(filed), 4_000)
+    assert isinstance(filed, FileBody)
+    found = excerpt.excerpt_of_body(filed, Extent.of(filed), 4_000)
     assert found is not None
     assert not found.is_whole
 

@@ -20,7 +20,7 @@ from mcp.types import (
 )
 from overspill.shapes.content import examine
 from overspill.shapes.display import for_display
-from overspill.text.sanitize import clean, may_cut
+from overspill.text.sanitize import may_cut, sanitize
 
 PNG: Final = b"\x89PNG\r\n\x1a\n" + bytes(34_492)
 DATA: Final = base64.b64encode(PNG).decode()
@@ -405,7 +405,7 @@ def test_whatever_it_is_the_cap_holds_and_showing_again_changes_nothing(
     assert (max if holds_blocks(value) else sum)([0, *lengths]) <= max(max_chars, max_error_chars)
     assert for_display(value, max_chars=max_chars, max_error_chars=max_error_chars) == shown
     assert for_display(shown, max_chars=max_chars, max_error_chars=max_error_chars) == shown
-    assert all(clean(text) == text for text in texts(shown))
+    assert all(sanitize(text) == text for text in texts(shown))
 
 
 @given(
@@ -428,7 +428,7 @@ def test_the_line_of_an_error_that_was_shown_once_stays_as_it_is(
     st.integers(60, 200),
 )
 def test_a_shown_text_is_its_head_and_tail(parts: list[str], limit: int) -> None:
-    text = clean("".join(parts) * 10)
+    text = sanitize("".join(parts) * 10)
     shown = for_display(text, max_chars=limit)
     if len(text) <= limit:
         assert shown is text

@@ -91,7 +91,7 @@ def test_many_short_lines_are_not_too_long_to_show_in_fewer_bytes_than_the_notic
     guarded = Guard(policy=Policy.file_based()).process_sync(text, tool="t")
 
     assert guarded.bytes_after <= len(text)
-    assert measure.lines(guarded.value) <= 150
+    assert measure.count_lines(guarded.value) <= 150
 
 
 def test_a_short_stream_that_gains_nothing_comes_out_whole() -> None:

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from overspill.guard.guard import Guard
 from overspill.guard.policy import Policy
 from overspill.previews.cut import ENDS, HEAD, TAIL
-from overspill.shapes.blocks import Place, places, sole_text
+from overspill.shapes.blocks import Part, parts_with_text, sole_text_of
 from overspill.text.measure import Limits
-from overspill.text.sanitize import clean
+from overspill.text.sanitize import sanitize
 from overspill.wire import Outcome
 
 CHARACTERS = ["a", "b ", "é", "漢", "😀", "\n", "\n", "\r\n", "\t", "e\u0301", "👍🏽", "🇩🇪", "❤\ufe0f", "한"]
@@ -122,7 +122,7 @@ def test_a_preview_begins_and_ends_as_the_output_does(text: str, size: int, time
     policy = Policy(max_bytes=size, preview_bytes=size, lost_preview_bytes=size)
     notice = stand_in(whole, policy).notice
     shown = "" if notice is None else notice.preview
-    whole, head, tail = clean(whole), shown.partition("…")[0], shown.rpartition("…")[2].removeprefix("\n")
+    whole, head, tail = sanitize(whole), shown.partition("…")[0], shown.rpartition("…")[2].removeprefix("\n")
     head = head if whole.startswith(head) else head.removesuffix("\n")
 
     assert whole.startswith(head)
@@ -237,6 +237,6 @@ def test_the_short_way_to_a_messages_text_finds_what_the_long_one_does(
     message = type("Message", (), {})() if is_object else fields
     if is_object:
         vars(message).update(fields)
-    text = sole_text(message)
+    text = sole_text_of(message)
 
-    assert text is None or places(message) == [Place(("content",), text)]
+    assert text is None or parts_with_text(message) == [Part(("content",), text)]

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from overspill import wire
 from overspill.text import measure
-from overspill.text.body import Filed
-from overspill.text.buffer import Gathering
+from overspill.text.body import FileBody
+from overspill.text.buffer import Buffer
 from overspill.text.measure import UNLIMITED, Limits
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
@@ -31,21 +31,21 @@ def test_a_surrogate_that_stands_for_no_byte_becomes_its_own_three() -> None:
     [("", 0), ("a", 1), ("a\n", 1), ("a\nb", 2), ("\n", 1), ("\n\n", 2), ("a\r\nb\r\n", 2), ("a\rb", 1)],
 )
 def test_a_last_line_without_newline_counts(text: str, lines: int) -> None:
-    assert (measure.lines(text), measure.lines_of_bytes(text.encode())) == (lines, lines)
+    assert (measure.count_lines(text), measure.lines_of_bytes(text.encode())) == (lines, lines)
 
 
 @given(st.lists(st.sampled_from(["", "x", "é", "\r"])).map("\n".join))
 def test_lines_are_those_of_wc_and_an_open_last_one(text: str) -> None:
     expected = len(text.encode().split(b"\n")) - (text == "" or text.endswith("\n"))
 
-    assert measure.lines(text) == expected
+    assert measure.count_lines(text) == expected
 
 
 def test_newlines_of_a_text_longer_than_one_step_are_all_counted() -> None:
     text = "ab\n" * 1_000_000
 
-    assert measure.newlines(text) == 1_000_000
-    assert measure.newlines(text, 3, len(text) - 3) == 999_998
+    assert measure.count_newlines(text) == 1_000_000
+    assert measure.count_newlines(text, 3, len(text) - 3) == 999_998
 
 
 @given(ANY_TEXT, st.integers(0, 40), st.integers(0, 5), st.none() | st.integers(0, 20))
@@ -55,7 +55,7 @@ def test_lazy_and_exact_measure_agree(
     limits = Limits(max_bytes, max_lines, max_chars)
     exact = (
         len(measure.encode(text)) > max_bytes
-        or measure.lines(text) > max_lines
+        or measure.count_lines(text) > max_lines
         or (max_chars is not None and len(text) > max_chars)
     )
 
@@ -66,7 +66,7 @@ def test_lazy_and_exact_measure_agree(
 def test_what_surely_fits_never_exceeds(text: str, max_bytes: int, max_lines: int) -> None:
     limits = Limits(max_bytes, max_lines)
 
-    assert len(text) > measure.surely_fits(limits) or not measure.exceeds(text, limits)
+    assert len(text) > measure.surely_fitting_chars(limits) or not measure.exceeds(text, limits)
 
 
 @pytest.mark.parametrize(("size", "more"), [(50_000, False), (50_001, True)])
@@ -101,7 +101,7 @@ def test_characters_beyond_ascii_count_with_all_their_bytes() -> None:
     ],
 )
 def test_sizes_read_as_people_write_them(size: int, text: str) -> None:
-    assert measure.readable(size) == text
+    assert measure.readable_size(size) == text
 
 
 @pytest.mark.parametrize(("size", "tokens"), [(0, 0), (1, 1), (33, 10), (34, 11), (3_300, 1_000)])
@@ -118,7 +118,7 @@ def test_shown_to_people_the_estimate_has_two_digits(size: int, tokens: int) -> 
 def test_lines_are_counted_alike_whether_long_or_short(parts: list[str], max_lines: int) -> None:
     text = "\n".join(parts)
 
-    assert measure.exceeds(text, Limits(1_000_000, max_lines)) == (measure.lines(text) > max_lines)
+    assert measure.exceeds(text, Limits(1_000_000, max_lines)) == (measure.count_lines(text) > max_lines)
 
 
 @given(ANY_TEXT, st.integers(0, 200))
@@ -135,7 +135,7 @@ def test_a_body_exceeds_as_text_bytes_or_file_alike(
     text: str, max_bytes: int, max_lines: int, max_tokens: int | None
 ) -> None:
     limits = Limits(max_bytes, max_lines, None, max_tokens)
-    gathering = Gathering(in_memory=0)
+    gathering = Buffer(in_memory=0)
     gathering.write(text)
     filed = gathering.finish()
 
@@ -152,7 +152,7 @@ def test_bytes_have_as_many_characters_as_their_text(text: str, limit: int) -> N
 
 def test_what_is_in_a_file_has_as_many_characters_as_its_text(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("aé€😀" * 1_000)
-    body = Filed(tmp_path / "text", size=10_000, lines=1, sha256=b"")
+    body = FileBody(tmp_path / "text", size=10_000, lines=1, sha256=b"")
 
     exceeding = [measure.body_exceeds(body, Limits(UNLIMITED, max_chars=most)) for most in (3_999, 4_000)]
     assert exceeding == [True, False]
@@ -161,7 +161,7 @@ def test_what_is_in_a_file_has_as_many_characters_as_its_text(tmp_path: Path) ->
 @pytest.mark.parametrize("line", ["a line\n", "eine Zeile mit Umlaut ä\n", "\n"])
 def test_newlines_that_were_counted_once_are_known_before_any_place(line: str) -> None:
     text = line * 20_000 + "end"
-    found = measure.Newlines(text)
+    found = measure.NewlineIndex(text)
 
     assert found.lines == 20_001
     for place in (0, 1, 32 * 1024 - 1, 32 * 1024, 32 * 1024 + 1, len(text) // 2, len(text)):

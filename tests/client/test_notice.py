@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from overspill.guard.policy import MODES, READER
 from overspill.previews import notice
 from overspill.previews.notice import Facts, Kept
-from overspill.text.reasons import for_model
+from overspill.text.reasons import for_model, one_safe_line
 from overspill.text.tokens import Basis, TokenCount
 from overspill.wire import Outcome
 
@@ -67,7 +67,7 @@ def test_a_notice_says_which_call_it_was_and_how_that_ended(call_id: str, status
 
 def test_a_terse_notice_has_less_than_200_bytes_beside_its_preview_and_all_that_is_needed() -> None:
     kept = Kept(outcome=Outcome.CAPTURED, expires=EXPIRES)
-    text = str(notice.of(facts(preview="", status="exit 3"), kept, is_terse=True))
+    text = str(notice.make_notice(facts(preview="", status="exit 3"), kept, is_terse=True))
 
     assert text == (
         "[overspill] 4,194,304 bytes, 50,123 lines, failed: exit 3 until 2026-11-22; "
@@ -88,7 +88,7 @@ def test_no_terse_notice_has_more_than_200_bytes_beside_its_preview(
     size: int, lines: int, status: str, reason: str, outcome: Outcome, is_refused: bool
 ) -> None:
     kept = Kept(outcome=outcome, expires=EXPIRES, reason=reason, is_refused=is_refused)
-    made = notice.of(facts(size=size, lines=lines, status=status, preview=""), kept, is_terse=True)
+    made = notice.make_notice(facts(size=size, lines=lines, status=status, preview=""), kept, is_terse=True)
 
     assert len(str(made)) < notice.TERSE_BYTES
     assert notice.is_notice(str(made))
@@ -175,12 +175,12 @@ def test_an_output_of_an_unnamed_tool_is_the_output_of_the_tool() -> None:
     ],
 )
 def test_a_reason_is_one_line_without_secrets(reason: str, shown: str) -> None:
-    assert notice.sanitised(reason) == shown
+    assert one_safe_line(reason) == shown
 
 
 @given(st.text(st.characters(exclude_categories=())))
 def test_any_reason_becomes_one_short_line(reason: str) -> None:
-    shown = notice.sanitised(reason)
+    shown = one_safe_line(reason)
 
     assert len(shown) <= 200
     assert len(shown.splitlines()) <= 1
@@ -188,7 +188,7 @@ def test_any_reason_becomes_one_short_line(reason: str) -> None:
 
 
 def test_a_very_long_reason_costs_no_time_and_is_cut() -> None:
-    assert notice.sanitised("word " * 1_000_000).endswith("…")
+    assert one_safe_line("word " * 1_000_000).endswith("…")
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_what_the_service_refused_is_promised_to_nobody() -> None:
         is_refused=True,
     )
 
-    assert str(notice.of(facts(), kept)) == (
+    assert str(notice.make_notice(facts(), kept)) == (
         f"[overspill] Output of run_command too long: {SIZES}. "
         "Stored whole on this machine alone until 22 Nov 10:30 UTC; it is not in the service "
         f"(the service refused: no right to write).\n{HOW}\n{PREVIEW}"
@@ -361,7 +361,7 @@ def test_the_usual_notice_takes_fewer_than_120_tokens(made: Callable[[Random], s
     random, kept = Random(16), Kept(outcome=Outcome.CAPTURED, expires=EXPIRES)
     handles = ["cap_" + "".join(random.choices(BASE32, k=20)) for _ in range(200)]
     made_of = [facts(id=handle, preview="", call_id=made(random), status=status) for handle in handles]
-    texts = [str(notice.of(each, kept)).replace("[/", "--- preview ---\n[/") for each in made_of]
+    texts = [str(notice.make_notice(each, kept)).replace("[/", "--- preview ---\n[/") for each in made_of]
 
     assert max(map(tokens, texts)) < 120
 
@@ -369,7 +369,7 @@ def test_the_usual_notice_takes_fewer_than_120_tokens(made: Callable[[Random], s
 def test_a_terse_notice_takes_about_50_tokens() -> None:
     kept = Kept(outcome=Outcome.CAPTURED, expires=EXPIRES)
 
-    assert tokens(str(notice.of(facts(preview=""), kept, is_terse=True))) <= 55
+    assert tokens(str(notice.make_notice(facts(preview=""), kept, is_terse=True))) <= 55
 
 
 def tokens(text: str) -> int:

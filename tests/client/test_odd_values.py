@@ -27,7 +27,7 @@ from overspill.shapes.envelope import Envelope
 from overspill.shapes.writer import Writer, as_text
 from overspill.text import measure
 from overspill.text.measure import Extent, Limits
-from overspill.text.rendering import outline
+from overspill.text.rendering import plain_stats
 
 TIGHT = Limits(100, 10)
 
@@ -330,7 +330,7 @@ def test_few_lists_that_stand_for_billions_are_cut() -> None:
     writer = Writer(pieces.append, most_values=10_000)
     writer.value(value)
 
-    assert outline(value, 10_000_000) is None
+    assert plain_stats(value, 10_000_000) is None
     assert not writer.is_whole
     assert pieces[-1] == "\n… the rest is left out: there are too many values …\n"
     assert len(pieces) < 50_000
@@ -393,7 +393,7 @@ def test_a_dict_whose_methods_raise_is_captured_all_the_same() -> None:
 
 @given(JSON.filter(lambda value: isinstance(value, (dict, list, tuple))))
 def test_an_outline_never_promises_less_than_there_is(value: Any) -> None:
-    found = outline(value, 1_000)
+    found = plain_stats(value, 1_000)
     if found is not None:
         extent = Extent.of(json.dumps(value, ensure_ascii=False, indent=2))
 
@@ -445,7 +445,7 @@ def test_it_is_known_beforehand_what_takes_long_to_measure(value: Any, is_light:
 
 
 def test_of_a_very_long_text_it_is_known_at_once_that_it_is_too_long() -> None:
-    assert content.is_light(content.Text("x" * 70_000), Limits(50_000))
+    assert content.is_light(content.TextShape("x" * 70_000), Limits(50_000))
 
 
 # --- size -----------------------------------------------------------------------------------------

@@ -4,11 +4,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill.previews.preview import describe, of_body, preview
+from overspill.previews.preview import describe_binary, preview, preview_body
 from overspill.text import measure
-from overspill.text.body import Filed
+from overspill.text.body import FileBody
 from overspill.text.measure import Extent
-from overspill.text.sanitize import clean
+from overspill.text.sanitize import sanitize
 
 ANY_TEXT = st.text(
     st.characters(exclude_categories=()) | st.sampled_from("\n\r\x1b[m👩\u200d\u0301"), max_size=200
@@ -45,7 +45,7 @@ def test_no_budget_is_ever_exceeded(text: str, max_bytes: int, max_lines: int) -
     shown = preview(text, max_bytes, max_lines).text
 
     assert len(shown.encode()) <= max_bytes
-    assert measure.lines(shown) <= max_lines
+    assert measure.count_lines(shown) <= max_lines
 
 
 @given(LONG_TEXT, st.integers(0, 2_000))
@@ -58,8 +58,8 @@ def test_head_and_tail_are_the_outputs_own(text: str, max_bytes: int) -> None:
     shown = preview(text, max_bytes).text
     first, last = shown.split("…")[0], shown.rsplit("…")[-1]
 
-    assert clean(text).startswith(first.removesuffix("\n"))
-    assert clean(text).endswith(last.removeprefix("\n"))
+    assert sanitize(text).startswith(first.removesuffix("\n"))
+    assert sanitize(text).endswith(last.removeprefix("\n"))
 
 
 @given(LINES, st.integers(300, 3_000))
@@ -278,7 +278,7 @@ def test_an_emoji_family_at_the_cut_stays_whole() -> None:
 
 
 def test_bytes_that_are_no_text_are_described() -> None:
-    assert describe(b"\x89PNG\xff" * 300, "image/png") == "(1,500 bytes of image/png, not text)"
+    assert describe_binary(b"\x89PNG\xff" * 300, "image/png") == "(1,500 bytes of image/png, not text)"
 
 
 def test_a_text_of_fifty_megabytes_is_previewed_within_the_budget() -> None:
@@ -292,23 +292,23 @@ def test_a_text_of_fifty_megabytes_is_previewed_within_the_budget() -> None:
 # --- bodies ---------------------------------------------------------------------------------------
 
 
-def filed(tmp_path: Path, data: bytes) -> Filed:
+def filed(tmp_path: Path, data: bytes) -> FileBody:
     path = tmp_path / "body"
     path.write_bytes(data)
-    return Filed(path, size=len(data), lines=measure.lines_of_bytes(data), sha256=b"")
+    return FileBody(path, size=len(data), lines=measure.lines_of_bytes(data), sha256=b"")
 
 
 @given(LONG_TEXT.filter(str.isprintable), st.integers(0, 3_000))
 def test_text_and_its_bytes_have_the_same_preview(text: str, max_bytes: int) -> None:
     extent = Extent.of(text)
 
-    assert of_body(text.encode(), "text/plain", max_bytes, 100, extent) == preview(text, max_bytes)
+    assert preview_body(text.encode(), "text/plain", max_bytes, 100, extent) == preview(text, max_bytes)
 
 
 def test_a_long_file_is_previewed_from_its_ends_with_the_numbers_of_its_lines(tmp_path: Path) -> None:
     data = (PROSE + "FAILED early\n" + PROSE * 200 + "FAILED late\n" + PROSE).encode()
     body = filed(tmp_path, data)
-    shown = of_body(body, "text/plain", 2_048, 100, Extent(body.size, body.lines)).text
+    shown = preview_body(body, "text/plain", 2_048, 100, Extent(body.size, body.lines)).text
 
     assert shown.startswith("alpha alpha alpha\n")
     assert shown.endswith("tau tau tau\n")
@@ -323,7 +323,7 @@ def test_a_long_file_is_previewed_from_its_ends_with_the_numbers_of_its_lines(tm
 
 def test_a_long_file_of_one_line_is_cut_inside(tmp_path: Path) -> None:
     body = filed(tmp_path, "é漢".encode() * 2_000_000)
-    result = of_body(body, "text/plain", 500, 100, Extent(body.size, body.lines))
+    result = preview_body(body, "text/plain", 500, 100, Extent(body.size, body.lines))
 
     assert re.fullmatch(
         r"(é漢)+é?\n… \[9,999,[\d]{3} bytes of this line not shown\] …\n漢?(é漢)+", result.text
@@ -334,7 +334,7 @@ def test_a_long_file_of_one_line_is_cut_inside(tmp_path: Path) -> None:
 def test_a_long_file_that_is_no_text_is_described(tmp_path: Path) -> None:
     body = filed(tmp_path, b"\x7fELF\x00\x00\x00\x00\xff" * 1_000_000)
 
-    assert of_body(body, "application/octet-stream", 500, 100, Extent(body.size, 1)).text == (
+    assert preview_body(body, "application/octet-stream", 500, 100, Extent(body.size, 1)).text == (
         "(9,000,000 bytes of application/octet-stream, not text)"
     )
 
@@ -342,7 +342,7 @@ def test_a_long_file_that_is_no_text_is_described(tmp_path: Path) -> None:
 def test_a_wrong_byte_in_a_text_is_shown_as_one() -> None:
     data = b"caf\xe9\n" + PROSE.encode()
 
-    assert of_body(data, "text/plain", 500, 100, Extent.of(data)).text.startswith(
+    assert preview_body(data, "text/plain", 500, 100, Extent.of(data)).text.startswith(
         "caf\N{REPLACEMENT CHARACTER}\nalpha"
     )
 
@@ -350,7 +350,7 @@ def test_a_wrong_byte_in_a_text_is_shown_as_one() -> None:
 def test_a_description_keeps_within_the_budget() -> None:
     data = bytes(range(256)) * 100
 
-    assert of_body(data, "image/png", 20, 100, Extent.of(data)).text == ""
+    assert preview_body(data, "image/png", 20, 100, Extent.of(data)).text == ""
 
 
 def test_the_one_error_in_the_middle_of_five_megabytes_is_shown() -> None:

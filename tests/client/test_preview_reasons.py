@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from overspill.previews import candidates, excerpt, spans
 from overspill.previews.preview import preview
-from overspill.previews.vocabulary import verdict
+from overspill.previews.vocabulary import judge
 
 STEPS = ["resolve", "fetch", "unpack", "patch", "configure", "compile", "check", "strip", "install"]
 PARTS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
@@ -115,7 +115,7 @@ def test_what_stands_before_the_message_of_a_line_does_not_hide_it(prefix: str, 
     text = "".join(f"{prefix}{calm}" for calm in [*CALM, f"{line}\n", *CALM])
 
     assert line in preview(text, 2_048).text
-    assert verdict(prefix + line) == verdict(line)
+    assert judge(prefix + line) == judge(line)
 
 
 @pytest.mark.parametrize("line", REASONS)
@@ -183,11 +183,13 @@ def test_the_middle_of_five_megabytes_is_searched(line: str, share: float) -> No
 
 def test_of_a_text_of_any_length_so_much_is_searched_and_judged() -> None:
     text = "".join(f"{step} failed: {number}\n" for number in range(60_000) for step in STEPS) * 8
-    searched = list(spans.spans(excerpt.of_text(text), 0, len(text)))
+    searched = list(spans.spans(excerpt.excerpt_of_text(text), 0, len(text)))
 
     assert sum(part.end - part.begin for part in searched) < 10_000_000 < len(text)
     assert all(one.end <= other.begin for one, other in pairwise(searched))
-    assert len(candidates.Search(excerpt.of_text(text), 0, len(text)).usual().candidates) < 100
+    assert (
+        len(candidates.CandidateSearch(excerpt.excerpt_of_text(text), 0, len(text)).usual().candidates) < 100
+    )
 
 
 HOSTILE = (
@@ -228,7 +230,7 @@ HOSTILE = (
 def test_no_line_takes_long_to_judge(part: str) -> None:
     usual = "2026-11-12T10:18:22Z ERROR worker-12 failed to reach shop: connection refused (10.1.1.1:38)"
     line = part * (320 // len(part))
-    cost, usual_cost = (min(repeat(partial(verdict, each), number=5, repeat=7)) for each in (line, usual))
+    cost, usual_cost = (min(repeat(partial(judge, each), number=5, repeat=7)) for each in (line, usual))
 
     assert cost < 60 * usual_cost
 

@@ -19,7 +19,7 @@ from overspill import Guard, Policy, Spool, Workspace
 from overspill.previews import styles
 from overspill.previews.notice import is_notice
 from overspill.text.measure import size
-from overspill.text.rendering import compact
+from overspill.text.rendering import compact_json
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def test_a_long_stream_passes_as_far_as_it_fits_and_ends_with_one_more_like_its_
     assert passed
     assert last.keys() == {"id", "text"}
     assert (last["id"], is_notice(last["text"])) == (len(passed), True)
-    assert sum(size(compact(row)) for row in [*passed, last]) <= 50_000
+    assert sum(size(compact_json(row)) for row in [*passed, last]) <= 50_000
     assert guarded.bytes_after <= 50_000
     assert lines_of(spool, guarded) == list(rows(5_000))
     assert {outcome for _, outcome in guard.stats} == {Outcome.SPOOLED}
@@ -225,7 +225,9 @@ def test_what_goes_on_is_never_more_than_what_came(
     if guarded.notice is None:
         assert items == records
     else:
-        assert sum(size(compact(item)) for item in items) < sum(size(compact(each)) for each in records)
+        assert sum(size(compact_json(item)) for item in items) < sum(
+            size(compact_json(each)) for each in records
+        )
         assert items[:-1] == records[: len(items) - 1]
 
 

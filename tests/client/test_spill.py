@@ -9,7 +9,7 @@ from overspill.previews.notice import Kept
 from overspill.shapes import data
 from overspill.shapes.content import examine
 from overspill.text import measure
-from overspill.text.body import Filed
+from overspill.text.body import FileBody
 from overspill.text.measure import Limits
 from overspill.transfer.store_request import Origin
 from overspill.wire import Outcome, capture_id
@@ -44,10 +44,10 @@ def test_a_very_long_text_is_encoded_into_a_file() -> None:
     text = "0123456789abcdefghijklmnopqrstu\n" * (2 * 1024 * 1024) + "é"
     found = spill(text)
 
-    assert isinstance(found.body, Filed)
-    assert (found.size, found.lines) == (measure.size(text), measure.lines(text))
+    assert isinstance(found.body, FileBody)
+    assert (found.size, found.lines) == (measure.size(text), measure.count_lines(text))
     assert found.sha256 == hashlib.sha256(text.encode()).digest()
-    assert found.body.at(found.size - 2, 2) == "é".encode()
+    assert found.body.read(found.size - 2, 2) == "é".encode()
 
 
 def test_a_band_says_how_much_of_its_outputs_is_shown() -> None:
@@ -79,13 +79,13 @@ def test_plain_data_is_measured_at_once_as_it_is_by_its_parts() -> None:
 
     rows = [{"id": n, "name": 'é\n"x', "share": 0.5, "is_open": True, "more": None} for n in range(50)]
 
-    assert data.look({"rows": rows, "": ["x" * 300]}) == data.look(OwnDict({"rows": rows, "": ["x" * 300]}))
+    assert data.view({"rows": rows, "": ["x" * 300]}) == data.view(OwnDict({"rows": rows, "": ["x" * 300]}))
 
 
 def test_the_data_of_a_picture_is_not_measured_with_plain_data() -> None:
     block = {"type": "image", "data": "A" * 1_000, "name": "x" * 10}
 
-    assert data.look([block]).frame == '[{"type":"image","data":"","name":"xxxxxxxxxx"}]'
+    assert data.view([block]).frame == '[{"type":"image","data":"","name":"xxxxxxxxxx"}]'
 
 
 def test_a_preview_is_made_once_however_often_a_notice_is_tried() -> None:

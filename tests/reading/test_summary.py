@@ -10,9 +10,9 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from overspill.reading.json_shape import HEAD, WHOLE, shape_of
-from overspill.reading.repeats import MOST_GROUPS, mask
-from overspill.reading.summary import LIMIT, Summarizer
+from overspill.reading.json_shape import HEAD_BYTES, WHOLE_BYTES, shape_of
+from overspill.reading.repeats import MAX_GROUPS, mask
+from overspill.reading.summary import SCAN_LIMIT_BYTES, Summarizer
 from overspill.wire import Severity, Summary
 
 from tests.reading.stored import capture, split
@@ -39,7 +39,7 @@ WORDS = st.lists(
 CUTS = st.lists(st.integers(0, 3000), max_size=8)
 
 
-def summarize(content: bytes, *cuts: int, kind: str = "text", limit: int = LIMIT) -> Summary:
+def summarize(content: bytes, *cuts: int, kind: str = "text", limit: int = SCAN_LIMIT_BYTES) -> Summary:
     stored = capture(content, *cuts)
     return stored.read(Summarizer(stored.extent, content_type="text/plain", kind=kind, limit=limit))
 
@@ -114,7 +114,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.parametrize("size", [HEAD, WHOLE])
+@pytest.mark.parametrize("size", [HEAD_BYTES, WHOLE_BYTES])
 def test_hostile_json_costs_about_one_pass_over_it(name: str, size: int) -> None:
     data = HOSTILE[name][:size]
 
@@ -188,7 +188,7 @@ def test_what_a_scan_holds_does_not_grow_with_distinct_lines() -> None:
     (group,) = stored.read(summarizer).repeated
 
     assert (group.line, group.count) == ("again", 3)
-    assert len(summarizer._lines.repeats._groups) <= MOST_GROUPS + 2000
+    assert len(summarizer._lines.repeats._groups) <= MAX_GROUPS + 2000
 
 
 def test_an_empty_capture_has_a_summary() -> None:
@@ -237,11 +237,11 @@ def test_the_shape_of_a_beginning_is_found_wherever_it_was_cut(cut: int) -> None
 
 def test_what_is_not_json_has_no_shape() -> None:
     assert shape_of(b"{nothing", is_whole=True) is None
-    assert shape_of(b"[" * HEAD, is_whole=False) is None
+    assert shape_of(b"[" * HEAD_BYTES, is_whole=False) is None
     assert shape_of(b"]]", is_whole=False) is None
 
 
 def test_a_large_json_text_is_told_by_its_beginning() -> None:
-    data = json.dumps([{"n": number} for number in range(WHOLE // 8)]).encode()
+    data = json.dumps([{"n": number} for number in range(WHOLE_BYTES // 8)]).encode()
 
     assert re.fullmatch(r"\[\d,\d+\+ of \{n: int\}\]", summarize(data, 600_000, kind="json").json_shape or "")

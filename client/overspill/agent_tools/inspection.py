@@ -201,11 +201,11 @@ def _described(found: wire.Summary) -> Answer:
 
 
 def _sections(found: wire.Summary) -> Iterator[str]:
-    yield f"{measure.counted(found.total_bytes, 'byte')}, {measure.counted(found.total_lines, 'line')}"
+    yield f"{measure.plural(found.total_bytes, 'byte')}, {measure.plural(found.total_lines, 'line')}"
     if found.truncated:
-        yield f"only the first {measure.counted(found.scanned_bytes, 'byte')} were looked at"
+        yield f"only the first {measure.plural(found.scanned_bytes, 'byte')} were looked at"
     yield f"content: {found.kind} ({found.content_type})"
-    yield f"longest line: {measure.counted(found.longest_line, 'byte')}; empty lines: {found.empty_lines:,}"
+    yield f"longest line: {measure.plural(found.longest_line, 'byte')}; empty lines: {found.empty_lines:,}"
     yield f"lines that look like errors: {_numbered(found.errors)}"
     yield f"lines that look like warnings: {_numbered(found.warnings)}"
     repeated = [f"{each.count:,} times from line {each.first_line}: {each.line}" for each in found.repeated]

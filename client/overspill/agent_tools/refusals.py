@@ -17,7 +17,7 @@ from overspill.errors import (
     ProblemError,
     Unreachable,
 )
-from overspill.previews.notice import sanitised
+from overspill.text.reasons import one_safe_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,13 +62,13 @@ def _explained(error: Exception) -> Iterator[str]:
     elif isinstance(error, Mistake):
         yield str(error)[:_MAX_ERROR]
     elif isinstance(error, Unreachable):
-        yield f"the Overspill service {sanitised(str(error))}"
+        yield f"the Overspill service {one_safe_line(str(error))}"
         yield _AGAIN
     elif isinstance(error, OverspillError):
-        yield f"the Overspill service cannot be read from: {sanitised(str(error))}"
+        yield f"the Overspill service cannot be read from: {one_safe_line(str(error))}"
         yield _AGAIN
     else:
-        yield f"the read failed: {sanitised(f'{type(error).__name__}: {error}')}"
+        yield f"the read failed: {one_safe_line(f'{type(error).__name__}: {error}')}"
 
 
 def _advice(error: ProblemError) -> Iterator[str]:

@@ -136,7 +136,7 @@ async def _read_back(story: Story) -> None:
 async def _read(story: Story, command: str, reading: Awaitable[Text]) -> None:
     before = story.service.store_requests()
     text = await reading
-    requests = measure.counted(story.service.store_requests() - before, "request")
+    requests = measure.plural(story.service.store_requests() - before, "request")
     page.say(f"  $ overspill {command}")
     page.quote(text.content.rstrip("\n"))
     page.say(f"    ({requests} to the object store; the capture has {text.total_bytes:,} bytes)\n")

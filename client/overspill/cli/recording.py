@@ -92,7 +92,7 @@ class Recording:
             offset += len(piece)
             yield piece
         if self.gap:
-            gone = measure.counted(self.gap, "byte")
+            gone = measure.plural(self.gap, "byte")
             yield f"\n({gone} of the output are missing here: {self._why_no_file})\n".encode()
         if self._last:
             yield bytes(self._last)
@@ -142,9 +142,9 @@ class Recording:
             return
         self._looked = self._written
         if _free() < _RESERVE:
-            raise OSError(f"less than {measure.readable(_RESERVE)} are free in {tempfile.gettempdir()}")
+            raise OSError(f"less than {measure.readable_size(_RESERVE)} are free in {tempfile.gettempdir()}")
         if self.size > self._most:
-            raise OSError(f"no more than {measure.readable(self._most)} are kept")
+            raise OSError(f"no more than {measure.readable_size(self._most)} are kept")
 
     def _stop(self, error: OSError) -> None:
         reason = error.strerror or str(error)

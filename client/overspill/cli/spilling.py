@@ -159,7 +159,7 @@ class _Ended:
             output.say(f"the output is on this machine only, until it is uploaded: {guarded.reason}")
         if self._is_seen:
             counts = (guarded.bytes_before, "byte"), (guarded.lines or 0, "line")
-            size = ", ".join(measure.counted(*count) for count in counts)
+            size = ", ".join(measure.plural(*count) for count in counts)
             words = self._at.command("grep", str(guarded.capture), "PATTERN")
             extent = "without its middle" if self._recording.missing else "whole"
             output.say(f"the output has {size}; it is stored {extent}, search it with: {words}")

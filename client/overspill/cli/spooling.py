@@ -105,8 +105,8 @@ def _flushed(at: Invocation, shelves: "list[Shelf]") -> "Flushed":
 
 def _told(flushed: "Flushed") -> str:
 
-    counted = measure.counted(flushed.uploaded, "capture")
-    parts = [f"uploaded {counted}, {measure.counted(flushed.size, 'byte')}"]
+    counted = measure.plural(flushed.uploaded, "capture")
+    parts = [f"uploaded {counted}, {measure.plural(flushed.size, 'byte')}"]
     if flushed.refused:
         parts.append(f"{flushed.refused:,} refused, and kept: overspill spool list")
     if flushed.postponed:
@@ -172,7 +172,7 @@ def _drop(shelf: "Shelf", ids: list[str]) -> None:
     ids = list(dict.fromkeys(ids))
     if ids:
         shelf.drop(ids, "it was dropped by hand")
-    output.say(f"dropped {measure.counted(len(ids), 'capture')}")
+    output.say(f"dropped {measure.plural(len(ids), 'capture')}")
 
 
 def _sole(shelf: "Shelf", ref: str, session: str) -> "Spooled | None":
@@ -191,7 +191,7 @@ def _confirmed(count: int) -> bool:
 
     if sys.stdin is None or not sys.stdin.isatty():
         raise Failure("dropping everything needs --yes where nobody can be asked", Code.USAGE)
-    return typer.confirm(f"Drop {measure.counted(count, 'capture')} that nobody else has?", err=True)
+    return typer.confirm(f"Drop {measure.plural(count, 'capture')} that nobody else has?", err=True)
 
 
 def _shelves(at: Invocation, *, everything: bool) -> "list[Shelf]":

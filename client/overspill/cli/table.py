@@ -169,4 +169,4 @@ def period(length: timedelta) -> str:
 
 def size(number: int) -> str:
     """Bytes in few columns: `512 B`, `4.2 MB`."""
-    return measure.readable(number).replace(" bytes", " B").replace(" byte", " B")
+    return measure.readable_size(number).replace(" bytes", " B").replace(" byte", " B")

@@ -18,8 +18,8 @@ from overspill.spools.capture import LocalCapture
 from overspill.spools.flush_job import flush_shortly
 from overspill.spools.folder import Spooled
 from overspill.spools.own_directory import NotSpooled
-from overspill.text.buffer import Full, Gathering
-from overspill.text.measure import Extent, counted
+from overspill.text.buffer import BufferFull, Buffer
+from overspill.text.measure import Extent, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,12 +91,12 @@ def keep(at: Invocation, file: IO[bytes], about: About, error: OverspillError) -
 
 def _kept(shelf: Shelf, file: IO[bytes], about: About, reason: str) -> Spooled:
 
-    gathering = Gathering()
+    gathering = Buffer()
     try:
         while block := file.read(_BLOCK):
             gathering.write(block)
         body = gathering.finish()
-    except Full as full:
+    except BufferFull as full:
         raise NotSpooled(f"the disk for temporary files is full: {full}") from None
     finally:
         gathering.close()
@@ -138,4 +138,4 @@ def _upload_from(shelf: Shelf, at: Invocation) -> None:
     with at.client(**limits) as client:
         done = flush_shortly(shelf, client, UPLOAD_SECONDS)
     if done.uploaded:
-        output.say(f"uploaded {counted(done.uploaded, 'capture')} that waited on this machine")
+        output.say(f"uploaded {plural(done.uploaded, 'capture')} that waited on this machine")

@@ -38,7 +38,7 @@ from overspill.previews.notice import Kept
 from overspill.spools import flush
 from overspill.spools.absence import Away
 from overspill.spools.own_directory import NotSpooled
-from overspill.text.body import Filed
+from overspill.text.body import FileBody
 from overspill.transfer.client import Client, load_transport
 from overspill.transfer.sync import SyncClient, begin
 from overspill.wire import Outcome
@@ -315,7 +315,7 @@ def _is_doubtful(error: BaseException) -> bool:
 
 
 def _source(request: StoreRequest) -> Any:
-    return request.body.path if isinstance(request.body, Filed) else request.body
+    return request.body.path if isinstance(request.body, FileBody) else request.body
 
 
 def _metadata(request: StoreRequest) -> dict[str, Any]:

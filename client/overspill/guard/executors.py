@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from overspill.delivery.storage import Storage
     from overspill.guard.turn import PendingResult, RunningCall
     from overspill.previews.notice import Kept
-    from overspill.shapes.content import Content
+    from overspill.shapes.content import Shape
     from overspill.text.measure import Limits
     from overspill.transfer.store_request import StoreRequest
 
@@ -33,7 +33,7 @@ class Way(Protocol):
     async def run(self, work: Callable[..., R], *args: Any) -> R:
         """`work(*args)`, which may take milliseconds, or block."""
 
-    async def is_too_long(self, content: Content, limits: Limits) -> bool:
+    async def is_too_long(self, content: Shape, limits: Limits) -> bool:
         """Whether `content` exceeds `limits`, and no notice stands in it already."""
 
     async def decide(self, call: RunningCall, offer: PendingResult) -> int | None:
@@ -54,7 +54,7 @@ class Looping:
     async def run(self, work: Callable[..., R], *args: Any) -> R:
         return await self._threads.run(work, *args)
 
-    async def is_too_long(self, content: Content, limits: Limits) -> bool:
+    async def is_too_long(self, content: Shape, limits: Limits) -> bool:
         counts_tokens = limits.max_tokens is not None and limits.counter is not None
         if is_light(content, limits) and not counts_tokens:
             return _is_too_long(content, limits)
@@ -81,7 +81,7 @@ class Blocking:
     async def run(self, work: Callable[..., R], *args: Any) -> R:
         return work(*args)
 
-    async def is_too_long(self, content: Content, limits: Limits) -> bool:
+    async def is_too_long(self, content: Shape, limits: Limits) -> bool:
         return _is_too_long(content, limits)
 
     async def decide(self, call: RunningCall, offer: PendingResult) -> int | None:
@@ -91,5 +91,5 @@ class Blocking:
         return storage.put_sync(request)
 
 
-def _is_too_long(content: Content, limits: Limits) -> bool:
+def _is_too_long(content: Shape, limits: Limits) -> bool:
     return content.exceeds(limits) and not content.is_guarded()

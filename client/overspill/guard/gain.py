@@ -9,7 +9,7 @@ from overspill.text import measure
 from overspill.text.measure import Extent
 
 if TYPE_CHECKING:
-    from overspill.shapes.content import Content
+    from overspill.shapes.content import Shape
     from overspill.text.body import Body
     from overspill.text.measure import Limits
 
@@ -17,7 +17,7 @@ SMALL: Final = 64 * 1024
 """Characters of an output above which any notice is much shorter, unless previews are that long."""
 
 
-def is_gain(output: Content, value: Any, limits: Limits, least: float) -> bool:
+def is_gain(output: Shape, value: Any, limits: Limits, least: float) -> bool:
     """Return whether `value` is shorter than the output in whose place it stands, by `least` of it.
 
     Bytes count always, lines and tokens where the output exceeds the `limits` in them.

@@ -20,11 +20,11 @@ from overspill.guard.streams import Stream
 from overspill.guard.tool_objects import is_tool_object, with_guarded
 from overspill.guard.turn import Turn
 from overspill.guard.wrapping import Wrapper
-from overspill.previews import notice
 from overspill.previews.filling import Filling, shortened
 from overspill.shapes.captured import CapturedOutput
-from overspill.shapes.chunk_stream import is_async_flow, is_flow
+from overspill.shapes.chunk_stream import is_async_chunk_iterator, is_chunk_iterator
 from overspill.shapes.partial import clamp_partial
+from overspill.text.reasons import one_safe_line
 from overspill.transfer import call_context
 from overspill.transfer.client import Client
 from overspill.transfer.sync import SyncClient
@@ -156,9 +156,9 @@ class Guard:
             if quick is not None:
                 return quick
         output = self._output(result, tool, call_id, session, status, matches_dropped, policy)
-        if is_async_flow(result):
+        if is_async_chunk_iterator(result):
             return await Stream(self._passage, self._looping, output).ended_async()
-        if is_flow(result):
+        if is_chunk_iterator(result):
             return await Stream(self._passage, self._blocking, output).ended_in_thread(self._looping)
         if shared is None:
             return await self._passage.through(self._looping, output)
@@ -183,9 +183,9 @@ class Guard:
             if quick is not None:
                 return quick
         output = self._output(result, tool, call_id, session, status, matches_dropped, policy)
-        if is_async_flow(result):
+        if is_async_chunk_iterator(result):
             return Stream(self._passage, self._looping, output).begun()
-        if is_flow(result):
+        if is_chunk_iterator(result):
             return Stream(self._passage, self._blocking, output).ended()
         if shared is None:
             return finished(self._passage.through(self._blocking, output))
@@ -210,11 +210,11 @@ class Guard:
         """
         policy = self._file_based(inline_threshold, inline_lines)
         guarded = await self.process(content, tool=source, call_id=call_id, session=session, policy=policy)
-        if guarded.notice is not None or not (is_async_flow(content) or is_flow(content)):
+        if guarded.notice is not None or not (is_async_chunk_iterator(content) or is_chunk_iterator(content)):
             return await self._looping.run(_captured, content, guarded)
         chunks: list[Any] = []
         try:
-            if is_async_flow(content):
+            if is_async_chunk_iterator(content):
                 async for chunk in guarded.value:
                     chunks.append(chunk)  # noqa: PERF401  (those before a failure count)
             else:
@@ -236,7 +236,7 @@ class Guard:
         """As `capture_output`, for code without an event loop."""
         policy = self._file_based(inline_threshold, inline_lines)
         guarded = self.process_sync(content, tool=source, call_id=call_id, session=session, policy=policy)
-        if guarded.notice is not None or not is_flow(content):
+        if guarded.notice is not None or not is_chunk_iterator(content):
             return _captured(content, guarded)
         chunks: list[Any] = []
         try:
@@ -335,7 +335,7 @@ def _joined(chunks: list[Any]) -> Any:
 
 def _failed_stream(chunks: list[Any], error: Exception) -> CapturedOutput:
     """What came of a stream before it failed, and why it did."""
-    return CapturedOutput.of(_joined(chunks), None, notice.sanitised(f"the stream failed: {reason(error)}"))
+    return CapturedOutput.of(_joined(chunks), None, one_safe_line(f"the stream failed: {reason(error)}"))
 
 
 def _captured(content: Any, guarded: Guarded) -> CapturedOutput:

@@ -25,14 +25,15 @@ from overspill.previews import notice
 from overspill.previews.case import Previews
 from overspill.previews.cut import HEAD
 from overspill.previews.notice import Kept
-from overspill.shapes.blocks import sole_text
-from overspill.shapes.chunk_stream import Flowed
+from overspill.shapes.blocks import sole_text_of
+from overspill.shapes.chunk_stream import StreamShape
 from overspill.shapes.content import examine, is_light, size_of
 from overspill.shapes.fields import Unchangeable
 from overspill.shapes.status import status_of
 from overspill.text import measure
 from overspill.text.measure import Extent
-from overspill.text.rendering import shown
+from overspill.text.reasons import one_safe_line
+from overspill.text.rendering import printable
 from overspill.transfer import call_context
 from overspill.transfer.store_request import Origin
 from overspill.wire import Outcome
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from overspill.guard.executors import Way
     from overspill.guard.policy import Policy
     from overspill.guard.turn import RunningCall
-    from overspill.shapes.content import Content
+    from overspill.shapes.content import Shape
     from overspill.text.measure import Limits
 
 TOO_MUCH_TOGETHER: Final = "too long beside the other results of this turn"
@@ -88,8 +89,8 @@ class Lane:
 
     def __init__(self, limits: Limits, sizes: InlineSizes, whose: tuple[Passage, str] | None = None) -> None:
         self._whose = whose
-        self._fits = measure.surely_fits(limits)
-        self._max_bytes = min(_SHORT, measure.max_bytes(limits))
+        self._fits = measure.surely_fitting_chars(limits)
+        self._max_bytes = min(_SHORT, measure.surely_fitting_bytes(limits))
         self._max_chars = measure.UNLIMITED if limits.max_chars is None else limits.max_chars
         self._max_lines = limits.max_lines
         self._sizes = sizes
@@ -102,7 +103,7 @@ class Lane:
 
     def took(self, result: Any) -> int | None:
         """The bytes of a result that stays inline, which is counted; None for one that must be looked at."""
-        text = result if type(result) is str else sole_text(result)
+        text = result if type(result) is str else sole_text_of(result)
         if text is None:
             return None
         length = len(text)
@@ -177,7 +178,7 @@ class Passage:
         self._count(output, guarded)
         return guarded
 
-    async def replaced(self, way: Way, output: Output, content: Flowed) -> Guarded:
+    async def replaced(self, way: Way, output: Output, content: StreamShape) -> Guarded:
         """The notice in the place of a stream that is too long; all of it where nothing is gained by that."""
         try:
             if await way.run(self._is_worth_it, output, content):
@@ -208,7 +209,7 @@ class Passage:
             is_left_whole=is_left_whole,
         )
 
-    async def _verdict(self, way: Way, output: Output, content: Content) -> _Verdict:
+    async def _verdict(self, way: Way, output: Output, content: Shape) -> _Verdict:
         """Beside other results of its turn, one within its limits may go too, or a long one get less room."""
         if call_context.is_bypassed():
             return _Verdict()
@@ -225,11 +226,11 @@ class Passage:
             return _Verdict(notice.TOO_LONG if offer.exceeds else TOO_MUCH_TOGETHER, room, previews)
         return _Verdict(notice.TOO_LONG if is_long else "", offer.size, previews)
 
-    def _is_worth_it(self, output: Output, content: Content, previews: Previews | None = None) -> bool:
+    def _is_worth_it(self, output: Output, content: Shape, previews: Previews | None = None) -> bool:
         is_kept = self.storage.can_keep
         return saves_enough(content, output.policy, self.origin(output), is_kept=is_kept, previews=previews)
 
-    async def _spilled(self, way: Way, output: Output, content: Content, verdict: _Verdict) -> Guarded:
+    async def _spilled(self, way: Way, output: Output, content: Shape, verdict: _Verdict) -> Guarded:
         policy = output.policy if output.call is None else output.policy.with_short_notices()
         why, room, previews = verdict
         made = partial(Spill.of, why=why, room=room, identify=self.storage.can_keep, previews=previews)
@@ -255,7 +256,7 @@ class Passage:
             bytes_after=_passed(spill.content) + _size(value),
             capture=made.id or None,
             lines=spill.lines,
-            reason=notice.sanitised(kept.reason) if kept.reason else None,
+            reason=one_safe_line(kept.reason) if kept.reason else None,
             matches_dropped=output.matches_dropped,
             notice=made,
         )
@@ -289,12 +290,12 @@ def _with_small_preview(spill: Spill) -> Spill:
     )
 
 
-def _offer(output: Output, content: Content, is_long: bool, is_exempt: bool) -> PendingResult:  # noqa: FBT001
+def _offer(output: Output, content: Shape, is_long: bool, is_exempt: bool) -> PendingResult:  # noqa: FBT001
     """A long result in a form that fills its limits counts as what they allow, and can still do with less."""
     policy, call_id, size = output.policy, word(output.call_id), size_of(content)
     fills = is_long and policy.notice_style.fills
     if fills:
-        size = min(size, measure.most_bytes(policy.limits(output.tool), content.body))
+        size = min(size, measure.allowed_bytes(policy.limits(output.tool), content.body))
     if is_exempt or content.is_guarded():
         return PendingResult(size, None, is_long and not fills, call_id)
     least = notice_overhead(content)
@@ -302,15 +303,15 @@ def _offer(output: Output, content: Content, is_long: bool, is_exempt: bool) -> 
     return PendingResult(size, spilled, is_long and not fills, call_id, least)
 
 
-async def _measured(way: Way, content: Content | None) -> int:
+async def _measured(way: Way, content: Shape | None) -> int:
     if content is None:
         return 0
     return size_of(content) if is_light(content) else await way.run(size_of, content)
 
 
-def _whole(output: Output, content: Content) -> Output:
+def _whole(output: Output, content: Shape) -> Output:
     """The output as it may stay; of a stream, which is read already, all that came."""
-    return output._replace(result=content.whole()) if isinstance(content, Flowed) else output
+    return output._replace(result=content.whole()) if isinstance(content, StreamShape) else output
 
 
 def _inline(output: Output, size: int) -> Guarded:
@@ -332,10 +333,10 @@ def _unchangeable(spill: Spill) -> Unchangeable | None:
     return None
 
 
-def _left_whole(output: Output, content: Content, problem: Unchangeable) -> Guarded:
+def _left_whole(output: Output, content: Shape, problem: Unchangeable) -> Guarded:
     """An output of whose class no other can be made: it passes as it is."""
     guarded = _inline(output, size_of(content))
-    return replace(guarded, reason=notice.sanitised(f"no shorter copy of it can be made: {problem}"))
+    return replace(guarded, reason=one_safe_line(f"no shorter copy of it can be made: {problem}"))
 
 
 def _unmeasured(output: Output, error: Exception) -> Guarded:
@@ -345,12 +346,12 @@ def _unmeasured(output: Output, error: Exception) -> Guarded:
         outcome=Outcome.INLINE,
         bytes_before=0,
         bytes_after=0,
-        reason=notice.sanitised(f"the output could not be measured: {reason(error)}"),
+        reason=one_safe_line(f"the output could not be measured: {reason(error)}"),
         matches_dropped=output.matches_dropped,
     )
 
 
-def _lost(output: Output, content: Content, error: Exception) -> Guarded:
+def _lost(output: Output, content: Shape, error: Exception) -> Guarded:
     """An output that is gone and cannot even be shown in part."""
     size, lines = Extent.of(content.body)
     facts = notice.Facts(
@@ -364,7 +365,7 @@ def _lost(output: Output, content: Content, error: Exception) -> Guarded:
         bytes_before=size,
         bytes_after=_passed(content) + _size(value),
         lines=lines,
-        reason=notice.sanitised(reason(error)),
+        reason=one_safe_line(reason(error)),
         matches_dropped=output.matches_dropped,
         notice=made,
     )
@@ -372,12 +373,12 @@ def _lost(output: Output, content: Content, error: Exception) -> Guarded:
 
 def word(name: Any) -> str:
     """`name` as text: frameworks hand on ids that are numbers, as JSON-RPC's, and tools without a name."""
-    return "" if name is None else shown(name)
+    return "" if name is None else printable(name)
 
 
-def _passed(content: Content) -> int:
+def _passed(content: Shape) -> int:
     """Bytes of a stream that were in the conversation before it was too long."""
-    return content.passed if isinstance(content, Flowed) else 0
+    return content.passed if isinstance(content, StreamShape) else 0
 
 
 def _size(value: Any) -> int:

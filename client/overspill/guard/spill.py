@@ -20,22 +20,22 @@ from overspill.previews.case import Case, Previews
 from overspill.previews.notice import Facts, Kept
 from overspill.previews.styles import Marked
 from overspill.shapes import content
-from overspill.shapes.chunk_stream import Flowed
+from overspill.shapes.chunk_stream import StreamShape
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.fields import Unchangeable
 from overspill.shapes.records import Reserve
 from overspill.text import measure
-from overspill.text.body import Filed
-from overspill.text.buffer import Full, Gathering
+from overspill.text.body import FileBody
+from overspill.text.buffer import Buffer, BufferFull
 from overspill.text.measure import UNLIMITED, Extent, Limits
-from overspill.text.rendering import JSON
+from overspill.text.rendering import JSON_TYPE
 from overspill.transfer.store_request import Origin, StoreRequest
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
     from overspill.guard.policy import Policy
     from overspill.previews.notice import Notice
-    from overspill.shapes.content import Content
+    from overspill.shapes.content import Shape
     from overspill.text.body import Body
     from overspill.text.tokens import TokenCount
 
@@ -57,7 +57,7 @@ _FILED: Final = 64 * 1024 * 1024
 """Characters above which a text is encoded into a file, not into as many bytes of memory again."""
 
 
-def assess(result: Any, tool: str, policy: Policy) -> Content | None:
+def assess(result: Any, tool: str, policy: Policy) -> Shape | None:
     """The content of an output that has to spill; None for one that stays inline."""
     if tool in policy.exempt:
         return None
@@ -68,7 +68,7 @@ def assess(result: Any, tool: str, policy: Policy) -> Content | None:
 
 
 def saves_enough(
-    found: Content,
+    found: Shape,
     policy: Policy,
     origin: Origin,
     *,
@@ -105,7 +105,7 @@ class Spill:
     store it is not identified: `id` and `sha256` are empty and `body` is as the tool returned it.
     """
 
-    content: Content
+    content: Shape
     policy: Policy
     origin: Origin
     body: Body
@@ -138,7 +138,7 @@ class Spill:
     @classmethod
     def of(
         cls,
-        content: Content,
+        content: Shape,
         policy: Policy,
         origin: Origin,
         *,
@@ -163,7 +163,7 @@ class Spill:
         if not identify:
             return made(body=body, sha256=b"", id="", size=measure.size_of(body), lines=lines)
         data = _encoded(body) if isinstance(body, str) else body
-        sha256 = data.sha256 if isinstance(data, Filed) else hashlib.sha256(data).digest()
+        sha256 = data.sha256 if isinstance(data, FileBody) else hashlib.sha256(data).digest()
         return made(
             body=data,
             sha256=sha256,
@@ -239,7 +239,7 @@ class Spill:
     def _limits(self) -> Limits:
         """What the notice may have: less than the output, even where that did not exceed its own limits."""
         limits = _within_room(self.policy.limits(self.origin.tool), self.room)
-        if isinstance(self.content, (Envelope, Flowed)) and self.content.left is not None:
+        if isinstance(self.content, (Envelope, StreamShape)) and self.content.left is not None:
             limits = self.content.left
         if not self.why or measure.body_exceeds(self.content.body, limits):
             return limits
@@ -272,7 +272,7 @@ class Spill:
             call_id="" if origin.is_minted else origin.call_id,
             status=origin.status,
             same_as=same_as if self.policy.identical else None,
-            missing=self.content.missing if isinstance(self.content, Flowed) else "",
+            missing=self.content.missing if isinstance(self.content, StreamShape) else "",
         )
 
     def _tokens(self, body: Body, size: int) -> TokenCount | None:
@@ -280,7 +280,7 @@ class Spill:
         return counter.count(body, size) if isinstance(body, str) else counter.count_data(body)
 
 
-def _is_surely_gain(found: Content, policy: Policy, limits: Limits, *, is_kept: bool) -> bool:
+def _is_surely_gain(found: Shape, policy: Policy, limits: Limits, *, is_kept: bool) -> bool:
     """Whether any notice in our own words is so much shorter than a text that none has to be built."""
     text = content.sole_text(found)
     if text is None or policy.least_gain is None or not isinstance(policy.notice_style, Marked):
@@ -293,7 +293,7 @@ def _is_surely_gain(found: Content, policy: Policy, limits: Limits, *, is_kept: 
     return most <= len(text) * (1 - policy.least_gain)
 
 
-def _is_small(found: Content, policy: Policy) -> bool:
+def _is_small(found: Shape, policy: Policy) -> bool:
     return len(content.told(found)) <= _small(policy)
 
 
@@ -308,7 +308,7 @@ def _small(policy: Policy) -> int:
     return max(gain.SMALL, 4 * max(policy.preview_bytes, policy.lost_preview))
 
 
-def _narrowed(content: Content, policy: Policy, tool: str, room: int) -> Content:
+def _narrowed(content: Shape, policy: Policy, tool: str, room: int) -> Shape:
     """The content, cut no more than its limits and the room need."""
     if not isinstance(content, Envelope):
         return content
@@ -321,23 +321,23 @@ def _within_room(limits: Limits, room: int) -> Limits:
     return limits._replace(max_bytes=min(limits.max_bytes, room))
 
 
-def notice_overhead(content: Content) -> int:
+def notice_overhead(content: Shape) -> int:
     """Bytes of a notice around its preview, at most."""
-    return NOTICE_BYTES + (_IN_DATA if content.content_type == JSON else 0)
+    return NOTICE_BYTES + (_IN_DATA if content.content_type == JSON_TYPE else 0)
 
 
-def escape_factor(content: Content) -> int:
+def escape_factor(content: Shape) -> int:
     """How many bytes one of a preview becomes, at most: in data, quotes and newlines are escape_factor."""
     return 2 if content.content_type == JSON else 1
 
 
-def _encoded(text: str) -> bytes | Filed:
+def _encoded(text: str) -> bytes | FileBody:
     if len(text) <= _FILED:
         return measure.encode(text)
-    gathering = Gathering(in_memory=0)
+    gathering = Buffer(in_memory=0)
     try:
         gathering.write(text)
-    except Full:  # no room on the disk
+    except BufferFull:  # no room on the disk
         gathering.close()
         return measure.encode(text)
     body = gathering.finish()

@@ -10,13 +10,13 @@ from overspill.guard.executors import finished
 from overspill.guard.guarded import Guarded
 from overspill.guard.spill import reserve
 from overspill.shapes.chunk_stream import (
-    Flow,
+    ChunkStream,
     aclose_source,
     close_source,
     guarded_chunks,
     guarded_chunks_async,
 )
-from overspill.shapes.records import is_silent
+from overspill.shapes.records import is_opaque_record
 from overspill.text import measure
 from overspill.transfer import call_context
 from overspill.wire import Outcome
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from overspill.guard.executors import Looping, Way
     from overspill.guard.pipeline import Output, Passage
     from overspill.guard.policy import Policy
-    from overspill.shapes.chunk_stream import Flowed
+    from overspill.shapes.chunk_stream import StreamShape
 
 _END: Final = object()
 _MOST_LOST: Final = 64 * 1024 * 1024
@@ -47,7 +47,7 @@ class Stream:
         )
         most = _most_kept(passage.storage, output.policy)
         limits = output.policy.limits(output.tool)
-        self._flow = Flow(limits, most=most, reserve=reserve(output.policy))
+        self._flow = ChunkStream(limits, most=most, reserve=reserve(output.policy))
         self._is_bypassed = call_context.is_bypassed()
         self._is_dropped = False
         self._size = 0
@@ -145,7 +145,7 @@ class Stream:
         """The value of a stream of records is all that goes into the conversation."""
         return replace(guarded, value=items) if self._flow.is_of_records else guarded
 
-    async def _settle(self, flowed: Flowed) -> Any:
+    async def _settle(self, flowed: StreamShape) -> Any:
         """The notice at the end of a stream that was too long."""
         self.guarded = await self._passage.replaced(self._way, self._output, flowed)
         return self.guarded.value
@@ -192,7 +192,7 @@ class _Held:
     @property
     def is_silent(self) -> bool:
         """Whether the last one shows nothing of itself: of such there may be any number."""
-        return bool(self.chunks) and is_silent(self.chunks[-1])
+        return bool(self.chunks) and is_opaque_record(self.chunks[-1])
 
     @property
     def are_chunks(self) -> bool:

@@ -11,7 +11,7 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill.shapes.fields import Unchangeable, changed
+from overspill.shapes.fields import Unchangeable, with_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +39,7 @@ def with_guarded(tool: Any, guard: Guarding) -> Any:
     found = {name: getattr(tool, name) for name in _FIELDS if inspect.isroutine(getattr(tool, name, None))}
     try:
         if found:
-            return changed(tool, {name: wrap(function) for name, function in found.items()})
+            return with_fields(tool, {name: wrap(function) for name, function in found.items()})
         return _with_methods(tool, wrap)
     except Unchangeable as error:
         raise TypeError(f"no copy of the {error} can be made: wrap the function that it calls") from error

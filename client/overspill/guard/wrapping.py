@@ -12,7 +12,7 @@ from overspill.guard.executors import finished
 from overspill.guard.pipeline import Output
 from overspill.guard.return_types import keep_return_type
 from overspill.guard.streams import Stream
-from overspill.shapes.chunk_stream import is_async_flow, is_flow
+from overspill.shapes.chunk_stream import is_async_chunk_iterator, is_chunk_iterator
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
@@ -119,17 +119,17 @@ class Wrapper:
 
     async def _value(self, result: Any, name: str, call: RunningCall | None) -> Any:
         output = Output(result, name, self._passage.policy, call=call)
-        if is_async_flow(result):
+        if is_async_chunk_iterator(result):
             return Stream(self._passage, self._looping, output).chunks_async()
-        if is_flow(result):
+        if is_chunk_iterator(result):
             return Stream(self._passage, self._blocking, output).chunks()
         return (await self._passage.through(self._looping, output)).value
 
     def _value_sync(self, result: Any, name: str, call: RunningCall | None) -> Any:
         output = Output(result, name, self._passage.policy, call=call)
-        if is_async_flow(result):
+        if is_async_chunk_iterator(result):
             return Stream(self._passage, self._looping, output).chunks_async()
-        if is_flow(result):
+        if is_chunk_iterator(result):
             return Stream(self._passage, self._blocking, output).chunks()
         return finished(self._passage.through(self._blocking, output)).value
 

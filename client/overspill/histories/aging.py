@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from overspill.guard.policy import Policy
-    from overspill.shapes.content import Content
+    from overspill.shapes.content import Shape
 
 
 class Result(Protocol):
@@ -48,7 +48,7 @@ def aged(policy: Policy) -> Policy:
 
 def beyond_budget(
     results: Sequence[R], policy: Policy, budget: int | None, newest: int
-) -> list[tuple[R, Content]]:
+) -> list[tuple[R, Shape]]:
     """The results that have to go for all to come to three quarters of `budget` bytes, the oldest first.
 
     None are chosen while all are within `budget`, and never one of the `newest` last ones.
@@ -56,7 +56,7 @@ def beyond_budget(
     sizes = [_size(result) for result in results]
     if budget is None or sum(sizes) <= budget:
         return []
-    surplus, chosen = sum(sizes) - budget * _SLACK, list[tuple[R, "Content"]]()
+    surplus, chosen = sum(sizes) - budget * _SLACK, list[tuple[R, "Shape"]]()
     for result, size in zip(results[: max(0, len(results) - newest)], sizes, strict=False):
         if surplus <= 0:
             break
@@ -75,7 +75,7 @@ def _size(result: Result) -> int:
     return 0 if content is None else size_of(content)
 
 
-def _assessed(result: Result, policy: Policy) -> Content | None:
+def _assessed(result: Result, policy: Policy) -> Shape | None:
     try:
         return assess(result.value, result.tool, policy)
     except Exception:  # noqa: BLE001  (a value that cannot be looked at stays as it is)

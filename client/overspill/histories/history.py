@@ -19,7 +19,7 @@ from overspill.histories.aging import NEWEST, aged, beyond_budget
 from overspill.previews.notice import Kept
 from overspill.shapes.blocks import with_values
 from overspill.shapes.content import examine, size_of
-from overspill.shapes.fields import Unchangeable, get, word
+from overspill.shapes.fields import Unchangeable, get, text_field
 from overspill.transfer.store_request import Origin
 from overspill.wire import Outcome
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from overspill.guard.guard import Guard
     from overspill.guard.guarded import Guarded
     from overspill.previews.notice import Notice
-    from overspill.shapes.content import Content
-    from overspill.shapes.fields import Path
+    from overspill.shapes.content import Shape
+    from overspill.shapes.fields import FieldPath
 
 WITHOUT_STORE: Final = "the history was cut before it was saved, with no store at hand"
 COPIES: Final = ("artifact", "details")
@@ -80,14 +80,14 @@ _ITEMS: Final[Mapping[str, _Item]] = {
 class ToolResult(NamedTuple):
     """The result of one call. `path` leads from the list of messages to its `value`."""
 
-    path: Path
+    path: FieldPath
     value: Any
     tool: str
     call_id: str
     status: str
 
     @property
-    def holder(self) -> Path:
+    def holder(self) -> FieldPath:
         """Where the message, item or block is that has the value, or is it."""
         return self.path[:-1] if isinstance(self.path[-1], str) else self.path
 
@@ -130,8 +130,8 @@ class _Clamping(NamedTuple):
     session: str
     keep_copies: bool
 
-    def cut(self, messages: list[Any], chosen: Iterable[tuple[ToolResult, Content]]) -> list[Any]:
-        new: dict[Path, Any] = {}
+    def cut(self, messages: list[Any], chosen: Iterable[tuple[ToolResult, Shape]]) -> list[Any]:
+        new: dict[FieldPath, Any] = {}
         for result, content in chosen:
             origin = Origin(result.tool, result.call_id, self.session, result.status)
             spill = Spill.of(content, self.policy, origin)
@@ -225,7 +225,7 @@ async def _spilled(
     return with_spilled(messages, guarded, keep_copies=keep_copies)
 
 
-def too_long(messages: Sequence[Any], policy: Policy) -> Iterator[tuple[ToolResult, Content]]:
+def too_long(messages: Sequence[Any], policy: Policy) -> Iterator[tuple[ToolResult, Shape]]:
     """The results that have to spill, with what is to be captured of them."""
     for result in tool_results(messages):
         try:
@@ -240,14 +240,14 @@ def with_spilled(
     messages: list[Any], spilled: Sequence[tuple[ToolResult, Guarded]], *, keep_copies: bool = True
 ) -> list[Any]:
     """The history with what the guard made of these results; the same list where nothing became shorter."""
-    new: dict[Path, Any] = {}
+    new: dict[FieldPath, Any] = {}
     for result, guarded in spilled:
         if guarded.notice is not None:
             new |= _shorter(result, guarded.value, guarded.notice)
     return _with(messages, new, keep_copies=keep_copies)
 
 
-def _shorter(result: ToolResult, value: Any, notice: Notice) -> dict[Path, Any]:
+def _shorter(result: ToolResult, value: Any, notice: Notice) -> dict[FieldPath, Any]:
     """The new value at its place, in the form of the old one; nothing where that would not be shorter."""
     old = result.value
     if isinstance(old, (list, tuple)) and not isinstance(value, (list, tuple)):
@@ -259,7 +259,7 @@ def _shorter(result: ToolResult, value: Any, notice: Notice) -> dict[Path, Any]:
 def _has_form(value: Any, result: ToolResult) -> bool:
     """Whether an item is still one of its type, and fields are still fields."""
     if result.holder == result.path:
-        return word(value, "type") == word(result.value, "type")
+        return text_field(value, "type") == text_field(result.value, "type")
     return not (isinstance(result.value, Mapping) and isinstance(value, str))
 
 
@@ -268,7 +268,7 @@ def _length(value: Any) -> int:
     return 0 if content is None else size_of(content)
 
 
-def _with(messages: list[Any], new: Mapping[Path, Any], *, keep_copies: bool) -> list[Any]:
+def _with(messages: list[Any], new: Mapping[FieldPath, Any], *, keep_copies: bool) -> list[Any]:
     """The history with other values at these places; a message that cannot be changed stays as it is."""
     if not keep_copies:
         new = {**new, **_without_copies(messages, new)}
@@ -284,8 +284,8 @@ def _with(messages: list[Any], new: Mapping[Path, Any], *, keep_copies: bool) ->
     return changed
 
 
-def _without_copies(messages: Sequence[Any], new: Mapping[Path, Any]) -> dict[Path, Any]:
-    copies: dict[Path, Any] = {}
+def _without_copies(messages: Sequence[Any], new: Mapping[FieldPath, Any]) -> dict[FieldPath, Any]:
+    copies: dict[FieldPath, Any] = {}
     for result in tool_results(messages):
         if result.path in new or _is_guarded(result.value):
             holder = _at(messages, result.holder)
@@ -298,42 +298,42 @@ def _is_guarded(value: Any) -> bool:
     return content is not None and content.is_guarded()
 
 
-def _at(value: Any, path: Path) -> Any:
+def _at(value: Any, path: FieldPath) -> Any:
     for step in path:
         value = value[step] if isinstance(step, int) else get(value, step)
     return value
 
 
-def _results_in(message: Any, path: Path, names: Mapping[str, str]) -> Iterator[ToolResult]:
-    kind = word(message, "type")
+def _results_in(message: Any, path: FieldPath, names: Mapping[str, str]) -> Iterator[ToolResult]:
+    kind = text_field(message, "type")
     if kind in _ITEMS:
         yield _result(message, path, _ITEMS[kind].place, names, _ITEMS[kind].ids)
     elif responses := list(_responses(message, path, names)):
         yield from responses
-    elif kind == _TOOL_RESULT or {kind, word(message, "role")} & _TOOL_MESSAGES:
+    elif kind == _TOOL_RESULT or {kind, text_field(message, "role")} & _TOOL_MESSAGES:
         packed = get(message, "data") if isinstance(message, Mapping) else None  # LangChain's message_to_dict
         if isinstance(packed, Mapping) and _CONTENT in packed:
             yield _result(packed, (*path, "data"), (_CONTENT,), names)
         else:
             yield from _results_of_message(message, path, names)
-    elif {kind, word(message, "role")} & _PEOPLE:
+    elif {kind, text_field(message, "role")} & _PEOPLE:
         yield from _result_blocks(message, path, names)
 
 
-def _results_of_message(message: Any, path: Path, names: Mapping[str, str]) -> Iterator[ToolResult]:
+def _results_of_message(message: Any, path: FieldPath, names: Mapping[str, str]) -> Iterator[ToolResult]:
     """Of a tool's message: its result blocks if it has such, else all of its content."""
     blocks = list(_result_blocks(message, path, names))
     yield from blocks or [_result(message, path, (_CONTENT,), names)]
 
 
-def _result_blocks(message: Any, path: Path, names: Mapping[str, str]) -> Iterator[ToolResult]:
+def _result_blocks(message: Any, path: FieldPath, names: Mapping[str, str]) -> Iterator[ToolResult]:
     for at, block in enumerate(_listed(get(message, _CONTENT))):
         inside = (*path, _CONTENT, at)
-        if word(block, "type") == _TOOL_RESULT:
+        if text_field(block, "type") == _TOOL_RESULT:
             yield _result(block, inside, (_CONTENT,), names)
-        elif word(block, "type") == _SDK_RESULT:
+        elif text_field(block, "type") == _SDK_RESULT:
             yield _result(block, inside, _place_in_sdk_result(block), names)
-        elif word(block, "type") == _FUNCTION_RESULT:
+        elif text_field(block, "type") == _FUNCTION_RESULT:
             yield _result(block, inside, _ITEMS[_FUNCTION_RESULT].place, names)
         else:
             yield from _converse_results(get(block, "toolResult"), (*inside, "toolResult"), names)
@@ -346,7 +346,7 @@ def _place_in_sdk_result(block: Any) -> tuple[str, ...]:
     return ("output", "value") if get(get(block, "output"), "value") is not None else ("output",)
 
 
-def _converse_results(holder: Any, path: Path, names: Mapping[str, str]) -> Iterator[ToolResult]:
+def _converse_results(holder: Any, path: FieldPath, names: Mapping[str, str]) -> Iterator[ToolResult]:
     """Of Bedrock: each text and each document is a result by itself, for its blocks are no other's."""
     for at, block in enumerate(_listed(get(holder, _CONTENT))):
         for field in ("text", "json"):
@@ -354,7 +354,7 @@ def _converse_results(holder: Any, path: Path, names: Mapping[str, str]) -> Iter
                 yield _result(holder, path, (_CONTENT, at, field), names)
 
 
-def _responses(message: Any, path: Path, names: Mapping[str, str]) -> Iterator[ToolResult]:
+def _responses(message: Any, path: FieldPath, names: Mapping[str, str]) -> Iterator[ToolResult]:
     """Of Gemini: what functions responded, which has to stay an object."""
     for at, part in enumerate(_listed(get(message, "parts"))):
         for name in _RESPONSES:
@@ -363,42 +363,52 @@ def _responses(message: Any, path: Path, names: Mapping[str, str]) -> Iterator[T
                 yield _result(holder, (*path, "parts", at, name), place, names, _OWN_ID)
 
 
-def _place_in_response(response: Any) -> Path:
+def _place_in_response(response: Any) -> FieldPath:
     is_wrapping = type(response) is dict and len(response) == 1 and response.keys() <= _WRAPPING_FIELDS
     return ("response", *response) if is_wrapping else ("response",)
 
 
 def _result(
-    holder: Any, path: Path, place: Path, names: Mapping[str, str], ids: tuple[str, ...] = _ID_FIELDS
+    holder: Any,
+    path: FieldPath,
+    place: FieldPath,
+    names: Mapping[str, str],
+    ids: tuple[str, ...] = _ID_FIELDS,
 ) -> ToolResult:
     """The result at `place` in `holder`, which says whose it is."""
-    call_id = next(filter(None, (word(holder, name) for name in ids)), "")
-    item = _ITEMS.get(word(holder, "type"))
+    call_id = next(filter(None, (text_field(holder, name) for name in ids)), "")
+    item = _ITEMS.get(text_field(holder, "type"))
     tool = _name(holder) or names.get(call_id) or (item.tool if item else "")
     failed = any(get(holder, name) is True for name in _FAILURES)
     return ToolResult(
-        (*path, *place), _at(holder, place), tool, call_id, "error" if failed else word(holder, "status")
+        (*path, *place),
+        _at(holder, place),
+        tool,
+        call_id,
+        "error" if failed else text_field(holder, "status"),
     )
 
 
 def _name(holder: Any) -> str:
-    return next(filter(None, (word(holder, name) for name in _NAME_FIELDS)), "")
+    return next(filter(None, (text_field(holder, name) for name in _NAME_FIELDS)), "")
 
 
 def _calls_in(message: Any) -> Iterator[tuple[str, str]]:
     """Ids of the calls that a message of the model asks for, and the names of their tools."""
     packed = get(message, "data") if isinstance(message, Mapping) else None
     message = packed if isinstance(packed, Mapping) else message
-    if word(message, "type") in _CALL_ITEMS:
-        yield word(message, "call_id") or word(message, "id"), word(message, "name")
+    if text_field(message, "type") in _CALL_ITEMS:
+        yield text_field(message, "call_id") or text_field(message, "id"), text_field(message, "name")
     for call in _listed(get(message, "tool_calls")):
-        named = next(filter(None, (word(get(call, kind), "name") for kind in ("function", "custom"))), "")
-        yield word(call, "id"), word(call, "name") or named
+        named = next(
+            filter(None, (text_field(get(call, kind), "name") for kind in ("function", "custom"))), ""
+        )
+        yield text_field(call, "id"), text_field(call, "name") or named
     for block in _listed(get(message, _CONTENT)):
-        if word(block, "type") in _CALL_BLOCKS:
-            yield word(block, "id") or word(block, "toolCallId"), _name(block)
+        if text_field(block, "type") in _CALL_BLOCKS:
+            yield text_field(block, "id") or text_field(block, "toolCallId"), _name(block)
         elif (use := get(block, "toolUse")) is not None:
-            yield word(use, "toolUseId"), word(use, "name")
+            yield text_field(use, "toolUseId"), text_field(use, "name")
 
 
 def _listed(value: Any) -> Sequence[Any]:

@@ -18,7 +18,7 @@ from overspill.histories.history import Guarding, too_long, with_spilled
 from overspill.histories.overflow import Kind, overflow
 from overspill.previews.styles import MARKED, TERSE
 from overspill.shapes.content import size_of
-from overspill.shapes.fields import word
+from overspill.shapes.fields import text_field
 from overspill.text import measure
 
 if TYPE_CHECKING:
@@ -300,8 +300,8 @@ class _Recovery:
         captures = [guarded.capture for guarded in self.spilled if guarded.capture is not None]
         named = ", ".join([*captures[:_MOST_NAMED], *(["…"] if len(captures) > _MOST_NAMED else [])])
         error.add_note(
-            f"Overspill: still too large after {measure.counted(self.compactions, 'compaction')} and with "
-            f"{measure.counted(len(self.spilled), 'tool result')} spilled{f' ({named})' if named else ''}."
+            f"Overspill: still too large after {measure.plural(self.compactions, 'compaction')} and with "
+            f"{measure.plural(len(self.spilled), 'tool result')} spilled{f' ({named})' if named else ''}."
         )
         return error
 
@@ -323,7 +323,7 @@ def _largest_first(sizes: list[tuple[int, ToolResult]]) -> list[tuple[int, ToolR
 def _last_answer(messages: list[Any]) -> int:
     """Where the model spoke last: up to there the provider took the history, and may have it cached."""
     for at in range(len(messages) - 1, -1, -1):
-        if {word(messages[at], "type"), word(messages[at], "role")} & _MODELS:
+        if {text_field(messages[at], "type"), text_field(messages[at], "role")} & _MODELS:
             return at
     return -1
 

@@ -15,11 +15,11 @@ _SUCCEEDED: Final = frozenset(
 _FAILED: Final = frozenset({"error", "failed", "failure", "fail", "errored"})
 
 
-def ended(status: str) -> str:
+def status_words(status: str) -> str:
     """Return `failed: exit 3` or the like; a status that nobody here knows stays as it is, up to a length."""
     text = for_model(status[:_MAX_CHARS])
     if found := _EXIT.fullmatch(text):
-        return exited(int(found[1]))
+        return exit_words(int(found[1]))
     if text.lower() in _SUCCEEDED:
         return "succeeded"
     if text.lower() in _FAILED:
@@ -27,6 +27,6 @@ def ended(status: str) -> str:
     return f"status: {text}" if text else ""
 
 
-def exited(code: int) -> str:
+def exit_words(code: int) -> str:
     """Return the words for an exit code."""
     return f"{'failed' if code else 'succeeded'}: exit {code}"

@@ -110,14 +110,14 @@ class _Line(NamedTuple):
     form: object
 
 
-class Found(NamedTuple):
+class FoundCandidates(NamedTuple):
     """In the order of the text; not `is_all` where there may be more lines like them."""
 
     candidates: list[Candidate]
     is_all: bool
 
 
-class Search:
+class CandidateSearch:
     """Looks for candidates in `excerpt.text[stop:start]`: as usual, then further if it is asked to."""
 
     def __init__(self, excerpt: Excerpt, stop: int, start: int) -> None:
@@ -126,7 +126,7 @@ class Search:
         self._floods: Counter[bytes] = Counter()
         self._is_all = False
 
-    def usual(self) -> Found:
+    def usual(self) -> FoundCandidates:
         """Return what is found with every word near the ends, and with few words in the middle."""
         parts = list(spans.spans(self._excerpt, self._stop, self._start))
         covered = sum(part.end - part.begin for part in parts)
@@ -134,7 +134,7 @@ class Search:
         self._look(parts)
         return self._found()
 
-    def further(self) -> Found:
+    def further(self) -> FoundCandidates:
         """Return what is found, also with more words in parts that only few words were looked for in."""
         self._look(list(spans.further(self._excerpt, self._stop, self._start)))
         return self._found()
@@ -143,7 +143,7 @@ class Search:
         text = self._excerpt.text
         words_of = _by_letters(text, parts)
         for part in parts:
-            slice_ = spans.of(text, part)
+            slice_ = spans.slice_of(text, part)
             is_few = part.depth == spans.MIDDLE and len(parts) > _MANY
             most = _FEW if is_few else _PER_SLICE if len(self._seen) < _MOST else _LESS
             wanted = words_of.get(part.depth) or map(
@@ -152,9 +152,9 @@ class Search:
             for line in _located(slice_, _hits(slice_, wanted, self._floods, most)):
                 self._seen.setdefault(line.form, {}).setdefault(line.begin, line)
 
-    def _found(self) -> Found:
+    def _found(self) -> FoundCandidates:
         candidates = {form: _candidate(self._excerpt.text, lines) for form, lines in self._seen.items()}
-        return Found(_thinned(candidates), self._is_all and not self._floods)
+        return FoundCandidates(_thinned(candidates), self._is_all and not self._floods)
 
 
 def _candidate(text: str, lines: dict[int, _Line]) -> Candidate:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from overspill.previews import cut, excerpt, notice, preview
-from overspill.text.measure import Newlines
+from overspill.text.measure import NewlineIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,12 +24,12 @@ class Previews:
 
     def __init__(self) -> None:
         self._made: dict[tuple[Limits, bool], tuple[Body, str]] = {}
-        self._newlines: Newlines | None = None
+        self._newlines: NewlineIndex | None = None
 
-    def newlines(self, text: str) -> Newlines:
+    def newlines(self, text: str) -> NewlineIndex:
         """Return the newlines of the output's `text`, which are counted once."""
         if self._newlines is None or self._newlines.text is not text:
-            self._newlines = Newlines(text)
+            self._newlines = NewlineIndex(text)
         return self._newlines
 
     def of(self, body: Body, shown: Limits, make: Callable[[], str], *, has_failed: bool) -> str:
@@ -64,7 +64,7 @@ class Case:
 
     def excerpt(self, limits: Limits) -> Excerpt | None:
         """The output as far as something within `limits` can be kept of it; None where it is no text."""
-        return excerpt.of_body(self.body, self.extent, min(limits.max_bytes, cut.CEILING) * 2)
+        return excerpt.excerpt_of_body(self.body, self.extent, min(limits.max_bytes, cut.CEILING) * 2)
 
     def preview(self, *, has_failed: bool) -> str:
         """Return the preview of the output within `shown`, made once."""
@@ -75,17 +75,17 @@ class Case:
     def _preview(self, *, has_failed: bool) -> str:
         newlines = self.previews.newlines(self.body) if isinstance(self.body, str) else None
         size, lines = self.shown.max_bytes, self.shown.max_lines
-        made = preview.of_body(
+        made = preview.preview_body(
             self.body, self.content_type, size, lines, self.extent, has_failed=has_failed, newlines=newlines
         )
         return made.text
 
     def showing(self, text: str) -> Notice:
         """Return our own notice with this preview."""
-        return notice.of(replace(self.facts, preview=text), self.kept)
+        return notice.make_notice(replace(self.facts, preview=text), self.kept)
 
     def description(self) -> str:
-        return preview.describe(self.body, self.content_type)
+        return preview.describe_binary(self.body, self.content_type)
 
 
 class Style(Protocol):

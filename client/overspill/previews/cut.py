@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from overspill.previews.excerpt import Excerpt, of_text
+from overspill.previews.excerpt import Excerpt, excerpt_of_text
 from overspill.text import measure, token_estimate
 from overspill.text.measure import UNLIMITED, Extent, Limits
 from overspill.text.sanitize import cut_after, cut_before
@@ -104,7 +104,7 @@ def least(one: Limits, other: Limits) -> Limits:
 def less(limits: Limits, text: str, lines: int | None = None) -> Limits:
     """What is left of `limits` beside `text`, which takes up `lines`."""
     chars, tokens, counter = limits.max_chars, limits.max_tokens, limits.counter
-    lines = measure.lines(text) if lines is None else lines
+    lines = measure.count_lines(text) if lines is None else lines
     return Limits(
         max_bytes=_reduced(limits.max_bytes, measure.size(text)),
         max_lines=_reduced(limits.max_lines, lines),
@@ -226,7 +226,7 @@ def clip(text: str, max_bytes: int = CEILING) -> Clip:
     if size <= max_bytes:
         return Clip(text, size, 0)
     room = max_bytes - len(clip_marker(size))
-    whole = of_text(text, Extent(size, 0))
+    whole = excerpt_of_text(text, Extent(size, 0))
     kept = cut(whole, Limits(room), ENDS) if room > 0 else cut(whole, Limits(max_bytes), HEAD)
     marker = clip_marker(kept.omitted.size) if room > 0 else ""
     return Clip(f"{kept.head}{marker}{kept.tail}", size, kept.omitted.size)

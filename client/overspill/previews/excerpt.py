@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from overspill.text import measure
-from overspill.text.body import Filed
-from overspill.text.measure import Extent, Newlines
+from overspill.text.body import FileBody
+from overspill.text.measure import Extent, NewlineIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +37,7 @@ class Excerpt:
     text: str
     whole: Extent
     seam: int | None = None
-    newlines: Newlines | None = field(default=None, compare=False, repr=False)
+    newlines: NewlineIndex | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_whole(self) -> bool:
@@ -56,11 +56,11 @@ class Excerpt:
     def newlines_between(self, stop: int, start: int) -> int:
         """Newlines of the whole that are neither in `text[:stop]` nor in `text[start:]`."""
         text, newlines = self.text, self.whole.lines - (not self.text.endswith("\n"))
-        return newlines - measure.newlines(text, 0, stop) - measure.newlines(text, start)
+        return newlines - measure.count_newlines(text, 0, stop) - measure.count_newlines(text, start)
 
     def numbering(self) -> Callable[[int], int]:
         """Return what tells the number of the line at a position."""
-        found = self.newlines or Newlines(self.text)
+        found = self.newlines or NewlineIndex(self.text)
         end = found.before(len(self.text) - self.text.endswith("\n"))
 
         def number(position: int) -> int:
@@ -71,11 +71,13 @@ class Excerpt:
         return number
 
 
-def of_text(text: str, extent: Extent | None = None) -> Excerpt:
+def excerpt_of_text(text: str, extent: Extent | None = None) -> Excerpt:
     return Excerpt(text, Extent.of(text) if extent is None else extent)
 
 
-def of_body(body: Body, extent: Extent, least: int, newlines: Newlines | None = None) -> Excerpt | None:
+def excerpt_of_body(
+    body: Body, extent: Extent, least: int, newlines: NewlineIndex | None = None
+) -> Excerpt | None:
     """The excerpt of `body`, at least `least` bytes at either end; None where it is no text.
 
     `extent` is that of the body, and `newlines` are those of a text, where somebody has counted them.
@@ -85,11 +87,11 @@ def of_body(body: Body, extent: Extent, least: int, newlines: Newlines | None = 
         return Excerpt(body, extent, newlines=newlines)
     reach = max(REACH, least)
     if extent.size <= 2 * reach:
-        data = body.at(0, extent.size) if isinstance(body, Filed) else body
+        data = body.read(0, extent.size) if isinstance(body, FileBody) else body
         text = data.decode("utf-8", "surrogateescape")
         return Excerpt(text, extent) if _is_text(text) else None
-    if isinstance(body, Filed):
-        first, last = body.at(0, reach), body.at(extent.size - reach, reach)
+    if isinstance(body, FileBody):
+        first, last = body.read(0, reach), body.read(extent.size - reach, reach)
     else:
         first, last = body[:reach], body[-reach:]
     text = _first_end(first)

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from overspill.previews import cut, notice
 from overspill.previews.case import Case
 from overspill.previews.cut import clip_marker
-from overspill.previews.notice import Facts, Kept, Notice, defused
+from overspill.previews.notice import Facts, Kept, Notice
 from overspill.text import measure
 from overspill.text.measure import UNLIMITED, Extent, Limits
-from overspill.text.rendering import TEXT
-from overspill.text.tokens import estimated
+from overspill.text.reasons import defuse
+from overspill.text.rendering import TEXT_TYPE
+from overspill.text.tokens import estimate_from_size
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Filling:
         return cut.Cut("" if measure.exceeds(description, room) else description, "", case.extent)
 
     def _defused(self, text: str) -> str:
-        return self.own.sub("(", defused(text))
+        return self.own.sub("(", defuse(text))
 
 
 def _closings(case: Case) -> list[str]:
@@ -106,7 +107,7 @@ def _closings(case: Case) -> list[str]:
 def _beside(limits: Limits, mark: str, closing: str) -> Limits:
     """What is left of `limits` beside a mark and a last line."""
     ending = f"\n{closing}" if closing else ""
-    return cut.less(limits, f"{mark}{ending}", lines=measure.newlines(mark) + bool(closing))
+    return cut.less(limits, f"{mark}{ending}", lines=measure.count_newlines(mark) + bool(closing))
 
 
 class _Frame(NamedTuple):
@@ -126,7 +127,7 @@ def _frame(case: Case) -> _Frame:
     if measure.exceeds(beside, cut.scaled(case.room, _BESIDE)):
         made = replace(made, is_alone=True)
         beside = _beside_any(case, made)
-    return _Frame(made, cut.less(case.room, beside, lines=measure.newlines(beside)))
+    return _Frame(made, cut.less(case.room, beside, lines=measure.count_newlines(beside)))
 
 
 def _beside_any(case: Case, made: Notice) -> str:
@@ -142,7 +143,7 @@ def shortened(style: Filling, strategy: Strategy, limits: Limits, text: str, lef
         kept=Kept(outcome=Outcome.TRUNCATED),
         body=text,
         extent=extent,
-        content_type=TEXT,
+        content_type=TEXT_TYPE,
         limits=limits,
         room=left._replace(max_bytes=min(left.max_bytes, extent.size)),
         shown=left,
@@ -187,7 +188,7 @@ def _partial(_case: Case, _omitted: Extent, _share: Limits) -> str:
 
 
 def _counted(case: Case, _omitted: Extent, share: Limits) -> str:
-    tokens = case.facts.tokens or estimated(case.facts.size)
+    tokens = case.facts.tokens or estimate_from_size(case.facts.size)
     number = f"{'' if tokens.is_exact else '~'}{tokens.tokens}"
     limit, shown = f"limit of {case.limits.max_tokens}", f"first {share.max_tokens} tokens"
     if share.max_tokens is None:

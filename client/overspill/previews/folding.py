@@ -11,9 +11,9 @@ from overspill.text import measure
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-Span = tuple[int, int]
+LineSpan = tuple[int, int]
 """Begin and end of a line in a text, its newline included."""
-Line = tuple[int, int, bytes]
+KeyedLine = tuple[int, int, bytes]
 """The same with what the line is without its digits."""
 
 LONGEST: Final = 1_000
@@ -36,7 +36,7 @@ _NUMBER: Final = re.compile(
 )
 
 
-def form(line: str) -> str:
+def masked(line: str) -> str:
     """`line` with each number, time and hexadecimal word as one `0`: equal for lines that are alike."""
     return _NUMBER.sub("0", line).strip()
 
@@ -47,12 +47,12 @@ class Group(NamedTuple):
     `is_open` says that more of the same may follow, which nobody has counted.
     """
 
-    spans: list[Span]
+    spans: list[LineSpan]
     shown: int
     is_open: bool = False
 
 
-def lines(text: str, begin: int, end: int) -> list[Line]:
+def keyed_lines(text: str, begin: int, end: int) -> list[KeyedLine]:
     """The lines of `text[begin:end]`, which are whole."""
     block = text[begin:end]
     edges = list(accumulate([len(line) + 1 for line in block.split("\n")], initial=begin))
@@ -62,9 +62,9 @@ def lines(text: str, begin: int, end: int) -> list[Line]:
     return list(zip(edges, edges[1:], _without(_DIGITS, block).split(b"\n"), strict=False))
 
 
-def groups(text: str, lines: Iterable[Line]) -> Iterator[Group]:
+def groups(text: str, lines: Iterable[KeyedLine]) -> Iterator[Group]:
     """The lines, which come in either direction, as groups of those that are alike."""
-    run: list[Span] = []
+    run: list[LineSpan] = []
     last, reach = b"", 0
     for begin, end, key in lines:
         if run and key != last and not _are_alike(text, run[-1], (begin, end)):
@@ -80,29 +80,29 @@ def groups(text: str, lines: Iterable[Line]) -> Iterator[Group]:
         yield unfollowed(text, run)
 
 
-def unfollowed(text: str, run: list[Span]) -> Group:
+def unfollowed(text: str, run: list[LineSpan]) -> Group:
     """The group of a run that nothing follows: its lines stand for no others, unless they are the same."""
     return _closed(text, run) if _is_same(text, run) else Group(run, len(run))
 
 
-def _are_alike(text: str, one: Span, other: Span) -> bool:
+def _are_alike(text: str, one: LineSpan, other: LineSpan) -> bool:
     """Whether the forms are equal; an expression is asked only where the letters do not tell."""
     if max(one[1] - one[0], other[1] - other[0]) > LONGEST:
         return False
     first, second = text[one[0] : one[1]], text[other[0] : other[1]]
-    return _without(_NUMERIC, first) == _without(_NUMERIC, second) and form(first) == form(second)
+    return _without(_NUMERIC, first) == _without(_NUMERIC, second) and masked(first) == masked(second)
 
 
 def _without(characters: bytes, text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass").translate(None, characters)
 
 
-def _is_same(text: str, run: list[Span]) -> bool:
+def _is_same(text: str, run: list[LineSpan]) -> bool:
     first = text[run[0][0] : run[0][1]]
     return all(text.startswith(first, begin) and end - begin == len(first) for begin, end in run)
 
 
-def _closed(text: str, run: list[Span]) -> Group:
+def _closed(text: str, run: list[LineSpan]) -> Group:
     """`run`, which another line ends: folded where that saves enough."""
     if len(run) < _LEAST_SAME:
         return Group(run, len(run))
@@ -115,7 +115,7 @@ def marker(count: int, last: int | None, *, is_empty: bool) -> str:
     """What stands for `count` lines: behind those shown, up to line `last`; before them where it is None."""
     to = "" if last is None else f", to line {last:,}"
     if is_empty:
-        return f"… [{measure.counted(count, 'more empty line')}{to}] …\n"
+        return f"… [{measure.plural(count, 'more empty line')}{to}] …\n"
     if last is None:
-        return f"… [{measure.counted(count, 'line')} like the next] …\n"
-    return f"… [{measure.counted(count, 'more line')} like it{to}] …\n"
+        return f"… [{measure.plural(count, 'line')} like the next] …\n"
+    return f"… [{measure.plural(count, 'more line')} like it{to}] …\n"

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from overspill.previews import folding
 from overspill.text import measure
 from overspill.text.measure import Extent
-from overspill.text.sanitize import clean, cut_after, cut_before
+from overspill.text.sanitize import cut_after, cut_before, sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from overspill.previews.folding import Group, Line
+    from overspill.previews.folding import Group, KeyedLine
 
 HUGE: Final = 8 * 1024
 """Characters above which a line is not cut in its middle: the head ends, or the tail begins, inside it."""
@@ -23,7 +23,7 @@ _LEAST_PART: Final = 40
 _NOTHING: Final = Extent(0, 0)
 
 
-class End(NamedTuple):
+class CutEnd(NamedTuple):
     """The head stops at `edge`, or the tail starts there. `hidden` is what folds and cuts in it leave out."""
 
     edge: int
@@ -36,7 +36,7 @@ class End(NamedTuple):
         return measure.size(self.text)
 
 
-class Ends:
+class HeadAndTail:
     """The beginning of `text[:stop]` and the end of `text[start:]`, for one budget after another.
 
     What the lines say, and which are alike, is found out once.
@@ -50,12 +50,12 @@ class Ends:
         self._tail = _Replayed(folding.groups(text, _backward(text, start)))
         self._cleaned: dict[int, str] = {}
 
-    def head(self, budget: int, rows: int) -> End:
+    def head(self, budget: int, rows: int) -> CutEnd:
         """The beginning in at most `budget` bytes and `rows` lines."""
         side = _Side(self._text, budget, rows, self._cleaned, is_tail=False)
         return _filled(side, iter(self._head), 0, self._stop)
 
-    def tail(self, start: int, budget: int, rows: int) -> End:
+    def tail(self, start: int, budget: int, rows: int) -> CutEnd:
         """The end, from `start` on at most, in at most `budget` bytes and `rows` lines."""
         side = _Side(self._text, budget, rows, self._cleaned, is_tail=True)
         groups = (group for each in self._tail for group in _from(self._text, each, start))
@@ -124,20 +124,22 @@ class _Side:
         far = begin if self.is_tail else end
         shown = self.cleaned.get(begin)
         if shown is None:
-            shown = self.cleaned[begin] = clean(self.text[begin:end])
+            shown = self.cleaned[begin] = sanitize(self.text[begin:end])
         most = max(self.budget // 2, _LEAST_PART)
         if measure.size(shown) <= most:
             return _Row(far, shown)
         line = self.text[begin:end]
         first, last = _parted(line, most)
         hidden = measure.size(line) - measure.size(first) - measure.size(last)
-        return _Row(far, f"{clean(first)}… [{hidden:,} bytes of this line] …{clean(last)}", Extent(hidden, 1))
+        return _Row(
+            far, f"{sanitize(first)}… [{hidden:,} bytes of this line] …{sanitize(last)}", Extent(hidden, 1)
+        )
 
     def _fold(self, group: Group) -> _Row:
         hidden = group.spans[group.shown :]
         begin, end = min(hidden)[0], max(hidden)[1]
         is_empty = not self.text[begin:end].strip()
-        last = None if self.is_tail else measure.newlines(self.text, 0, end)
+        last = None if self.is_tail else measure.count_newlines(self.text, 0, end)
         text = folding.marker(len(hidden), last, is_empty=is_empty)
         return _Row(
             begin if self.is_tail else end, text, Extent(measure.size(self.text[begin:end]), len(hidden))
@@ -149,14 +151,14 @@ class _Side:
             begin = self.text.rfind("\n", limit, max(limit, edge - 1)) + 1 or limit
             part = self.text[max(begin, edge - room * _WINDOW) : edge]
             part = part[len(part) - suffix(part, room, _cost) :]
-            return edge - len(part), clean(part)
+            return edge - len(part), sanitize(part)
         end = self.text.find("\n", edge, limit) + 1 or limit
         part = self.text[edge : min(end, edge + room * _WINDOW)]
         part = part[: prefix(part, room, _cost)]
-        return edge + len(part), clean(part)
+        return edge + len(part), sanitize(part)
 
 
-def _filled(side: _Side, groups: Iterator[Group], edge: int, limit: int) -> End:
+def _filled(side: _Side, groups: Iterator[Group], edge: int, limit: int) -> CutEnd:
     texts: list[str] = []
     used = hidden_bytes = hidden_lines = 0
     is_full = False
@@ -172,7 +174,7 @@ def _filled(side: _Side, groups: Iterator[Group], edge: int, limit: int) -> End:
         edge, part = side.part(edge, limit, side.budget - used)
         texts.append(part)
     shown = "".join(reversed(texts) if side.is_tail else texts)
-    return End(edge, shown, Extent(hidden_bytes, hidden_lines), len(texts))
+    return CutEnd(edge, shown, Extent(hidden_bytes, hidden_lines), len(texts))
 
 
 def _is_huge(side: _Side, edge: int, limit: int) -> bool:
@@ -187,15 +189,15 @@ def _begins_line(text: str, at: int) -> bool:
     return not at or text[at - 1] == "\n"
 
 
-def _forward(text: str, stop: int) -> Iterator[Line]:
+def _forward(text: str, stop: int) -> Iterator[KeyedLine]:
     """Lines from the first on, until one is huge or has no end."""
     begin = 0
     while end := text.rfind("\n", begin, min(stop, begin + HUGE)) + 1:
-        yield from folding.lines(text, begin, end)
+        yield from folding.keyed_lines(text, begin, end)
         begin = end
 
 
-def _backward(text: str, start: int) -> Iterator[Line]:
+def _backward(text: str, start: int) -> Iterator[KeyedLine]:
     """Lines from the last on, until one is huge or begins before `start`."""
     end = len(text)
     while end > start:
@@ -203,7 +205,7 @@ def _backward(text: str, start: int) -> Iterator[Line]:
         begin = floor if _begins_line(text, floor) else text.find("\n", floor, end - 1) + 1 or end
         if begin == end:
             return
-        yield from reversed(folding.lines(text, begin, end))
+        yield from reversed(folding.keyed_lines(text, begin, end))
         end = begin
 
 
@@ -217,7 +219,7 @@ def _parted(line: str, most: int) -> tuple[str, str]:
 
 def _cost(text: str) -> int:
     """Bytes that `text` takes once it is safe to show."""
-    return measure.size(clean(text))
+    return measure.size(sanitize(text))
 
 
 def prefix(text: str, budget: int, cost: Callable[[str], int] = _cost) -> int:

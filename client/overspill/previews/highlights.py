@@ -12,18 +12,18 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.previews import candidates, novelty, rules, spans, surroundings, vocabulary
-from overspill.previews.folding import form
+from overspill.previews.folding import masked
 from overspill.previews.prefixes import message
 from overspill.previews.rules import Role
 from overspill.text import measure
-from overspill.text.sanitize import clean, cut_after, cut_before
+from overspill.text.sanitize import cut_after, cut_before, sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from overspill.previews.candidates import Candidate
     from overspill.previews.excerpt import Excerpt
-    from overspill.previews.vocabulary import Verdict
+    from overspill.previews.vocabulary import LineVerdict
 
 _BEFORE: Final = 60
 _LONGEST: Final = 220
@@ -65,7 +65,7 @@ class Highlight:
 
 
 class _Group(NamedTuple):
-    verdict: Verdict
+    verdict: LineVerdict
     first: Candidate
     last: int
     lines: int
@@ -76,14 +76,14 @@ def highlights(excerpt: Excerpt, stop: int, start: int, *, max_bytes: int, max_l
 
     `max_bytes` and `max_lines` bound all of them together, the newline after each included.
     """
-    search = candidates.Search(excerpt, stop, start)
+    search = candidates.CandidateSearch(excerpt, stop, start)
     found = search.usual()
     verdict_of = _Verdicts()
     groups = _groups(found.candidates, verdict_of)
     if not _have_reason(groups) and not spans.is_short(stop, start):
         found = search.further()
         groups = _groups(found.candidates, verdict_of)
-    if not _have_reason(groups) and (unlike := novelty.find(excerpt, stop, start)):
+    if not _have_reason(groups) and (unlike := novelty.find_unlike(excerpt, stop, start)):
         groups = _groups(sorted([*found.candidates, *unlike], key=attrgetter("begin")), verdict_of)
     ranked = _ranked(groups)[:_OFFERED]
     shown: dict[int, Highlight] = {}
@@ -104,9 +104,9 @@ class _Verdicts:
     """Verdicts, each of which is found once: a text may be searched several times."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int, bool], Verdict | None] = {}
+        self._known: dict[tuple[int, int, bool], LineVerdict | None] = {}
 
-    def __call__(self, item: Candidate) -> Verdict | None:
+    def __call__(self, item: Candidate) -> LineVerdict | None:
         key = item.begin, item.place, item.is_unlike
         if key not in self._known:
             self._known[key] = _verdict(item)
@@ -120,7 +120,7 @@ def _groups(found: Iterable[Candidate], verdict_of: _Verdicts) -> list[_Group]:
         verdict = verdict_of(item)
         if verdict is None:
             continue
-        key = f"{verdict.rule} {form(item.line[: 2 * _LONGEST])}"
+        key = f"{verdict.rule} {masked(item.line[: 2 * _LONGEST])}"
         known = groups.get(key)
         groups[key] = (
             _Group(verdict, item, item.last, item.lines)
@@ -130,8 +130,8 @@ def _groups(found: Iterable[Candidate], verdict_of: _Verdicts) -> list[_Group]:
     return list(groups.values())
 
 
-def _verdict(item: Candidate) -> Verdict | None:
-    verdict = vocabulary.verdict(_judged(item))
+def _verdict(item: Candidate) -> LineVerdict | None:
+    verdict = vocabulary.judge(_judged(item))
     if verdict is None and item.is_unlike:
         return vocabulary.LIKE_NO_OTHER
     if vocabulary.is_red(item.line) and (verdict is None or verdict.weight < vocabulary.COLOURED.weight):
@@ -189,7 +189,7 @@ def _offered(
     for place, group in enumerate(ranked):
         yield _highlight(group, number_at, is_all=is_all)
         if place < _SURROUNDED and group.verdict.weight >= rules.SAID and group.lines < _RARE:
-            around = surroundings.of(excerpt.text, group.first, group.verdict.role, within)
+            around = surroundings.surrounding_lines(excerpt.text, group.first, group.verdict.role, within)
             for offset, begin, end in around:
                 number = number_at(group.first.begin) + offset
                 text = f"line {number:,}: {_shown(excerpt.text[begin:end], 0)}"
@@ -203,7 +203,7 @@ def _highlight(group: _Group, number_at: Callable[[int], int], *, is_all: bool) 
     if more:
         least = "" if is_all else "at least "
         last = number_at(group.last)
-        text += f" (and {least}{measure.counted(more, 'more line')} like it, to line {last:,})"
+        text += f" (and {least}{measure.plural(more, 'more line')} like it, to line {last:,})"
     return Highlight(number, item.begin, item.end, text, group.verdict.weight)
 
 
@@ -219,7 +219,7 @@ def _shown(line: str, place: int) -> str:
     if len(line) - len(said) > _LONGEST_PREFIX and line.endswith(said):
         line, place = said, max(0, place - len(line) + len(said))
     if len(line) <= _LONGEST:
-        return clean(line).strip()
+        return sanitize(line).strip()
     begin = cut_after(line, max(0, min(place - _BEFORE, len(line) - _LONGEST)))
     end = cut_before(line, begin + _LONGEST)
-    return f"{'…' * (begin > 0)}{clean(line[begin:end]).strip()}{'…' * (end < len(line))}"
+    return f"{'…' * (begin > 0)}{sanitize(line[begin:end]).strip()}{'…' * (end < len(line))}"

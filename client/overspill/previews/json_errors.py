@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from overspill.previews.folding import form
+from overspill.previews.folding import masked
 from overspill.previews.head_tail import prefix
 from overspill.text import measure
-from overspill.text.sanitize import clean
+from overspill.text.sanitize import sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,12 +94,12 @@ _BAD_REQUEST: Final = 400
 _LAST_HTTP: Final = 599
 
 
-def troubles(value: Any) -> list[str]:
+def error_lines(value: Any) -> list[str]:
     """A line for each object that has a member which tells of an error; those alike once, with a count."""
     found: Counter[str] = Counter()
     lines: dict[str, str] = {}
     for path, told in islice(_telling(value), _MOST_TELLING):
-        key = form(told)
+        key = masked(told)
         found[key] += 1
         lines.setdefault(key, f"at {_path(path)}: {told}")
     ordered = sorted(lines, key=lambda key: "rror" not in lines[key].lower())[:_MOST_TROUBLES]
@@ -145,7 +145,7 @@ def _told(item: dict[str, Any]) -> str:
         return ""
     around = [key for key in _EXPLAINING_KEYS if key in item and isinstance(item[key], (str, int))]
     keys = list(dict.fromkeys(telling[:4] + around[:4]))
-    return ", ".join(f"{key_shown(key)}: {quoted(item[key], _VALUE)}" for key in keys)
+    return ", ".join(f"{printable_key(key)}: {quoted(item[key], _VALUE)}" for key in keys)
 
 
 def _is_bad(key: str, value: Any) -> bool:
@@ -165,14 +165,14 @@ def _path(path: Any) -> str:
     parts: list[str] = []
     while path is not None:
         path, key = path
-        parts.append(f"[{key}]" if isinstance(key, int) else f".{key_shown(key)}")
+        parts.append(f"[{key}]" if isinstance(key, int) else f".{printable_key(key)}")
     shown = parts[::-1]
     return "$" + "".join(shown if len(shown) <= _LONGEST_PATH else [*shown[:6], "…", *shown[-5:]])
 
 
-def key_shown(key: str) -> str:
+def printable_key(key: str) -> str:
     if _PLAIN_KEY.fullmatch(key):
-        return clean(key)
+        return sanitize(key)
     return quoted(key, _KEY)
 
 
@@ -182,7 +182,7 @@ def quoted(value: Any, most: int) -> str:
         text = msgspec.json.encode(value[: 4 * most] if isinstance(value, str) else value).decode()
     except (msgspec.EncodeError, UnicodeEncodeError, RecursionError):
         text = repr(value)
-    text = clean(text[: 8 * most]).replace("\t", " ")
+    text = sanitize(text[: 8 * most]).replace("\t", " ")
     return cut_short(text, most)
 
 

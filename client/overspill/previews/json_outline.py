@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from overspill.previews.json_errors import cut_short, key_shown, troubles
+from overspill.previews.json_errors import cut_short, error_lines, printable_key
 from overspill.text import measure
 
 if TYPE_CHECKING:
@@ -33,21 +33,21 @@ _CLOSERS: Final = {"{": "}", "[": "]"}
 _NOT_JSON: Final = (msgspec.DecodeError, UnicodeEncodeError, RecursionError)
 
 
-class Sketch(NamedTuple):
+class JsonOutline(NamedTuple):
     """`shape` is one line; `troubles` are lines, each with the path of a member."""
 
     shape: str
-    troubles: list[str]
+    errors: list[str]
     is_whole: bool = False
 
     def within(self, max_bytes: int, max_lines: int) -> str:
         """As many of the lines as fit; the shape is cut short where it would leave no room for troubles."""
         if max_lines < 1 or max_bytes < _LEAST:
             return ""
-        most = max_bytes if not self.troubles else max_bytes // 2
+        most = max_bytes if not self.errors else max_bytes // 2
         lines = [cut_short(self.shape, most - 1)]
         left = max_bytes - measure.size(lines[0]) - 1
-        for line in self.troubles[: max_lines - 1]:
+        for line in self.errors[: max_lines - 1]:
             left -= measure.size(line) + 1
             if left < 0:
                 break
@@ -55,7 +55,7 @@ class Sketch(NamedTuple):
         return "".join(f"{line}\n" for line in lines)
 
 
-def of(excerpt: Excerpt) -> Sketch | None:
+def json_outline(excerpt: Excerpt) -> JsonOutline | None:
     """None where the text is not JSON, or JSON Lines."""
     text = excerpt.text
     begin = int(text.startswith("\ufeff"))
@@ -69,12 +69,12 @@ def of(excerpt: Excerpt) -> Sketch | None:
         except _NOT_JSON:
             pass
         else:
-            return Sketch(f"JSON: {_shape([value], 0, _DEPTH)}", troubles(value), is_whole=True)
+            return JsonOutline(f"JSON: {_shape([value], 0, _DEPTH)}", error_lines(value), is_whole=True)
     beginning = text[begin : min(begin + _BEGINNING, excerpt.first_stop)]
     return _of_lines(beginning, excerpt.whole.lines) or _of_beginning(beginning, excerpt)
 
 
-def _of_lines(beginning: str, lines: int) -> Sketch | None:
+def _of_lines(beginning: str, lines: int) -> JsonOutline | None:
     whole = beginning.split("\n")[:-1]
     try:
         values = [msgspec.json.decode(line) for line in islice(filter(str.strip, whole), _SAMPLES)]
@@ -82,10 +82,10 @@ def _of_lines(beginning: str, lines: int) -> Sketch | None:
         return None
     if len(values) < _LEAST_LINES or not all(isinstance(value, (dict, list)) for value in values):
         return None
-    return Sketch(f"JSON Lines: {lines:,} of {_shape(values, 0, _DEPTH)}", [])
+    return JsonOutline(f"JSON Lines: {lines:,} of {_shape(values, 0, _DEPTH)}", [])
 
 
-def _of_beginning(beginning: str, excerpt: Excerpt) -> Sketch | None:
+def _of_beginning(beginning: str, excerpt: Excerpt) -> JsonOutline | None:
     if excerpt.is_whole and len(excerpt.text) <= WHOLE:
         return None
     try:
@@ -93,7 +93,7 @@ def _of_beginning(beginning: str, excerpt: Excerpt) -> Sketch | None:
         value = msgspec.json.decode(closed)
     except _NOT_JSON:
         return None
-    return Sketch(f"JSON (from its beginning): {_shape([value], levels, _DEPTH)}", [])
+    return JsonOutline(f"JSON (from its beginning): {_shape([value], levels, _DEPTH)}", [])
 
 
 def _closed(text: str) -> tuple[str, int]:
@@ -169,7 +169,7 @@ def _members(values: list[dict[str, Any]], levels: int, depth: int) -> str:
         for key, member in islice(value.items(), 4 * _KEYS):
             keys.setdefault(key, []).append(member)
     parts = [
-        f"{key_shown(key)}{'?' * (len(members) < len(values))}: {_shape(members, levels - 1, depth - 1)}"
+        f"{printable_key(key)}{'?' * (len(members) < len(values))}: {_shape(members, levels - 1, depth - 1)}"
         for key, members in islice(keys.items(), _KEYS)
     ]
     count = max(map(len, values))

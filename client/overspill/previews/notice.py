@@ -17,17 +17,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill.previews.call_status import ended
+from overspill.previews.call_status import status_words
 from overspill.text import measure
-from overspill.text.reasons import defused, for_model, sanitised
-from overspill.text.sanitize import clean
-from overspill.text.tokens import TokenCount, estimated
+from overspill.text.reasons import defuse, for_model
+from overspill.text.sanitize import sanitize
+from overspill.text.tokens import TokenCount, estimate_from_size
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
     from datetime import datetime
-
-__all__ = ["Facts", "Kept", "Notice", "defused", "for_model", "is_notice", "of", "sanitised"]
 
 MAX_NOTICE: Final = 64 * 1024
 """A longer text is no notice, whatever marks it wears."""
@@ -134,7 +132,7 @@ class Notice:
         return f"{self.head}\n{shown}{_END}"
 
 
-def of(facts: Facts, kept: Kept, *, is_terse: bool = False) -> Notice:
+def make_notice(facts: Facts, kept: Kept, *, is_terse: bool = False) -> Notice:
     """Return the notice of an output that went where `kept` says; a terse one for a small preview."""
     if is_terse:
         return _terse(facts, kept)
@@ -150,7 +148,7 @@ def of(facts: Facts, kept: Kept, *, is_terse: bool = False) -> Notice:
 
 def captured(facts: Facts, expires: datetime) -> Notice:
     """Return the notice of an output that the service has whole until `expires`."""
-    return of(facts, Kept(outcome=Outcome.CAPTURED, expires=expires))
+    return make_notice(facts, Kept(outcome=Outcome.CAPTURED, expires=expires))
 
 
 def spooled(facts: Facts, expires: datetime | None, reason: str, path: str = "") -> Notice:
@@ -158,7 +156,7 @@ def spooled(facts: Facts, expires: datetime | None, reason: str, path: str = "")
 
     `reason` says why the service does not have it; empty where nobody meant it to.
     """
-    return of(facts, Kept(outcome=Outcome.SPOOLED, expires=expires, reason=reason, path=path))
+    return make_notice(facts, Kept(outcome=Outcome.SPOOLED, expires=expires, reason=reason, path=path))
 
 
 def truncated(facts: Facts, reason: str) -> Notice:
@@ -173,8 +171,8 @@ def truncated(facts: Facts, reason: str) -> Notice:
 
 
 def _terse(facts: Facts, kept: Kept) -> Notice:
-    size = f"{measure.counted(facts.size, 'byte')}, {measure.counted(facts.lines, 'line')}"
-    end = ended(facts.status)
+    size = f"{measure.plural(facts.size, 'byte')}, {measure.plural(facts.lines, 'line')}"
+    end = status_words(facts.status)
     what = f"{size}, {end}" if end and len(end) <= _SHORT_STATUS else size
     if kept.outcome is Outcome.TRUNCATED:
         reason = for_model(kept.reason)
@@ -190,7 +188,7 @@ def _terse(facts: Facts, kept: Kept) -> Notice:
 
 def without_middle(made: Notice, gone: int, why: str) -> Notice:
     """Return a notice of `of` for an output that was handed over without `gone` bytes of its middle."""
-    said = f"Stored without {measure.counted(gone, 'byte')} of its middle ({for_model(why)})"
+    said = f"Stored without {measure.plural(gone, 'byte')} of its middle ({for_model(why)})"
     return replace(made, head=made.head.replace(f". {_WHOLE}", f". {said}", 1))
 
 
@@ -240,7 +238,7 @@ def closing(facts: Facts, kept: Kept, *, says_how: bool = True) -> str:
     if kept.outcome is Outcome.TRUNCATED:
         return ""
     some = "the first" if facts.missing else "all"
-    size = f"{some} {measure.counted(facts.size, 'byte')}, {measure.counted(facts.lines, 'line')}"
+    size = f"{some} {measure.plural(facts.size, 'byte')}, {measure.plural(facts.lines, 'line')}"
     how = f" Read more: {how_to_read(facts, kept, with_modes=True)}." if says_how else ""
     text = f"{size} are stored{_where(kept)}{_until(kept)}{_because(kept)}.{how} {_AGAIN}{_same(facts)}"
     return f"[overspill: {' '.join(text.split())}]"
@@ -268,7 +266,7 @@ def _notice(facts: Facts, outcome: Outcome, head: str, read_more: str, path: str
         lines=facts.lines,
         head=head,
         read_more=read_more,
-        preview=defused(facts.preview),
+        preview=defuse(facts.preview),
         path=path,
     )
 
@@ -280,8 +278,8 @@ def _too_long(facts: Facts) -> str:
 
 def _sizes(facts: Facts) -> str:
     """Say how large the output is, without commas in numbers: each of them would cost a token."""
-    size, lines = measure.counted(facts.size, "byte"), measure.counted(facts.lines, "line")
-    tokens = facts.tokens or estimated(facts.size)
+    size, lines = measure.plural(facts.size, "byte"), measure.plural(facts.lines, "line")
+    tokens = facts.tokens or estimate_from_size(facts.size)
     return ", ".join(text.replace(",", "") for text in (size, lines, str(tokens)))
 
 
@@ -292,16 +290,16 @@ def _tool(facts: Facts) -> str:
 def _call(facts: Facts) -> str:
     """Say which call it was and how that ended, as far as it is known."""
     call_id = facts.call_id if len(facts.call_id) <= _MAX_CALL_ID else ""
-    known = [text for text in (_one_line(call_id), ended(facts.status)) if text]
+    known = [text for text in (_one_line(call_id), status_words(facts.status)) if text]
     return f" ({', '.join(known)})" if known else ""
 
 
 def shown_path(path: str) -> str:
-    return defused(" ".join(clean(path).split("\n")))
+    return defuse(" ".join(sanitize(path).split("\n")))
 
 
 def _one_line(text: str) -> str:
-    return defused(" ".join(clean(text).split()))
+    return defuse(" ".join(sanitize(text).split()))
 
 
 def _instant(when: datetime) -> str:
@@ -320,7 +318,7 @@ def placeholder(notice: Notice, size: int) -> str:
     """Return what stands in for `size` bytes of further text of an output whose first text is the notice."""
     where = "in the capture" if notice.stored else "not stored"
     name = f"overspill {notice.id}" if notice.id else "overspill"
-    return f"[{name}: {measure.counted(size, 'byte')} of text, {where}]"
+    return f"[{name}: {measure.plural(size, 'byte')} of text, {where}]"
 
 
 def as_dict(notice: Notice) -> dict[str, Any]:

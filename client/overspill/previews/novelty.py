@@ -25,7 +25,7 @@ _RARE: Final = 2
 _MOST_UNLIKE: Final = 20
 
 
-def find(excerpt: Excerpt, stop: int, start: int) -> list[Candidate]:
+def find_unlike(excerpt: Excerpt, stop: int, start: int) -> list[Candidate]:
     """The few lines of `excerpt.text[stop:start]` that are like no other, in their order."""
     text = excerpt.text
     first_end = min(start, excerpt.first_stop, stop + _REACH)

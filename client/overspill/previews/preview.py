@@ -14,16 +14,16 @@ from overspill.previews.highlights import highlights
 from overspill.previews.rules import MARKED
 from overspill.text import measure
 from overspill.text.measure import Extent
-from overspill.text.sanitize import clean
+from overspill.text.sanitize import sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Sized
 
     from overspill.previews.excerpt import Excerpt
-    from overspill.previews.head_tail import End, Ends
+    from overspill.previews.head_tail import CutEnd, HeadAndTail
     from overspill.previews.highlights import Highlight
     from overspill.text.body import Body
-    from overspill.text.measure import Newlines
+    from overspill.text.measure import NewlineIndex
 
 _HEAD_SHARE: Final = 0.5
 _HEAD_OF_FAILED_SHARE: Final = 0.2
@@ -57,11 +57,11 @@ def preview(
     the end is shown.
     """
     if _fits(text, max_bytes, max_lines):
-        return Preview(clean(text), 0, 0)
-    return _parts(excerpt.of_text(text, extent), max_bytes, max_lines, _share(has_failed=has_failed))
+        return Preview(sanitize(text), 0, 0)
+    return _parts(excerpt.excerpt_of_text(text, extent), max_bytes, max_lines, _share(has_failed=has_failed))
 
 
-def of_body(
+def preview_body(
     body: Body,
     content_type: str,
     max_bytes: int,
@@ -69,7 +69,7 @@ def of_body(
     extent: Extent,
     *,
     has_failed: bool = False,
-    newlines: Newlines | None = None,
+    newlines: NewlineIndex | None = None,
 ) -> Preview:
     """Return the preview of `body`, of which at most its two ends are read; describe bytes that are no text.
 
@@ -77,13 +77,13 @@ def of_body(
     call that `has_failed`, more of the end is shown.
     Raises `OSError` where a file cannot be read.
     """
-    found = excerpt.of_body(body, extent, max_bytes * _WINDOW, newlines)
+    found = excerpt.excerpt_of_body(body, extent, max_bytes * _WINDOW, newlines)
     if found is None:
-        description = describe(body, content_type)
+        description = describe_binary(body, content_type)
         shown = description if len(description.encode()) <= max_bytes and max_lines else ""
         return Preview(shown, extent.lines, extent.size)
     if found.is_whole and _fits(found.text, max_bytes, max_lines):
-        return Preview(clean(found.text), 0, 0)
+        return Preview(sanitize(found.text), 0, 0)
     return _parts(found, max_bytes, max_lines, _share(has_failed=has_failed))
 
 
@@ -91,9 +91,9 @@ def _share(*, has_failed: bool) -> float:
     return _HEAD_OF_FAILED_SHARE if has_failed else _HEAD_SHARE
 
 
-def describe(data: Sized, media_type: str) -> str:
+def describe_binary(data: Sized, media_type: str) -> str:
     """What stands for a preview where there is no text."""
-    return f"({measure.counted(len(data), 'byte')} of {media_type}, not text)"
+    return f"({measure.plural(len(data), 'byte')} of {media_type}, not text)"
 
 
 class _Room(NamedTuple):
@@ -112,7 +112,7 @@ class _Room(NamedTuple):
 def _fits(text: str, max_bytes: int, max_lines: int) -> bool:
     if len(text) > max_bytes * _WINDOW + measure.MAX_BYTES_PER_CHARACTER:
         return False
-    return measure.size(clean(text)) <= max_bytes and measure.lines(text) <= max_lines
+    return measure.size(sanitize(text)) <= max_bytes and measure.count_lines(text) <= max_lines
 
 
 def _parts(found: Excerpt, max_bytes: int, max_lines: int, head_share: float) -> Preview:
@@ -121,20 +121,22 @@ def _parts(found: Excerpt, max_bytes: int, max_lines: int, head_share: float) ->
     room = _Room(max_bytes - gap - len("\n") - len("\n"), max_lines - 1)
     if room.size <= 0 or room.rows < _MIN_ROWS:
         return Preview("", whole.lines, whole.size)
-    both = head_tail.Ends(found.text, found.first_stop, found.last_start)
+    both = head_tail.HeadAndTail(found.text, found.first_stop, found.last_start)
     if room.size < _MIN_FOR_HIGHLIGHTS:
         return _assembled(found, "", _both_ends(both, found, room, head_share), [])
-    shape = json_outline.of(found)
+    shape = json_outline.json_outline(found)
     sketched = shape.within(*room.share(_SKETCH_SHARE)) if shape else ""
     room = room.without(measure.size(sketched), sketched.count("\n"))
     share = _JSON_HEAD_SHARE if shape else head_share
-    if shape is not None and shape.is_whole and not (shape.troubles and whole.lines > 1):
+    if shape is not None and shape.is_whole and not (shape.errors and whole.lines > 1):
         return _assembled(found, sketched, _both_ends(both, found, room, share), [])
     head, tail, items = _filled(both, found, room, share)
     return _assembled(found, sketched, (head, tail), items)
 
 
-def _filled(both: Ends, found: Excerpt, room: _Room, head_share: float) -> tuple[End, End, list[Highlight]]:
+def _filled(
+    both: HeadAndTail, found: Excerpt, room: _Room, head_share: float
+) -> tuple[CutEnd, CutEnd, list[Highlight]]:
     """Head, tail and highlights; what highlights leave unused goes to head and tail."""
     most = room.share(_HIGHLIGHT_SHARE)
     head, tail = _both_ends(both, found, room.without(*most), head_share)
@@ -148,7 +150,7 @@ def _filled(both: Ends, found: Excerpt, room: _Room, head_share: float) -> tuple
     return head, tail, [item for item in items if item.end > head.edge and item.begin < tail.edge]
 
 
-def _both_ends(both: Ends, found: Excerpt, room: _Room, head_share: float) -> tuple[End, End]:
+def _both_ends(both: HeadAndTail, found: Excerpt, room: _Room, head_share: float) -> tuple[CutEnd, CutEnd]:
     """What the head leaves unused goes to the tail."""
     share = room.share(head_share)
     head = both.head(share.size, max(1, share.rows))
@@ -156,7 +158,7 @@ def _both_ends(both: Ends, found: Excerpt, room: _Room, head_share: float) -> tu
     return head, both.tail(start, room.size - head.cost, max(1, room.rows - head.rows))
 
 
-def _assembled(found: Excerpt, sketched: str, both: tuple[End, End], items: list[Highlight]) -> Preview:
+def _assembled(found: Excerpt, sketched: str, both: tuple[CutEnd, CutEnd], items: list[Highlight]) -> Preview:
     head, tail = both
     folded = Extent(head.hidden.size + tail.hidden.size, head.hidden.lines + tail.hidden.lines)
     if head.edge == tail.edge and found.is_whole:
@@ -174,5 +176,5 @@ def _assembled(found: Excerpt, sketched: str, both: tuple[End, End], items: list
 
 def _gap(omitted: Extent, *, within_line: bool, highlighted: bool = False) -> str:
     size = f"{omitted.size:,} bytes"
-    what = f"{size} of this line" if within_line else f"{measure.counted(omitted.lines, 'line')}, {size}"
+    what = f"{size} of this line" if within_line else f"{measure.plural(omitted.lines, 'line')}, {size}"
     return f"… [{what} not shown{_BUT if highlighted else ''}] …"

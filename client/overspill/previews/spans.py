@@ -77,7 +77,7 @@ def is_short(stop: int, start: int) -> bool:
     return start - stop <= _SHORT
 
 
-def of(text: str, span: Span) -> Slice:
+def slice_of(text: str, span: Span) -> Slice:
     part = text[span.begin : span.end]
     data = part.encode("utf-8", "surrogatepass")
     return Slice(span.begin, data if span.depth == MIDDLE else data.lower(), data, part.isascii())

@@ -8,18 +8,21 @@ handle says so.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from overspill.previews import cut, notice
-from overspill.previews.call_status import ended
+from overspill.previews.call_status import status_words
 from overspill.previews.case import Case, Style
 from overspill.previews.cut import HEAD
 from overspill.previews.filling import CAPPED, CLAMPED, COUNTED, PARTIAL
-from overspill.previews.notice import Facts, Kept, Notice, defused
 from overspill.text import measure
 from overspill.text.measure import UNLIMITED, Extent
-from overspill.text.sanitize import clean
+from overspill.text.reasons import defuse, for_model
+from overspill.text.sanitize import sanitize
 from overspill.wire import Outcome
+
+if TYPE_CHECKING:
+    from overspill.previews.notice import Facts, Kept, Notice
 
 __all__ = ["CAPPED", "CLAMPED", "COUNTED", "MARKED", "PARTIAL", "PERSISTED", "TERSE", "Case", "Style"]
 
@@ -59,27 +62,27 @@ class Marked:
         """Return the notice with this share of its preview."""
         shown = case.shown._replace(max_bytes=int(case.shown.max_bytes * share))
         preview = self._preview(replace(case, shown=shown)) if share else ""
-        return notice.of(replace(case.facts, preview=preview), case.kept, is_terse=is_terse)
+        return notice.make_notice(replace(case.facts, preview=preview), case.kept, is_terse=is_terse)
 
     def _preview(self, case: Case) -> str:
         if case.strategy.head is None:
-            has_failed = ended(case.facts.status).startswith("failed")
+            has_failed = status_words(case.facts.status).startswith("failed")
             return case.preview(has_failed=has_failed)
         found = case.excerpt(case.shown)
         if found is None:
             return case.description()
         room = cut.less(case.shown, f"\n{_gap(case.extent)}", lines=1)
         strategy = case.strategy._replace(spare=max(case.strategy.spare, _LINE_SPARE))
-        kept = cut.cut(found, cut.scaled(room, strategy.share), strategy, clean)
+        kept = cut.cut(found, cut.scaled(room, strategy.share), strategy, sanitize)
         between = "" if not kept.head or kept.head.endswith("\n") else "\n"
-        text = f"{clean(kept.head)}{between}{_gap(kept.omitted)}{clean(kept.tail)}"
+        text = f"{sanitize(kept.head)}{between}{_gap(kept.omitted)}{sanitize(kept.tail)}"
         return "" if measure.exceeds(text, case.shown) else text
 
 
 def _gap(omitted: Extent) -> str:
     if not omitted.size:
         return ""
-    lines, size = measure.counted(omitted.lines, "line"), measure.counted(omitted.size, "byte")
+    lines, size = measure.plural(omitted.lines, "line"), measure.plural(omitted.size, "byte")
     return f"… [{lines}, {size} not shown] …\n"
 
 
@@ -93,7 +96,7 @@ class Persisted:
     def notice(self, case: Case) -> Notice:
         facts, kept = case.facts, case.kept
         found = case.excerpt(case.shown)
-        head = "" if found is None else defused(clean(cut.cut(found, case.shown, HEAD, clean).head))
+        head = "" if found is None else defuse(sanitize(cut.cut(found, case.shown, HEAD, sanitize).head))
         shown = case.description() if found is None else head
         size = case.shown.max_bytes if case.shown.max_lines == UNLIMITED else measure.size(head)
         head = "\n\n".join(self._head(facts, kept))
@@ -105,7 +108,7 @@ class Persisted:
     def _head(self, facts: Facts, kept: Kept) -> list[str]:
         what = f"Output too large ({_kilobytes(facts.size)})."
         if kept.outcome is Outcome.TRUNCATED:
-            return [f"{what} Failed to save full output: {notice.for_model(kept.reason)}"]
+            return [f"{what} Failed to save full output: {for_model(kept.reason)}"]
         if kept.path:
             how = "Use read_file to view specific sections with offset and limit parameters."
             return [f"{what} {_saved(facts)}: {notice.shown_path(kept.path)}", how]
@@ -117,7 +120,7 @@ class Persisted:
 
 def _saved(facts: Facts) -> str:
     """Say of how much of the output the rest of the sentence says where it is."""
-    missing = notice.for_model(facts.missing)
+    missing = for_model(facts.missing)
     return f"Only its beginning ({missing}) saved to" if facts.missing else "Full output saved to"
 
 

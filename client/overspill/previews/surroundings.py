@@ -22,11 +22,13 @@ _LONGEST: Final = 880
 """Characters of the longest line that is shown."""
 _DRAWN: Final = "=-*#_~. \t"
 
-Line = tuple[int, int, int]
+NearbyLine = tuple[int, int, int]
 """How many lines after the one that matters, where it begins, where it ends."""
 
 
-def of(text: str, item: Candidate, role: Role, within: tuple[int, int]) -> Iterator[Line]:
+def surrounding_lines(
+    text: str, item: Candidate, role: Role, within: tuple[int, int]
+) -> Iterator[NearbyLine]:
     """The lines to show with `item`, the most telling first."""
     if role is Role.OPENS:
         yield from islice(_told(text, _after(text, item, within[1])), _PARAGRAPH)
@@ -36,7 +38,7 @@ def of(text: str, item: Candidate, role: Role, within: tuple[int, int]) -> Itera
         yield from _belonging(text, item, within)
 
 
-def _belonging(text: str, item: Candidate, within: tuple[int, int]) -> Iterator[Line]:
+def _belonging(text: str, item: Candidate, within: tuple[int, int]) -> Iterator[NearbyLine]:
     """Deeper lines after and before, which say where or what."""
     depth = _depth(item.line)
     for line in islice(_after(text, item, within[1]), _FEW):
@@ -49,7 +51,7 @@ def _belonging(text: str, item: Candidate, within: tuple[int, int]) -> Iterator[
         yield line
 
 
-def _told(text: str, lines: Iterator[Line]) -> Iterator[Line]:
+def _told(text: str, lines: Iterator[NearbyLine]) -> Iterator[NearbyLine]:
     """Those of the lines that say something, until there is a long gap."""
     blanks = 0
     for line in lines:
@@ -61,12 +63,12 @@ def _told(text: str, lines: Iterator[Line]) -> Iterator[Line]:
             yield line
 
 
-def _is_blank(text: str, line: Line) -> bool:
+def _is_blank(text: str, line: NearbyLine) -> bool:
     """Whether nothing is said in a line: rules that are drawn count as nothing."""
     return not message(text[line[1] : line[2]]).strip(_DRAWN)
 
 
-def _after(text: str, item: Candidate, ceiling: int) -> Iterator[Line]:
+def _after(text: str, item: Candidate, ceiling: int) -> Iterator[NearbyLine]:
     begin, offset = item.end, 0
     while True:
         end = text.find("\n", begin, min(ceiling, begin + _LONGEST)) + 1
@@ -77,7 +79,7 @@ def _after(text: str, item: Candidate, ceiling: int) -> Iterator[Line]:
         begin = end
 
 
-def _before(text: str, item: Candidate, floor: int) -> Iterator[Line]:
+def _before(text: str, item: Candidate, floor: int) -> Iterator[NearbyLine]:
     end, offset = item.begin, 0
     while end > floor:
         begin = text.rfind("\n", max(floor, end - _LONGEST), end - 1) + 1

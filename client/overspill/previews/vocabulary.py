@@ -12,7 +12,7 @@ _CALMED: Final = 0.5
 """What a decisive line loses where its level says that all is well."""
 
 
-class Verdict(NamedTuple):
+class LineVerdict(NamedTuple):
     """How much a line matters, and the rule that says so: the place in the table."""
 
     weight: float
@@ -20,8 +20,8 @@ class Verdict(NamedTuple):
     role: Role = Role.TELLS
 
 
-LIKE_NO_OTHER: Final = Verdict(UNLIKE, -1)
-COLOURED: Final = Verdict(SAID, -2)
+LIKE_NO_OTHER: Final = LineVerdict(UNLIKE, -1)
+COLOURED: Final = LineVerdict(SAID, -2)
 """A line in red."""
 
 
@@ -68,7 +68,7 @@ _TRACED: Final = re.compile(r"^(?:\+{1,4} ?[\w'\[/.]|\$ \S)|^\s*(?:-{1,2}[a-z]|/
 """A command that a shell shows before it runs it, an option, a comment."""
 
 
-def verdict(line: str) -> Verdict | None:
+def judge(line: str) -> LineVerdict | None:
     """How much `line` matters; None where nothing in it says that something went wrong."""
     said = message(line)
     told = _without_denials(said)
@@ -96,7 +96,7 @@ def _rules_of(said: str) -> int:
     return rules
 
 
-def _by_rule(said: str, rules: int, line: str) -> Verdict | None:
+def _by_rule(said: str, rules: int, line: str) -> LineVerdict | None:
     """The verdict by the first of the `rules` that the message meets; None where it says that all is well."""
     if not rules or (_has(said, _PASSED) and _PASSING.search(said)):
         return None
@@ -105,7 +105,7 @@ def _by_rule(said: str, rules: int, line: str) -> Verdict | None:
         if rules >> number & 1:
             text = said if rule.is_exact else lower
             if _has(text, rule.words) and rule.pattern.search(text):
-                return Verdict(_weighed(rule, said, line), number, rule.role)
+                return LineVerdict(_weighed(rule, said, line), number, rule.role)
     return None
 
 

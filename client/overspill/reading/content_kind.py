@@ -9,7 +9,7 @@ import msgspec
 
 from overspill.reading.text import cut_before, strip_escapes
 
-HEAD: Final = 8 * 1024
+HEAD_BYTES: Final = 8 * 1024
 """Bytes looked at."""
 _CONTROLS: Final = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\x07\x1b")) + b"\x7f"
 _MOST_CONTROLS: Final = 0.05
@@ -44,7 +44,7 @@ def detect(head: bytes, content_type: str | None) -> str:
 
     What the content looks like goes before what `content_type` says it is.
     """
-    head = head[:HEAD]
+    head = head[:HEAD_BYTES]
     declared = (content_type or "").partition(";")[0].strip().lower()
     if not head:
         return "unknown"
@@ -69,7 +69,7 @@ def _is_binary(head: bytes) -> bool:
 
 def _share_bad(head: bytes) -> float:
     """The share of `head` that is not UTF-8."""
-    whole = head[: cut_before(head, len(head) - 1)] if len(head) == HEAD else head
+    whole = head[: cut_before(head, len(head) - 1)] if len(head) == HEAD_BYTES else head
     return 1 - len(whole.decode(errors="ignore").encode()) / max(1, len(whole))
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from overspill.reading.chunks import Caps
-    from overspill.reading.matching import Found
+    from overspill.reading.matching import MatchedLine
     from overspill.reading.regions import Region
 
 CUT: Final = "…"
@@ -27,7 +27,7 @@ _PREFIX: Final = 8
 """Bytes that a line's number and its mark take in the text of an answer, about."""
 
 
-class Around(NamedTuple):
+class ContextLines(NamedTuple):
     """How many lines before and after each match are to be given."""
 
     before: int
@@ -63,7 +63,7 @@ class _Hit:
 class Findings:
     """Collects matches until `is_full`; `is_settled` once the lines around them are complete too."""
 
-    def __init__(self, limit: int, around: Around, caps: Caps, *, backwards: bool, ansi: bool) -> None:
+    def __init__(self, limit: int, around: ContextLines, caps: Caps, *, backwards: bool, ansi: bool) -> None:
         self._limit, self._around, self._backwards = limit, around, backwards
         self._line_size, self._ansi = caps.line_size, ansi
         self._room, self._lines_left = caps.size, caps.lines
@@ -106,7 +106,7 @@ class Findings:
         numbers = [hit.number for hit in self._hits[-1:]] + self.unsure[-1:]
         return min(numbers) if self._backwards else max(numbers)
 
-    def take(self, region: Region, lines: Iterable[Found]) -> None:
+    def take(self, region: Region, lines: Iterable[MatchedLine]) -> None:
         """Add what was found in the next region, in the order of the search."""
         self._complete(region)
         for line, number in numbered(region, lines):
@@ -124,7 +124,7 @@ class Findings:
         self._lines_left -= 1
         self.is_full = self.is_full or self._lines_left <= 0
 
-    def _add(self, region: Region, line: Found, number: int) -> None:
+    def _add(self, region: Region, line: MatchedLine, number: int) -> None:
         if line.around is None:
             data, at = region.data[line.start : line.stop], line.at - line.start
         else:
@@ -138,7 +138,7 @@ class Findings:
         self._surround(hit, region, line)
         self.is_full = self.is_full or len(self._hits) == self._limit
 
-    def _surround(self, hit: _Hit, region: Region, line: Found) -> None:
+    def _surround(self, hit: _Hit, region: Region, line: MatchedLine) -> None:
         """Add the lines around a match that are known, the nearest first."""
         before = self._before(region, line.start, hit.number, self._around.before)
         after = self._after(region, line.stop, hit.number, self._around.after)

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 
 from overspill.reading.chunks import DEFAULT_CAPS, Caps, Wanted
-from overspill.reading.findings import Around, Findings
-from overspill.reading.matching import Found, Matcher, Tally
+from overspill.reading.findings import ContextLines, Findings
+from overspill.reading.matching import MatchCount, MatchedLine, Matcher
 from overspill.reading.patterns import compile_pattern
 from overspill.reading.regions import Region, near_side, numbered
 from overspill.reading.scanning import Cursor, Scanner
@@ -37,16 +37,16 @@ from overspill.reading.search_bounds import (
     start_of,
     takes_every_line,
 )
-from overspill.reading.split_line import SAMPLE, Line, OpenLine, ShownLine, StoppedInside
+from overspill.reading.split_line import SAMPLE_BYTES, LineResult, SplitLine, StoppedInside, UnsearchedLine
 from overspill.wire import Text, approx_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from overspill.reading.chunks import Chunk, Extent
-    from overspill.reading.matching import Reached
+    from overspill.reading.matching import StopPosition
     from overspill.reading.patterns import Pattern
-    from overspill.reading.scanning import Prepared
+    from overspill.reading.scanning import ScannedChunk
     from overspill.wire import GrepQuery
 
 
@@ -75,18 +75,18 @@ class Search:
             pattern = compile_pattern(query.pattern, fixed=query.fixed, ignore_case=query.ignore_case)
         self._query, self._extent, self.backwards = query, extent, query.from_end
         self._matcher = Matcher(pattern, invert=query.invert, backwards=query.from_end, expired=expired)
-        around = Around(
+        around = ContextLines(
             query.context if query.before is None else query.before,
             query.context if query.after is None else query.after,
         )
-        self._around = Around(0, 0) if query.count else around
+        self._around = ContextLines(0, 0) if query.count else around
         self._findings = Findings(query.max_matches, around, caps, backwards=query.from_end, ansi=query.ansi)
         self._start = start_of(query, extent, self._matcher)
         self._scanner = Scanner(
             self._matcher, self._start, backwards=query.from_end, ansi=query.ansi, count=query.count
         )
         self._count = 0
-        self._line: OpenLine | ShownLine | None = None
+        self._line: SplitLine | UnsearchedLine | None = None
         self._number = self._start.line
         """Of the open line."""
         self._low: int | None = None
@@ -107,12 +107,12 @@ class Search:
             return self._enter()
         return first_wanted(self._start.line, self._around, self._extent, backwards=self.backwards)
 
-    def _enter(self, beginning: Line | None = None) -> Wanted:
+    def _enter(self, beginning: LineResult | None = None) -> Wanted:
         """Go on inside the line of the cursor, whose `beginning` has been searched."""
         offset = self._start.offset or 0
         self._is_leading, self._low = False, None
         self._number = self._start.line
-        self._line = OpenLine(
+        self._line = SplitLine(
             self._matcher,
             offset,
             backwards=self.backwards,
@@ -127,7 +127,7 @@ class Search:
         self.has_jumped = False
         return self.wanted
 
-    def prepare(self, chunk: Chunk) -> Prepared:
+    def prepare(self, chunk: Chunk) -> ScannedChunk:
         """Search the lines that lie wholly in a chunk; safe to call from several threads at once.
 
         Raises `InvalidQuery` where the cursor is not of this capture.
@@ -140,7 +140,7 @@ class Search:
         """`take(prepare(chunk))`."""
         self.take(self.prepare(chunk))
 
-    def take(self, prepared: Prepared) -> None:
+    def take(self, prepared: ScannedChunk) -> None:
         """Take the next chunk's results, in the order of the search."""
         if self._is_over:
             return
@@ -157,7 +157,7 @@ class Search:
         """Whether no more of this chunk, and of those behind it, is to be taken."""
         return self.wanted is None or self.has_jumped
 
-    def _take_downwards(self, prepared: Prepared) -> None:
+    def _take_downwards(self, prepared: ScannedChunk) -> None:
         chunk, end = prepared.chunk, prepared.chunk.start + len(prepared.chunk.data)
         if self._line:
             self._number = chunk.newlines + 1
@@ -184,18 +184,18 @@ class Search:
         if not self._is_over:
             self._end()
 
-    def _number_behind(self, prepared: Prepared) -> int:
+    def _number_behind(self, prepared: ScannedChunk) -> int:
         """The number of the line that goes on behind a chunk.
 
         A lower bound if the line is searched and short so far: the next chunk tells it.
         """
         chunk = prepared.chunk
         first = chunk.newlines + 1
-        if first >= self._start.line and len(prepared.tail) < SAMPLE and not self._findings.is_full:
+        if first >= self._start.line and len(prepared.tail) < SAMPLE_BYTES and not self._findings.is_full:
             return first
         return first + chunk.data.count(b"\n")
 
-    def _take_upwards(self, prepared: Prepared) -> None:
+    def _take_upwards(self, prepared: ScannedChunk) -> None:
         chunk, end = prepared.chunk, prepared.chunk.start + len(prepared.chunk.data)
         begins_capture = chunk.start == 0
         if self._low is not None and chunk.start >= self._low:
@@ -242,9 +242,9 @@ class Search:
         is_asked = self._number <= self._start.line if self.backwards else self._number >= self._start.line
         backwards, ansi = self.backwards, self._query.ansi
         if self._is_leading or self._findings.is_full or not is_asked:
-            self._line = ShownLine(backwards=backwards, ansi=ansi)
+            self._line = UnsearchedLine(backwards=backwards, ansi=ansi)
         else:
-            self._line = OpenLine(
+            self._line = SplitLine(
                 self._matcher, offset, backwards=backwards, ansi=ansi, is_ended=self._is_ended
             )
 
@@ -257,7 +257,7 @@ class Search:
             line.add(piece, utf8=chunk.utf8)
             closed = line.close(is_ended=self._is_ended) if is_whole else None
         except StoppedInside as stopped:
-            assert isinstance(line, OpenLine)
+            assert isinstance(line, SplitLine)
             line = self._line = self._stopped_inside(line, piece, stopped)
             closed = line.close(is_ended=self._is_ended) if is_whole else None
         if closed is None or self.wanted is None:
@@ -266,9 +266,11 @@ class Search:
         if self._is_leading and self._number == self._start.line:
             self._jump(self._enter(closed))
         else:
-            self._take_line(closed, is_searched=isinstance(line, OpenLine))
+            self._take_line(closed, is_searched=isinstance(line, SplitLine))
 
-    def _stopped_inside(self, line: OpenLine, piece: bytes, stopped: StoppedInside) -> OpenLine | ShownLine:
+    def _stopped_inside(
+        self, line: SplitLine, piece: bytes, stopped: StoppedInside
+    ) -> SplitLine | UnsearchedLine:
         """Time ran out in the open line; what is left of it to be read."""
         if not line.is_enough:
             self._stop_for_time(Cursor(self._number, stopped.offset, stopped.trails))
@@ -279,12 +281,12 @@ class Search:
             self.wanted = None
         return line
 
-    def _take_line(self, line: Line, *, is_searched: bool) -> None:
+    def _take_line(self, line: LineResult, *, is_searched: bool) -> None:
         found = []
         if is_searched and line.at is None and not line.is_sure:
-            found = [Found.unsure(0, len(line.data))]
+            found = [MatchedLine.unsure(0, len(line.data))]
         elif is_searched and (line.at is not None) != self._query.invert:
-            found = [Found(0, len(line.data), line.at or 0, line.around)]
+            found = [MatchedLine(0, len(line.data), line.at or 0, line.around)]
         region = Region(line.data, 0, len(line.data), self._number, None, line.is_utf8)
         if not self._query.count:
             self._findings.take(region, found)
@@ -303,7 +305,7 @@ class Search:
         elif any(self._around) and not line.is_skipped:
             line.is_skipped = True
             if self.backwards:
-                self._jump(Wanted(newline=self._number - 1, span=SAMPLE))
+                self._jump(Wanted(newline=self._number - 1, span=SAMPLE_BYTES))
             elif self._number < self._extent.lines:
                 self._jump(Wanted(newline=self._number))
             else:
@@ -314,14 +316,14 @@ class Search:
 
     # --- lines within a chunk ---
 
-    def _take_region(self, prepared: Prepared) -> None:
+    def _take_region(self, prepared: ScannedChunk) -> None:
         region, found = prepared.region, prepared.found
         if region is None or self._is_over:
             return
         if self._is_leading:
             self._lead(region)
             return
-        if isinstance(found, Tally):
+        if isinstance(found, MatchCount):
             self._count += found.lines
             for _, number in numbered(region, found.unsure):
                 self._findings.doubt(number)
@@ -337,10 +339,10 @@ class Search:
             self._findings.take(near, [])
         if not self.backwards and here <= region.stop:
             end = region.data.find(b"\n", here, region.stop)
-            line = region.data[here : end if end >= 0 else region.stop][:SAMPLE]
-            self._jump(self._enter(Line(line, is_utf8=region.source is None)))
+            line = region.data[here : end if end >= 0 else region.stop][:SAMPLE_BYTES]
+            self._jump(self._enter(LineResult(line, is_utf8=region.source is None)))
 
-    def _stop_in(self, region: Region, chunk: Chunk, reached: Reached) -> None:
+    def _stop_in(self, region: Region, chunk: Chunk, reached: StopPosition) -> None:
         """Time ran out in a region: at a line's start (backwards: its end), or inside a line."""
         position = reached.position
         if position < region.start:

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import msgspec
 
-WHOLE: Final = 1024 * 1024
+WHOLE_BYTES: Final = 1024 * 1024
 """Bytes up to which a text is parsed as a whole; of a longer one only its first `HEAD` bytes."""
-HEAD: Final = 64 * 1024
+HEAD_BYTES: Final = 64 * 1024
 _DEPTH: Final = 4
 _KEYS: Final = 24
 _ITEMS: Final = 50

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-DISTINCT: Final = 3
+MIN_DISTINCT_CHARS: Final = 3
 """Characters that differ among the last `_TAIL` of a text worth looking for: others are nearly everywhere,
 or in places at every byte, as in lines drawn with dashes."""
 _TAIL: Final = 8
-MOST: Final = 64
+MAX_TEXTS: Final = 64
 """Texts that are looked for at once."""
 
 _PIECE: Final = re.compile(
@@ -52,7 +52,7 @@ def literals_of(pattern: str, *, fixed: bool, ignore_case: bool) -> Literals | N
         grouped = _ONE_GROUP.fullmatch(pattern)
         alternatives = _alternatives(grouped[1] if grouped else pattern)
     texts = tuple(text for text, _ in alternatives)
-    if not 0 < len(texts) <= MOST or min(len(set(text[-_TAIL:])) for text in texts) < DISTINCT:
+    if not 0 < len(texts) <= MAX_TEXTS or min(len(set(text[-_TAIL:])) for text in texts) < MIN_DISTINCT_CHARS:
         return None
     if not all(text.isascii() and text.isprintable() for text in texts):
         return None

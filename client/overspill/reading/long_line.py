@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from overspill.reading.patterns import Pattern
 
-SLICE: Final = 64 * 1024
+SLICE_BYTES: Final = 64 * 1024
 _LEAST: Final = 16 * 1024
 _EDGE_CALLS: Final = 8
 """Windows are smaller by this where backwards: an edge costs several searches there."""
@@ -24,7 +24,7 @@ _EDGE_CALLS: Final = 8
 
 def window(program_size: int) -> int:
     """Bytes of text that a pattern of so many instructions takes a second or two for at the worst."""
-    return SLICE * MAX_PROGRAM // program_size
+    return SLICE_BYTES * MAX_PROGRAM // program_size
 
 
 class OutOfTime(Exception):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from overspill.reading.long_line import SLICE, LongSearch, OutOfTime, Trail, window
+from overspill.reading.long_line import SLICE_BYTES, LongSearch, OutOfTime, Trail, window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _UNSURE: Final = -1
 
 
-class Found(NamedTuple):
+class MatchedLine(NamedTuple):
     r"""One line, `start` to `stop` in the buffer without its `\n`, and where its match begins."""
 
     start: int
@@ -29,7 +29,7 @@ class Found(NamedTuple):
     """What to show of it, where that is not in the buffer; `at` is a position in it then."""
 
     @classmethod
-    def unsure(cls, start: int, stop: int) -> Found:
+    def unsure(cls, start: int, stop: int) -> MatchedLine:
         """A line that is too long for its pattern: it may match."""
         return cls(start, stop, _UNSURE)
 
@@ -38,7 +38,7 @@ class Found(NamedTuple):
         return self.at != _UNSURE
 
 
-class Reached(NamedTuple):
+class StopPosition(NamedTuple):
     """Where a search stopped for want of time: at the bound of a line, or with `trails` in it.
 
     Without trails, what lies before `position` has been searched; backwards, what lies from it on. With them
@@ -49,19 +49,19 @@ class Reached(NamedTuple):
     trails: tuple[Trail, ...] = ()
 
 
-class Lines(NamedTuple):
+class MatchedLines(NamedTuple):
     """The lines found, those that may match too, and where the search stopped for want of time, if it did."""
 
-    found: list[Found]
-    reached: Reached | None
+    found: list[MatchedLine]
+    reached: StopPosition | None
 
 
-class Tally(NamedTuple):
+class MatchCount(NamedTuple):
     """How many lines were found; `unsure` are those that may match."""
 
     lines: int
-    unsure: list[Found]
-    reached: Reached | None
+    unsure: list[MatchedLine]
+    reached: StopPosition | None
 
 
 class Matcher:
@@ -73,30 +73,30 @@ class Matcher:
         self._pattern, self._backwards = pattern, backwards
         self.invert, self.expired = invert, expired
         self._longest = window(pattern.program_size)
-        self._size = SLICE if backwards else self._longest
+        self._size = SLICE_BYTES if backwards else self._longest
 
-    def lines(self, data: bytes, start: int, stop: int, *, limit: int) -> Lines:
+    def lines(self, data: bytes, start: int, stop: int, *, limit: int) -> MatchedLines:
         r"""The lines wanted among the whole ones of `data[start:stop]`; the last first where backwards.
 
         `stop` is where the last line's `\n` stands, or the end of `data`. At least one slice is searched.
         """
-        found: list[Found] = []
+        found: list[MatchedLine] = []
         left = limit
         for low, high in self._slices(data, start, stop):
             try:
                 lines = self._slice(data, low, high)
             except _Stopped as stopped:
-                return Lines(found, stopped.reached)
+                return MatchedLines(found, stopped.reached)
             for line in reversed(list(lines)) if self._backwards else lines:
                 found.append(line)
                 left -= line.is_sure
                 if not left:
-                    return Lines(found, None)
+                    return MatchedLines(found, None)
             if self.expired():
-                return Lines(found, Reached(low - 1 if self._backwards else high + 1))
-        return Lines(found, None)
+                return MatchedLines(found, StopPosition(low - 1 if self._backwards else high + 1))
+        return MatchedLines(found, None)
 
-    def count(self, data: bytes, start: int, stop: int) -> Tally:
+    def count(self, data: bytes, start: int, stop: int) -> MatchCount:
         """How many lines `lines` would find."""
         count, unsure = 0, []
         for low, high in self._slices(data, start, stop):
@@ -108,10 +108,10 @@ class Matcher:
                 else:
                     count += self._count(data, low, high)
             except _Stopped as stopped:
-                return Tally(count, unsure, stopped.reached)
+                return MatchCount(count, unsure, stopped.reached)
             if self.expired():
-                return Tally(count, unsure, Reached(low - 1 if self._backwards else high + 1))
-        return Tally(count, unsure, None)
+                return MatchCount(count, unsure, StopPosition(low - 1 if self._backwards else high + 1))
+        return MatchCount(count, unsure, None)
 
     def in_line(self, line: bytes) -> int | None:
         """Where a match begins in a whole line that `is_short`."""
@@ -126,7 +126,7 @@ class Matcher:
         """A search of a line in parts. Raises `ValueError` for trails of another pattern."""
         return LongSearch(self._pattern, backwards=self._backwards, expired=self.expired, trails=trails)
 
-    def _slice(self, data: bytes, start: int, stop: int) -> Iterator[Found]:
+    def _slice(self, data: bytes, start: int, stop: int) -> Iterator[MatchedLine]:
         if stop - start > self._size:
             return self._long(data, start, stop)
         found = _matching(self._pattern, data, start, stop)
@@ -137,7 +137,7 @@ class Matcher:
         count = self._pattern.count(data, start, stop)
         return data.count(b"\n", start, stop) + 1 - count if self.invert else count
 
-    def _long(self, data: bytes, start: int, stop: int) -> Iterator[Found]:
+    def _long(self, data: bytes, start: int, stop: int) -> Iterator[MatchedLine]:
         """The one line of `data[start:stop]`, if it is wanted or may be."""
         line, is_sure = data[start:stop], True
         if self.is_short(len(line)):
@@ -147,12 +147,12 @@ class Matcher:
             try:
                 at = search.search(line, 0, len(line))
             except OutOfTime:
-                raise _Stopped(Reached(start, tuple(search.trails))) from None
+                raise _Stopped(StopPosition(start, tuple(search.trails))) from None
             is_sure = search.is_exact
         if at is None and not is_sure:
-            return iter([Found.unsure(start, stop)])
+            return iter([MatchedLine.unsure(start, stop)])
         is_wanted = (at is not None) != self.invert
-        return iter([Found(start, stop, start + (at or 0))] if is_wanted else [])
+        return iter([MatchedLine(start, stop, start + (at or 0))] if is_wanted else [])
 
     def _slices(self, data: bytes, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """Runs of whole lines: of the slice's size at most, or one line that is longer."""
@@ -179,12 +179,12 @@ class Matcher:
 
 
 class _Stopped(Exception):
-    def __init__(self, reached: Reached) -> None:
+    def __init__(self, reached: StopPosition) -> None:
         super().__init__(reached)
         self.reached = reached
 
 
-def _matching(pattern: Pattern, data: bytes, start: int, stop: int) -> Iterator[Found]:
+def _matching(pattern: Pattern, data: bytes, start: int, stop: int) -> Iterator[MatchedLine]:
     """The lines of `data[start:stop]` that match."""
     start = pattern.first_line(data, start, stop)
     while start <= stop:
@@ -196,11 +196,11 @@ def _matching(pattern: Pattern, data: bytes, start: int, stop: int) -> Iterator[
         high = data.find(b"\n", end, stop)
         if high < 0:
             high = stop
-        yield Found(low, high, at)
+        yield MatchedLine(low, high, at)
         start = high + 1
 
 
-def _others(data: bytes, start: int, stop: int, found: Iterator[Found]) -> Iterator[Found]:
+def _others(data: bytes, start: int, stop: int, found: Iterator[MatchedLine]) -> Iterator[MatchedLine]:
     """The lines of `data[start:stop]` that were not found."""
     for line in found:
         yield from _every(data, start, line.start - 1)
@@ -208,10 +208,10 @@ def _others(data: bytes, start: int, stop: int, found: Iterator[Found]) -> Itera
     yield from _every(data, start, stop)
 
 
-def _every(data: bytes, start: int, stop: int) -> Iterator[Found]:
+def _every(data: bytes, start: int, stop: int) -> Iterator[MatchedLine]:
     while start <= stop:
         high = data.find(b"\n", start, stop)
         if high < 0:
             high = stop
-        yield Found(start, high, start)
+        yield MatchedLine(start, high, start)
         start = high + 1

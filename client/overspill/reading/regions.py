@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from overspill.reading.chunks import Chunk
-    from overspill.reading.matching import Found
+    from overspill.reading.matching import MatchedLine
 
 
 class Region(NamedTuple):
@@ -37,7 +37,7 @@ class Region(NamedTuple):
         return decode(data[start : stop if stop >= 0 else len(data)]).replaced
 
 
-def numbered(region: Region, lines: Iterable[Found]) -> Iterator[tuple[Found, int]]:
+def numbered(region: Region, lines: Iterable[MatchedLine]) -> Iterator[tuple[MatchedLine, int]]:
     """Each line with its number; the lines come in one direction."""
     position, number = region.start, region.number
     for line in lines:

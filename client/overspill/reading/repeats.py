@@ -16,21 +16,21 @@ from overspill.wire import Repeated
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-BEGINNING: Final = 4 * 1024
+BEGINNING_BYTES: Final = 4 * 1024
 """Bytes of a line that are looked at."""
 _KEY: Final = 256
 """Bytes of a masked line that are compared."""
-EXAMPLE: Final = 240
+EXAMPLE_BYTES: Final = 240
 """Bytes of a group's first line that are shown."""
-MOST_GROUPS: Final = 8192
+MAX_GROUPS: Final = 8192
 """Groups held; beyond that the rarer half is forgotten, so the counts of rare ones are lower bounds."""
-LETTERS: Final = 6
+HEX_LETTERS: Final = 6
 """Hexadecimal letters beside a digit that count as part of its number."""
-_NUMBER: Final = re.compile(rb"(?:[a-fA-F]{0,%d}[0-9]+[a-fA-F]{0,%d})+" % (LETTERS, LETTERS))
+_NUMBER: Final = re.compile(rb"(?:[a-fA-F]{0,%d}[0-9]+[a-fA-F]{0,%d})+" % (HEX_LETTERS, HEX_LETTERS))
 _CONTROLS: Final = bytes(set(range(32)) - set(b"\t\n")) + b"\x7f"
 
 
-class Repeats:
+class RepeatedLines:
     def __init__(self) -> None:
         self._groups: dict[bytes, list[int]] = {}
         self._examples: dict[bytes, bytes] = {}
@@ -46,16 +46,16 @@ class Repeats:
                 group[0] += count
             else:
                 self._groups[key] = [count, number + firsts[key]]
-                self._examples[key] = strip_escapes(line(firsts[key])).rstrip(b"\r")[: EXAMPLE + 4]
-        if len(self._groups) > MOST_GROUPS:
-            self._groups = dict(nlargest(MOST_GROUPS // 2, self._groups.items(), key=lambda item: item[1][0]))
+                self._examples[key] = strip_escapes(line(firsts[key])).rstrip(b"\r")[: EXAMPLE_BYTES + 4]
+        if len(self._groups) > MAX_GROUPS:
+            self._groups = dict(nlargest(MAX_GROUPS // 2, self._groups.items(), key=lambda item: item[1][0]))
             self._examples = {key: self._examples[key] for key in self._groups}
 
     def top(self, count: int) -> list[Repeated]:
         """The largest groups of at least two lines, each shown by its first line."""
         groups = sorted(self._groups.items(), key=lambda item: (-item[1][0], item[1][1]))
         return [
-            Repeated(line=excerpt(self._examples[key], EXAMPLE), count=size, first_line=first)
+            Repeated(line=excerpt(self._examples[key], EXAMPLE_BYTES), count=size, first_line=first)
             for key, (size, first) in groups[:count]
             if size > 1
         ]
@@ -74,9 +74,9 @@ def key_of(masked: bytes) -> bytes:
 
 def mask(data: bytes) -> bytes:
     """What is seen of `data`, with each number, decimal or hexadecimal, as one `#`; lines stay lines."""
-    return _NUMBER.sub(b"#", visible(data))
+    return _NUMBER.sub(b"#", strip_invisible(data))
 
 
-def visible(data: bytes) -> bytes:
+def strip_invisible(data: bytes) -> bytes:
     """`data` without escape sequences and control characters."""
     return strip_escapes(data).translate(None, _CONTROLS)

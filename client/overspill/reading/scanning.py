@@ -9,11 +9,11 @@ from overspill.reading.chunks import Chunk, newline_position
 from overspill.reading.errors import InvalidQuery
 from overspill.reading.long_line import Trail
 from overspill.reading.regions import Region
-from overspill.reading.text import clean
+from overspill.reading.text import normalize_lines
 
 if TYPE_CHECKING:
     from overspill.reading.chunks import Extent
-    from overspill.reading.matching import Lines, Matcher, Tally
+    from overspill.reading.matching import MatchCount, MatchedLines, Matcher
 
 _CURSOR: Final = re.compile(
     r"([fr])(\d{1,15})(?:\.(\d{1,15})(?:\.(\d{1,3}-\d{1,15}(?:_\d{1,3}-\d{1,15}){0,31}))?)?", re.ASCII
@@ -61,7 +61,7 @@ def foreign_cursor() -> InvalidQuery:
     return InvalidQuery(f"{_NOT_A_CURSOR}; this one is of another search or capture")
 
 
-class Prepared(NamedTuple):
+class ScannedChunk(NamedTuple):
     """What searching one chunk by itself gave; its lines that reach over its ends are left for `take`."""
 
     chunk: Chunk
@@ -71,7 +71,7 @@ class Prepared(NamedTuple):
     """What it holds of a line that goes on behind it, as stored."""
     has_newline: bool
     region: Region | None
-    found: Lines | Tally | None
+    found: MatchedLines | MatchCount | None
     """What was found in the region; None where nothing was searched."""
 
 
@@ -82,10 +82,10 @@ class Scanner:
         self._matcher, self._start, self._backwards = matcher, start, backwards
         self._ansi, self._count = ansi, count
 
-    def prepare(self, chunk: Chunk, limit: int) -> Prepared:
+    def prepare(self, chunk: Chunk, limit: int) -> ScannedChunk:
         """Search the lines that lie wholly in a chunk, for up to `limit` matches."""
         raw = chunk.data
-        data = clean(raw, ansi=self._ansi, utf8=chunk.utf8)
+        data = normalize_lines(raw, ansi=self._ansi, utf8=chunk.utf8)
         first, last = data.find(b"\n"), data.rfind(b"\n")
         start, number = (0, 1) if chunk.start == 0 else (first + 1, chunk.newlines + 2)
         region = None
@@ -93,8 +93,10 @@ class Scanner:
             region = Region(data, start, last, number, None if chunk.utf8 else chunk)
         found = self._search(region, chunk.newlines, limit) if region else None
         if first >= 0:
-            return Prepared(chunk, raw[: raw.find(b"\n")], raw[raw.rfind(b"\n") + 1 :], True, region, found)
-        return Prepared(chunk, raw, raw, False, region, found)
+            return ScannedChunk(
+                chunk, raw[: raw.find(b"\n")], raw[raw.rfind(b"\n") + 1 :], True, region, found
+            )
+        return ScannedChunk(chunk, raw, raw, False, region, found)
 
     def trimmed(self, chunk: Chunk) -> Chunk:
         """The chunk without the part of a line that an earlier search has been through.
@@ -111,7 +113,7 @@ class Scanner:
             return chunk._replace(data=chunk.data[:position])
         return Chunk(chunk.data[position:], offset, line - 1, chunk.utf8)
 
-    def _search(self, region: Region, newlines: int, limit: int) -> Lines | Tally | None:
+    def _search(self, region: Region, newlines: int, limit: int) -> MatchedLines | MatchCount | None:
         start, stop = self._bounds(region, newlines)
         if start > stop or limit <= 0:
             return None

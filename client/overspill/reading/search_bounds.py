@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 from overspill.reading.chunks import Wanted, newline_position
 from overspill.reading.long_line import Trail
 from overspill.reading.scanning import Cursor, foreign_cursor
-from overspill.reading.split_line import MARGIN, passed_over
+from overspill.reading.split_line import LOOKBEHIND_BYTES, passed_over
 
 if TYPE_CHECKING:
     from overspill.reading.chunks import Chunk, Extent
-    from overspill.reading.findings import Around, Findings
+    from overspill.reading.findings import ContextLines, Findings
     from overspill.reading.matching import Matcher
     from overspill.wire import GrepQuery
 
@@ -43,7 +43,7 @@ def start_of(query: GrepQuery, extent: Extent, matcher: Matcher) -> Cursor:
     return cursor
 
 
-def needs_lead(query: GrepQuery, start: Cursor, around: Around, extent: Extent) -> bool:
+def needs_lead(query: GrepQuery, start: Cursor, around: ContextLines, extent: Extent) -> bool:
     """Whether a search from inside a line shows some of what lies before its cursor."""
     if start.offset is None:
         return False
@@ -52,7 +52,7 @@ def needs_lead(query: GrepQuery, start: Cursor, around: Around, extent: Extent) 
     return bool(around.before) or (query.invert and not query.count)
 
 
-def first_wanted(line: int, around: Around, extent: Extent, *, backwards: bool) -> Wanted:
+def first_wanted(line: int, around: ContextLines, extent: Extent, *, backwards: bool) -> Wanted:
     """What a search from the start of a line needs first, backwards from its end."""
     if not backwards:
         return Wanted(newline=max(0, line - 1 - around.before))
@@ -67,7 +67,7 @@ def cursor_inside(
     before = number - 1 - chunk.newlines
     start = newline_position(chunk.data, before) + 1 if before else 0
     line = chunk.data[start : chunk.data.find(b"\n", start)]
-    done = min((trail.distance for trail in trails), default=0) - MARGIN
+    done = min((trail.distance for trail in trails), default=0) - LOOKBEHIND_BYTES
     position, passed = passed_over(line, done, ansi=ansi, utf8=chunk.utf8, backwards=backwards)
     left = tuple(Trail(found, max(0, distance - passed)) for found, distance in trails)
     return Cursor(number, chunk.start + start + position, left)

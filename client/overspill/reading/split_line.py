@@ -9,26 +9,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.reading.long_line import OutOfTime
-from overspill.reading.text import LONGEST_ESCAPE, clean, seam, seams
+from overspill.reading.text import LONGEST_ESCAPE, normalize_lines, seam, seams
 
 if TYPE_CHECKING:
     from overspill.reading.long_line import Trail
     from overspill.reading.matching import Matcher
 
-HOLD: Final = 8 * 2**20
+MAX_HELD_BYTES: Final = 8 * 2**20
 """A line of more bytes is searched part by part."""
-SAMPLE: Final = 64 * 1024
+SAMPLE_BYTES: Final = 64 * 1024
 """Bytes kept of the beginning of a line."""
 _AROUND: Final = 8 * 1024
 """Bytes kept around a match."""
-MARGIN: Final = 3 * 1024
+LOOKBEHIND_BYTES: Final = 3 * 1024
 """Bytes kept before what is still to be searched: they are shown, and anchors see them."""
 _CONTEXT: Final = 4
 """Bytes left unsearched at a cut, so that anchors see what lies beyond it."""
 _STEPS: Final = (64 * 1024, 512)
 
 
-class Line(NamedTuple):
+class LineResult(NamedTuple):
     """A line, or its beginning if it is long; `at` is where a match begins, None where there is none."""
 
     data: bytes
@@ -48,10 +48,10 @@ class StoppedInside(Exception):
         self.offset, self.trails = offset, trails
 
 
-class ShownLine:
+class UnsearchedLine:
     """A line that is shown around a match, but not searched: only its beginning is kept."""
 
-    def __init__(self, *, backwards: bool, ansi: bool, beginning: Line | None = None) -> None:
+    def __init__(self, *, backwards: bool, ansi: bool, beginning: LineResult | None = None) -> None:
         """`beginning` is what is known of the line already; backwards, its last piece."""
         self._backwards, self._ansi = backwards, ansi
         self._kept = beginning.data if beginning else b""
@@ -62,7 +62,7 @@ class ShownLine:
     @property
     def is_enough(self) -> bool:
         """Whether a whole sample is kept; backwards, of the beginning as it is known so far."""
-        return len(self._kept) >= SAMPLE
+        return len(self._kept) >= SAMPLE_BYTES
 
     def forget(self) -> None:
         """Backwards: drop what is kept, since pieces before it were left out."""
@@ -71,17 +71,17 @@ class ShownLine:
     def add(self, piece: bytes, *, utf8: bool) -> None:
         """Take the next piece, in the order of the search."""
         self._utf8 = self._utf8 and utf8
-        self._kept = (piece + self._kept if self._backwards else self._kept + piece)[:SAMPLE]
+        self._kept = (piece + self._kept if self._backwards else self._kept + piece)[:SAMPLE_BYTES]
 
-    def close(self, *, is_ended: bool) -> Line:
+    def close(self, *, is_ended: bool) -> LineResult:
         r"""The line, which has all its pieces; `is_ended` says that `\n` ends it."""
         kept = self._kept[: seam(self._kept, len(self._kept))] if self.is_enough else self._kept
-        whole = clean(kept, ansi=self._ansi, utf8=self._utf8)
+        whole = normalize_lines(kept, ansi=self._ansi, utf8=self._utf8)
         is_good = self._utf8 or (not self._is_clean and is_utf8(self._kept))
-        return Line(whole.removesuffix(b"\r") if is_ended else whole, is_utf8=is_good)
+        return LineResult(whole.removesuffix(b"\r") if is_ended else whole, is_utf8=is_good)
 
 
-class OpenLine:
+class SplitLine:
     """Takes a line's pieces in order, or from its end where backwards."""
 
     def __init__(
@@ -93,7 +93,7 @@ class OpenLine:
         ansi: bool,
         is_ended: bool = False,
         trails: tuple[Trail, ...] | None = None,
-        beginning: Line | None = None,
+        beginning: LineResult | None = None,
     ) -> None:
         r"""`offset` is where the line begins in the capture; backwards, where it ends.
 
@@ -104,13 +104,13 @@ class OpenLine:
         """
         self._matcher, self._offset, self._backwards = matcher, offset, backwards
         self._ansi, self._is_ended = ansi, is_ended
-        self._beginning = beginning or Line(b"")
+        self._beginning = beginning or LineResult(b"")
         self._search = matcher.long_search(trails or ())
         self._is_cut = trails is not None
         self._pieces: list[bytes] = []
         self._held = 0
         self._utf8 = True
-        self.match: Line | None = None
+        self.match: LineResult | None = None
         """What is kept around a match that was found before the line's end."""
         self.is_skipped = False
         """Whether pieces were left out that are not needed."""
@@ -124,26 +124,28 @@ class OpenLine:
         """Backwards: drop what is kept of the beginning, since pieces before it were left out."""
         self._pieces, self._held = [], 0
 
-    def shown(self, piece: bytes) -> ShownLine:
+    def shown(self, piece: bytes) -> UnsearchedLine:
         """The same line, to be searched no more; `piece` was the last one added."""
-        beginning = Line(piece[:SAMPLE], is_utf8=self._utf8) if self._backwards else self._beginning
-        return ShownLine(backwards=self._backwards, ansi=self._ansi, beginning=beginning)
+        beginning = (
+            LineResult(piece[:SAMPLE_BYTES], is_utf8=self._utf8) if self._backwards else self._beginning
+        )
+        return UnsearchedLine(backwards=self._backwards, ansi=self._ansi, beginning=beginning)
 
     def add(self, piece: bytes, *, utf8: bool) -> None:
         """Take the next piece. Raises `StoppedInside`."""
         self._pieces.append(piece)
         self._held += len(piece)
         self._utf8 = self._utf8 and utf8
-        if self._held > HOLD:
+        if self._held > MAX_HELD_BYTES:
             self._shrink()
 
-    def close(self, *, is_ended: bool) -> Line:
+    def close(self, *, is_ended: bool) -> LineResult:
         r"""The line, which has all its pieces; `is_ended` says that `\n` ends it. Raises `StoppedInside`."""
         self._is_ended = is_ended
         raw = self._joined()
         text = self._clean(raw)
         if not self._is_cut and self._matcher.is_short(len(text)):
-            return Line(text, self._at_once(text), is_utf8=self._utf8 or is_utf8(raw))
+            return LineResult(text, self._at_once(text), is_utf8=self._utf8 or is_utf8(raw))
         self._note(raw, text)
         if not self.match:
             self._find(raw, text, 0, len(text))
@@ -154,9 +156,9 @@ class OpenLine:
 
     def _note(self, raw: bytes, text: bytes) -> None:
         """Keep what is to be known of the line's beginning, and of its bytes, from its next part."""
-        beginning = text[:SAMPLE] if self._backwards or not self._is_cut else self._beginning.data
+        beginning = text[:SAMPLE_BYTES] if self._backwards or not self._is_cut else self._beginning.data
         is_good = self._beginning.is_utf8 and (self._utf8 or is_utf8(raw))
-        self._beginning = Line(beginning, is_utf8=is_good)
+        self._beginning = LineResult(beginning, is_utf8=is_good)
 
     def _at_once(self, line: bytes) -> int | None:
         r"""Where a match begins. `$` also holds before a final `\r`, which may be half a line end."""
@@ -179,7 +181,7 @@ class OpenLine:
         if not self.match:
             low, high = (_CONTEXT, len(text)) if self._backwards else (0, len(text) - _CONTEXT)
             self._find(part, text, low, high)
-        part = self._pass(part, len(text) if self.match else self._search.done - MARGIN)
+        part = self._pass(part, len(text) if self.match else self._search.done - LOOKBEHIND_BYTES)
         raw = rest + part if self._backwards else part + rest
         self._pieces, self._held = [raw], len(raw)
         if self._is_cut and self._offset != offset and self._matcher.expired():
@@ -190,7 +192,7 @@ class OpenLine:
 
     def _clean(self, raw: bytes) -> bytes:
         r"""A part of the line as it is searched; without a `\r` that belongs to its end."""
-        text = clean(raw, ansi=self._ansi, utf8=self._utf8)
+        text = normalize_lines(raw, ansi=self._ansi, utf8=self._utf8)
         has_end = not (self._backwards and self._is_cut)
         return text.removesuffix(b"\r") if self._is_ended and has_end else text
 
@@ -201,11 +203,11 @@ class OpenLine:
         try:
             at = self._search.search(text, low, high)
         except OutOfTime:
-            self._pass(raw, self._search.done - MARGIN)
+            self._pass(raw, self._search.done - LOOKBEHIND_BYTES)
             raise StoppedInside(self._offset, tuple(self._search.trails)) from None
         if at is not None:
             start = max(0, at - _AROUND // 2)
-            self.match = Line(b"", at - start, text[start : start + _AROUND])
+            self.match = LineResult(b"", at - start, text[start : start + _AROUND])
 
     def _pass(self, raw: bytes, size: int) -> bytes:
         """Forget what has been searched, up to `size` bytes of text; the part of `raw` that is left."""
@@ -231,7 +233,7 @@ def passed_over(raw: bytes, size: int, *, ansi: bool, utf8: bool, backwards: boo
     """
 
     def length(start: int, stop: int) -> int:
-        return len(clean(raw[start:stop], ansi=ansi, utf8=utf8))
+        return len(normalize_lines(raw[start:stop], ansi=ansi, utf8=utf8))
 
     most = max(0, size)
     total = length(0, len(raw)) if backwards else 0

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Chain = tuple[str, ...]
-MOST_BLOCKS: Final = 32
+MAX_BLOCKS: Final = 32
 """Of all chains together."""
 
 _PIECE: Final = re.compile(
@@ -69,7 +69,7 @@ def chains_of(pattern: str) -> tuple[Chain, ...] | None:
     if not any(item.is_unbounded or item.has_unbounded for items in alternatives for item in items):
         return ((pattern,),)
     chains = [_blocks(items) for items in alternatives]
-    if None in chains or sum(len(chain or ()) for chain in chains) > MOST_BLOCKS:
+    if None in chains or sum(len(chain or ()) for chain in chains) > MAX_BLOCKS:
         return None
     return tuple(tuple(prefix + block for block in chain or ()) for chain in chains)
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from overspill.reading.chunks import Caps, Extent, Wanted
 from overspill.reading.grep import Search, never
-from overspill.reading.json_shape import HEAD, WHOLE, shape_of
+from overspill.reading.json_shape import HEAD_BYTES, WHOLE_BYTES, shape_of
 from overspill.reading.lines import head, tail
 from overspill.reading.patterns import IS_ANY_PATTERN_POSSIBLE, compile_pattern
 from overspill.reading.plain_patterns import PlainPattern
-from overspill.reading.repeats import BEGINNING, Repeats, excerpt, key_of, mask
+from overspill.reading.repeats import BEGINNING_BYTES, RepeatedLines, excerpt, key_of, mask
 from overspill.reading.text import cut_after
 from overspill.wire import GrepQuery, Severity, Summary
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from overspill.reading.patterns import Pattern
     from overspill.wire import Text
 
-LIMIT: Final = 64 * 2**20
+SCAN_LIMIT_BYTES: Final = 64 * 2**20
 """Bytes that are looked at, unless said otherwise."""
 _SHOWN: Final = Caps(lines=5, size=16 * 1024)
 """Of the first and of the last lines."""
@@ -46,7 +46,7 @@ class Summarizer:
         *,
         content_type: str,
         kind: str,
-        limit: int = LIMIT,
+        limit: int = SCAN_LIMIT_BYTES,
         expired: Callable[[], bool] = never,
         masked: Callable[[bytes], bytes] = mask,
     ) -> None:
@@ -61,7 +61,7 @@ class Summarizer:
         self._errors, self._warnings = _Severe(_ERRORS, extent), _Severe(_WARNINGS, extent)
         self._json = bytearray()
         self._shape: str | None = None
-        self._json_size = (extent.size if extent.size <= WHOLE else HEAD) if kind == "json" else 0
+        self._json_size = (extent.size if extent.size <= WHOLE_BYTES else HEAD_BYTES) if kind == "json" else 0
         self._scanned = 0
         self.wanted = self._last.wanted
 
@@ -97,7 +97,7 @@ class Summarizer:
         """The shape where the scan stopped before all was there that it is told from."""
         if len(self._json) == self._json_size:
             return None
-        return shape_of(bytes(self._json[:HEAD]), is_whole=False)
+        return shape_of(bytes(self._json[:HEAD_BYTES]), is_whole=False)
 
     def answer(self) -> Summary:
         """The summary, once `wanted` is None."""
@@ -176,7 +176,7 @@ class _Lines:
 
     def __init__(self, masked: Callable[[bytes], bytes]) -> None:
         self._mask = masked
-        self.repeats = Repeats()
+        self.repeats = RepeatedLines()
         self.number = self.size = self.longest = self.empty = self.held_size = 0
         self._held = b""
         self._held_return = False
@@ -189,7 +189,7 @@ class _Lines:
         *ended, rest = data.split(b"\n")
         if ended:
             self._take(data[: len(data) - len(rest)], ended, is_unended=is_unended)
-        self._held = (self._held + rest[:BEGINNING])[:BEGINNING]
+        self._held = (self._held + rest[:BEGINNING_BYTES])[:BEGINNING_BYTES]
         self.held_size += len(rest)
         self._held_return = rest.endswith(b"\r") if rest else self._held_return and not ended
 
@@ -201,10 +201,14 @@ class _Lines:
         self.empty += sizes.count(0)
 
         def line(number: int) -> bytes:
-            return lines[number][:BEGINNING] if number else (self._held + lines[0][:BEGINNING])[:BEGINNING]
+            return (
+                lines[number][:BEGINNING_BYTES]
+                if number
+                else (self._held + lines[0][:BEGINNING_BYTES])[:BEGINNING_BYTES]
+            )
 
         keys = [key_of(key) for key in self._mask(data[:-1]).split(b"\n")]
-        for number in (n for n, each in enumerate(lines) if len(each) > BEGINNING or not n):
+        for number in (n for n, each in enumerate(lines) if len(each) > BEGINNING_BYTES or not n):
             keys[number] = key_of(self._mask(line(number)))
         self.repeats.add(keys, self.number + 1, line)
         self.number += len(lines)

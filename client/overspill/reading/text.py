@@ -55,7 +55,7 @@ def decode(data: bytes, *, ansi: bool = False) -> Decoded:
         return Decoded(data.decode(errors="replace"), replaced=True)
 
 
-def clean(data: bytes, *, ansi: bool, utf8: bool) -> bytes:
+def normalize_lines(data: bytes, *, ansi: bool, utf8: bool) -> bytes:
     r"""Whole lines as they are searched and shown.
 
     Escape sequences are removed unless `ansi`, `\r\n` becomes `\n`, and U+FFFD stands for each run of bytes

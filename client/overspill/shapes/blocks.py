@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from overspill.shapes import extra_fields, keyed
-from overspill.shapes.fields import Path, changed, get, is_sequence, with_items, word
+from overspill.shapes.fields import FieldPath, get, is_sequence, text_field, with_fields, with_items
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -76,22 +76,22 @@ _DEEPEST: Final = 8
 _MOST_PLACES: Final = 1_000_000
 
 
-class _Gone(Enum):
+class _Removed(Enum):
     GONE = "gone"
 
 
-GONE: Final = _Gone.GONE
+REMOVED: Final = _Removed.GONE
 """In place of a text: its block leaves the list that it is in."""
 
 
-class Place(NamedTuple):
+class Part(NamedTuple):
     """`value` is a text, or structured content: what is rendered as JSON."""
 
-    path: Path
+    path: FieldPath
     value: Any
 
 
-_Found: TypeAlias = Place | int
+_PartOrSize: TypeAlias = Part | int
 """A place, or how many characters there are besides."""
 
 
@@ -107,7 +107,7 @@ def is_success(result: Any) -> bool:
 
 def is_other_message(value: Any) -> bool:
     """Whether `value` is a message of a person, the model or the system: those are never touched."""
-    if word(value, "role") in _GEMINI_ROLES and _is_made_of_parts(value):
+    if text_field(value, "role") in _GEMINI_ROLES and _is_made_of_parts(value):
         return True
     if not _words(value) & _OTHER_MESSAGES or get(value, "content") is None:
         return False
@@ -120,7 +120,7 @@ def _is_made_of_parts(value: Any) -> bool:
     return is_alone and _are_blocks(get(value, "parts"))
 
 
-def places(result: Any) -> list[Place] | None:
+def parts_with_text(result: Any) -> list[Part] | None:
     """Where the text of `result` is; None for what is none of the known shapes.
 
     Nor are blocks that have much besides: those are data.
@@ -132,10 +132,10 @@ def places(result: Any) -> list[Place] | None:
         found = _in_one(result)
     if found is None:
         return None
-    listed: list[Place] = []
+    listed: list[Part] = []
     more = 0
     for each in found:
-        if isinstance(each, Place):
+        if isinstance(each, Part):
             listed.append(each)
         else:
             more += each
@@ -144,7 +144,7 @@ def places(result: Any) -> list[Place] | None:
     return listed
 
 
-def sole_text(message: Any) -> str | None:
+def sole_text_of(message: Any) -> str | None:
     """The text of a tool's message that surely has no other; None where `places` has to look.
 
     A short way for what most messages are: ten times as fast.
@@ -179,13 +179,13 @@ def is_blocks(items: Sequence[Any]) -> bool:
     )
 
 
-def may_go(path: Path) -> bool:
+def is_removable(path: FieldPath) -> bool:
     """Whether the text at `path` is all that its block in a list is there for."""
     at = next((at for at in range(len(path) - 1, -1, -1) if isinstance(path[at], int)), None)
     return at is not None and path[at + 1 :] in _BLOCK_TEXTS
 
 
-def with_values(value: Any, new: Mapping[Path, Any]) -> Any:
+def with_values(value: Any, new: Mapping[FieldPath, Any]) -> Any:
     """A copy of `value`, of the same class, with other values at these places.
 
     `GONE` takes a block out of its list, None a field away. Raises `Unchangeable`.
@@ -194,38 +194,38 @@ def with_values(value: Any, new: Mapping[Path, Any]) -> Any:
         return new[()]
     steps = _by_first_step(new)
     if not is_sequence(value):
-        return changed(value, {name: with_values(get(value, name), at) for name, at in steps.items()})
+        return with_fields(value, {name: with_values(get(value, name), at) for name, at in steps.items()})
     kept = [
         with_values(item, steps[at]) if at in steps else item
         for at, item in enumerate(value)
-        if GONE not in steps.get(at, {}).values()
+        if REMOVED not in steps.get(at, {}).values()
     ]
     return with_items(value, kept)
 
 
-def _by_first_step(new: Mapping[Path, Any]) -> dict[Any, dict[Path, Any]]:
-    steps: dict[Any, dict[Path, Any]] = {}
+def _by_first_step(new: Mapping[FieldPath, Any]) -> dict[Any, dict[FieldPath, Any]]:
+    steps: dict[Any, dict[FieldPath, Any]] = {}
     for path, value in new.items():
         steps.setdefault(path[0], {})[path[1:]] = value
     return steps
 
 
-def _in_one(value: Any) -> Iterator[_Found] | None:
+def _in_one(value: Any) -> Iterator[_PartOrSize] | None:
     if _is_carrier(value):
         return _in_carrier(value, ())
-    may_be_alone = not isinstance(value, Mapping) or word(value, "type") in _ALONE
+    may_be_alone = not isinstance(value, Mapping) or text_field(value, "type") in _ALONE
     return _in_block(value, ()) if may_be_alone and _is_block(value) else None
 
 
-def _in_items(items: Sequence[Any], path: Path) -> Iterator[_Found]:
+def _in_items(items: Sequence[Any], path: FieldPath) -> Iterator[_PartOrSize]:
     for at, item in enumerate(items):
         yield from _in_any(item, (*path, at))
 
 
-def _in_any(value: Any, path: Path) -> Iterator[_Found]:
+def _in_any(value: Any, path: FieldPath) -> Iterator[_PartOrSize]:
     """The texts in a text, in blocks, or in one block."""
     if isinstance(value, str):
-        yield Place(path, value)
+        yield Part(path, value)
     elif len(path) > _DEEPEST:
         return
     elif isinstance(value, (list, tuple)):
@@ -236,10 +236,10 @@ def _in_any(value: Any, path: Path) -> Iterator[_Found]:
         yield from _in_block(value, path)
 
 
-def _in_block(block: Any, path: Path) -> Iterator[_Found]:
+def _in_block(block: Any, path: FieldPath) -> Iterator[_PartOrSize]:
     kind = _kind(block)
     if not kind:
-        yield from _in_keyed(block, keyed.field_of(block), path)
+        yield from _in_keyed(block, keyed.telling_field(block), path)
         return
     yield extra_fields.of_block(block, kind)
     if kind in _HOLDERS:
@@ -249,7 +249,7 @@ def _in_block(block: Any, path: Path) -> Iterator[_Found]:
         yield from _text_at(get(block, RESOURCE), "text", (*path, RESOURCE))
     elif kind == _DOCUMENT:
         source = get(block, "source")
-        field = {"text": "data", "content": "content"}.get(word(source, "type"))
+        field = {"text": "data", "content": "content"}.get(text_field(source, "type"))
         if field is not None:
             yield from _in_any(get(source, field), (*path, "source", field))
     elif kind == _SHELL_OUTPUT:
@@ -260,10 +260,10 @@ def _in_block(block: Any, path: Path) -> Iterator[_Found]:
         yield extra_fields.NO_TEXT
 
 
-def _in_keyed(block: Any, field: str, path: Path) -> Iterator[_Found]:
+def _in_keyed(block: Any, field: str, path: FieldPath) -> Iterator[_PartOrSize]:
     held = get(block, field)
     if field in {keyed.TEXT, keyed.DATA}:
-        yield Place((*path, field), held)
+        yield Part((*path, field), held)
     elif field == keyed.TOOL_RESULT:
         yield from _in_carrier(held, (*path, field))
     elif field in keyed.RESPONSES:
@@ -272,13 +272,13 @@ def _in_keyed(block: Any, field: str, path: Path) -> Iterator[_Found]:
         yield extra_fields.NO_TEXT
 
 
-def _in_response(response: Any, path: Path) -> Iterator[_Found]:
+def _in_response(response: Any, path: FieldPath) -> Iterator[_PartOrSize]:
     """Of Gemini: what a function responded is an object."""
     if (held := get(response, "response")) is not None:
-        yield Place((*path, "response"), held)
+        yield Part((*path, "response"), held)
 
 
-def _in_carrier(value: Any, path: Path) -> Iterator[_Found]:
+def _in_carrier(value: Any, path: FieldPath) -> Iterator[_PartOrSize]:
     kind = _kind(value)
     if _is_tool_return(value):
         yield from _in_tool_return(value, path)
@@ -301,47 +301,47 @@ def _in_carrier(value: Any, path: Path) -> Iterator[_Found]:
         yield from _in_structured(value, path)
 
 
-def _in_result(value: Any, field: str, path: Path) -> Iterator[Place]:
+def _in_result(value: Any, field: str, path: FieldPath) -> Iterator[Part]:
     """The parts of what is surely a tool's result: other things than blocks are data."""
     yield from _in_content(get(value, field), (*path, field))
     yield from _in_structured(value, path)
     for name in extra_fields.other_fields(value):
         if isinstance(value[name], (str, dict, list)) and name != field:
-            yield Place((*path, name), value[name])
+            yield Part((*path, name), value[name])
 
 
-def _in_structured(value: Any, path: Path) -> Iterator[Place]:
+def _in_structured(value: Any, path: FieldPath) -> Iterator[Part]:
     for name in _STRUCTURED_FIELDS:
         if (structured := get(value, name)) is not None:
-            yield Place((*path, name), structured)
+            yield Part((*path, name), structured)
 
 
-def _in_content(content: Any, path: Path) -> Iterator[Place]:
+def _in_content(content: Any, path: FieldPath) -> Iterator[Part]:
     if isinstance(content, str):
-        yield Place(path, content)
+        yield Part(path, content)
     elif isinstance(content, (list, tuple)):
         for at, item in enumerate(content):
             yield from _in_item(item, (*path, at))
     elif content is not None and not isinstance(content, (bool, int, float)):
-        yield Place(path, content)
+        yield Part(path, content)
 
 
-def _in_item(item: Any, path: Path) -> Iterator[Place]:
+def _in_item(item: Any, path: FieldPath) -> Iterator[Part]:
     if isinstance(item, str):
-        yield Place(path, item)
+        yield Part(path, item)
     elif _is_signed(item):
         return
     elif _is_carrier(item) or _is_block(item):
         found = list(_in_any(item, path))
         if sum(each for each in found if isinstance(each, int)) <= extra_fields.MOST:
-            yield from (each for each in found if isinstance(each, Place))
+            yield from (each for each in found if isinstance(each, Part))
         else:
-            yield Place(path, item)
+            yield Part(path, item)
     elif item is not None and not isinstance(item, (bool, int, float)):
-        yield Place(path, item)
+        yield Part(path, item)
 
 
-def _in_update(update: Any, path: Path) -> Iterator[_Found]:
+def _in_update(update: Any, path: FieldPath) -> Iterator[_PartOrSize]:
     """Of LangGraph's commands: the tools' messages in what they write to the state, and nothing else."""
     if isinstance(update, (list, tuple)):
         for at, pair in enumerate(update):
@@ -351,7 +351,7 @@ def _in_update(update: Any, path: Path) -> Iterator[_Found]:
         yield from _in_own_items(get(update, _MESSAGES), (*path, _MESSAGES))
 
 
-def _in_own_items(items: Any, path: Path) -> Iterator[_Found]:
+def _in_own_items(items: Any, path: FieldPath) -> Iterator[_PartOrSize]:
     """The texts of tools in a list that others' share, or in the only one."""
     if not isinstance(items, (list, tuple)):
         if _is_carrier(items):
@@ -362,20 +362,20 @@ def _in_own_items(items: Any, path: Path) -> Iterator[_Found]:
             yield from _in_carrier(item, (*path, at))
 
 
-def _in_tool_return(value: Any, path: Path) -> Iterator[_Found]:
+def _in_tool_return(value: Any, path: FieldPath) -> Iterator[_PartOrSize]:
     """Of pydantic-ai: a value for the model, and user content that follows it."""
     returned = get(value, "return_value")
     if isinstance(returned, str) or (isinstance(returned, (list, tuple)) and is_blocks(returned)):
         yield from _in_any(returned, (*path, "return_value"))
     elif returned is not None and not isinstance(returned, (bool, int, float)):
-        yield Place((*path, "return_value"), returned)
+        yield Part((*path, "return_value"), returned)
     yield from _in_any(get(value, "content"), (*path, "content"))
 
 
-def _text_at(value: Any, field: str, path: Path) -> Iterator[Place]:
+def _text_at(value: Any, field: str, path: FieldPath) -> Iterator[Part]:
     text = get(value, field)
     if isinstance(text, str):
-        yield Place((*path, field), text)
+        yield Part((*path, field), text)
 
 
 def _is_carrier(value: Any) -> bool:
@@ -409,7 +409,7 @@ def _has_identity(value: Any) -> bool:
     if content is None or isinstance(content, (bool, int, float)):
         return False
     may_be = kind in _ITEMS or not kind or bool(_words(value) & _TOOL_MESSAGES)
-    if may_be and any(word(value, name) for name in _ID_FIELDS):
+    if may_be and any(text_field(value, name) for name in _ID_FIELDS):
         return True
     is_result = not kind and isinstance(content, (list, tuple))
     return is_result and any(_has_field(value, name) for name in (*_ERROR_FIELDS, *_STRUCTURED_FIELDS))
@@ -428,7 +428,7 @@ def _has_content(value: Any) -> bool:
 
 def _is_turn_of_results(value: Any) -> bool:
     """Whether `value` is the message of a turn in which tools' results are sent."""
-    if word(value, "role") not in _RESULT_ROLES:
+    if text_field(value, "role") not in _RESULT_ROLES:
         return False
     listed = [*_listed(get(value, "content")), *_listed(get(value, "parts"))]
     return any(_kind(item) == _TOOL_RESULT or _telling_field(item) for item in listed)
@@ -436,7 +436,7 @@ def _is_turn_of_results(value: Any) -> bool:
 
 def _telling_field(value: Any) -> str:
     """The only field of Bedrock's and Gemini's results of a tool; empty for anything else."""
-    field = "" if _kind(value) else keyed.field_of(value)
+    field = "" if _kind(value) else keyed.telling_field(value)
     return field if field == keyed.TOOL_RESULT or field in keyed.RESPONSES else ""
 
 
@@ -448,7 +448,7 @@ def _is_signed(block: Any) -> bool:
 
 
 def _is_tool_return(value: Any) -> bool:
-    return word(value, "kind") == "tool-return" and not isinstance(value, Mapping)
+    return text_field(value, "kind") == "tool-return" and not isinstance(value, Mapping)
 
 
 def _is_command(value: Any) -> bool:
@@ -459,7 +459,7 @@ def _is_command(value: Any) -> bool:
 def _is_block(item: Any) -> bool:
     kind = _kind(item)
     if not kind:
-        return bool(keyed.field_of(item))
+        return bool(keyed.telling_field(item))
     if kind in TEXT_BLOCKS:
         return isinstance(get(item, "text"), str)
     if kind in _HOLDERS and isinstance(get(item, _HOLDERS[kind]), (str, list, tuple)):
@@ -480,8 +480,8 @@ def _listed(value: Any) -> Sequence[Any]:
 
 def _kind(value: Any) -> str:
     """The `type` of a block or item; of an object without one its `kind`, as pydantic-ai names it."""
-    return word(value, "type") or ("" if isinstance(value, Mapping) else word(value, "kind"))
+    return text_field(value, "type") or ("" if isinstance(value, Mapping) else text_field(value, "kind"))
 
 
 def _words(value: Any) -> set[str]:
-    return {word(value, "type"), word(value, "role")}
+    return {text_field(value, "type"), text_field(value, "role")}

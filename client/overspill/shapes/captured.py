@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from overspill.shapes.content import examine
-from overspill.shapes.content_kind import Kind, kind_of
+from overspill.shapes.content_kind import ContentKind, kind_of
 from overspill.text.measure import Extent
-from overspill.text.rendering import JSON
+from overspill.text.rendering import JSON_TYPE
 
 if TYPE_CHECKING:
     from overspill.previews.notice import Notice
@@ -28,7 +28,7 @@ class CapturedOutput(Struct, frozen=True, kw_only=True):
     truncated: bool = False
     total_lines: int = 0
     total_bytes: int = 0
-    content_type: Kind = "unknown"
+    content_type: ContentKind = "unknown"
     capture: str | None = None
     path: str = ""
     notice: str | None = None
@@ -39,7 +39,7 @@ class CapturedOutput(Struct, frozen=True, kw_only=True):
         """What became of `result`; `notice` is None where it stays as it is."""
         found = examine(result)
         body = "" if found is None else found.body
-        kind = "json" if found is not None and found.content_type == JSON else kind_of(body)
+        kind = "json" if found is not None and found.content_type == JSON_TYPE else kind_of(body)
         if notice is None:
             size, lines = Extent.of(body)
             return cls(

@@ -18,12 +18,12 @@ import time
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill.shapes.content import Text
+from overspill.shapes.content import TextShape
 from overspill.shapes.fields import is_a
-from overspill.shapes.records import MOST_HELD, NDJSON, Records, Reserve, stand_in_record, weight
+from overspill.shapes.records import MOST_HELD, NDJSON, Records, Reserve, record_size, stand_in_record
 from overspill.text import measure
-from overspill.text.buffer import MOST, Full, Gathering
-from overspill.text.rendering import BINARY, TEXT, kind_of_head, shown
+from overspill.text.buffer import MAX_BUFFER_BYTES, Buffer, BufferFull
+from overspill.text.rendering import BINARY_TYPE, TEXT_TYPE, printable, sniff_media_type
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
@@ -44,12 +44,12 @@ _LONGEST_MAGIC: Final = 16
 _NOTHING: Final = Reserve()
 
 
-def is_flow(value: Any) -> bool:
+def is_chunk_iterator(value: Any) -> bool:
     """Whether `value` may be a stream of chunks: an iterator and nothing else: no file, no cursor."""
     return _is_iterator(type(value), "__next__")
 
 
-def is_async_flow(value: Any) -> bool:
+def is_async_chunk_iterator(value: Any) -> bool:
     return _is_iterator(type(value), "__anext__")
 
 
@@ -66,7 +66,7 @@ def _only_iterates(kind: type) -> bool:
     return names <= _OF_ITERATORS
 
 
-class Held:
+class HeldChunks:
     """Chunks that are held back, and whether together they are within `limits`. Without I/O."""
 
     def __init__(self, limits: Limits) -> None:
@@ -104,7 +104,7 @@ class Held:
         )
 
 
-class Flowed:
+class StreamShape:
     """A stream that was too long. `missing` says why not all that came of it is in `body`, if it is not."""
 
     left: Limits | None = None
@@ -122,11 +122,11 @@ class Flowed:
         return measure.body_exceeds(self.body, limits)
 
     def is_guarded(self) -> bool:
-        return isinstance(self.body, str) and Text(self.body).is_guarded()
+        return isinstance(self.body, str) and TextShape(self.body).is_guarded()
 
     def whole(self) -> Any:
         """All that came of a short one, as one chunk like those that came."""
-        body = self.body if isinstance(self.body, (str, bytes)) else self.body.at(0, self.body.size)
+        body = self.body if isinstance(self.body, (str, bytes)) else self.body.read(0, self.body.size)
         return measure.encode(body) if self._is_bytes and isinstance(body, str) else body
 
     def replaced(self, notice: Notice) -> Any:
@@ -141,7 +141,7 @@ class Flowed:
         return [value]
 
 
-class FlowedRecords(Flowed):
+class RecordStreamShape(StreamShape):
     """A stream of records that was too long: those that had not passed wait while they are few."""
 
     def __init__(self, body: Body, records: Records, missing: str) -> None:
@@ -162,7 +162,7 @@ class FlowedRecords(Flowed):
         return self._waiting or [] if value is self._waiting else [value]
 
 
-class Flow:
+class ChunkStream:
     """What becomes of each chunk of one stream. Writes to a file at times.
 
     Chunks come from one thread at a time, but `close` may come from another while one is being taken.
@@ -172,7 +172,7 @@ class Flow:
         self,
         limits: Limits,
         *,
-        most: int = MOST,
+        most: int = MAX_BUFFER_BYTES,
         folder: Path | None = None,
         reserve: Reserve = _NOTHING,
     ) -> None:
@@ -181,11 +181,11 @@ class Flow:
         self._reserve = reserve
         self._records: Records | None = None
         self._lock = Lock()
-        self._held: Held | None = Held(limits)
-        self._gathering: Gathering | None = None
+        self._held: HeldChunks | None = HeldChunks(limits)
+        self._gathering: Buffer | None = None
         self._most = most
         self._folder = folder
-        self._kind = _Kind()
+        self._kind = _ChunkType()
 
     @property
     def is_gathering(self) -> bool:
@@ -235,7 +235,7 @@ class Flow:
                 self._gathering.remark(why)
             return [] if held is None else held.chunks
 
-    def content(self) -> Flowed | None:
+    def content(self) -> StreamShape | None:
         """After the end: what was gathered; None where all flowed on."""
         if self._gathering is None or (self._records is not None and self._records.fits()):
             return None
@@ -247,8 +247,8 @@ class Flow:
                 body = f"(what came of the stream cannot be read back: {error.strerror or error})\n"
         kind, missing = self._kind, self._gathering.missing
         if self._records is not None:
-            return FlowedRecords(body, self._records, missing)
-        return Flowed(body, kind.media_type(), is_bytes=kind.is_bytes, missing=missing)
+            return RecordStreamShape(body, self._records, missing)
+        return StreamShape(body, kind.media_type(), is_bytes=kind.is_bytes, missing=missing)
 
     def close(self) -> None:
         with self._lock:
@@ -259,10 +259,10 @@ class Flow:
     def _other(self, chunk: Any) -> list[Any]:
         """A chunk that is a record: with those that were held it begins a stream of such."""
         if self._gathering is not None:
-            self._keep([shown(chunk)])
+            self._keep([printable(chunk)])
             return []
         held, self._held = self._held, None
-        self._gathering = Gathering(most=self._most, folder=self._folder)
+        self._gathering = Buffer(most=self._most, folder=self._folder)
         self._records = Records(self._limits, self._gathering, self._reserve)
         return self._passing(self._records, [*([] if held is None else held.chunks), chunk])
 
@@ -271,7 +271,7 @@ class Flow:
         try:
             for chunk in chunks:
                 passing += records.take(chunk)
-        except Full as error:
+        except BufferFull as error:
             self.is_over = True
             records.remark(f"no more of the stream is kept: {error}", is_end=True)
         return passing
@@ -283,9 +283,9 @@ class Flow:
             records.remark(why)
         return []
 
-    def _gather(self, held: Held) -> None:
+    def _gather(self, held: HeldChunks) -> None:
         self._held = None
-        self._gathering = Gathering(most=self._most, folder=self._folder)
+        self._gathering = Buffer(most=self._most, folder=self._folder)
         self._keep(held.chunks)
 
     def _keep(self, chunks: list[Chunk]) -> None:
@@ -293,12 +293,12 @@ class Flow:
         try:
             for chunk in chunks:
                 self._gathering.write(chunk)
-        except Full as error:
+        except BufferFull as error:
             self.is_over = True
             self._gathering.remark(f"no more of the stream is kept: {error}")
 
 
-class _Kind:
+class _ChunkType:
     """What kind of bytes flow by."""
 
     def __init__(self) -> None:
@@ -321,14 +321,14 @@ class _Kind:
 
     def media_type(self) -> str:
         if not self.is_bytes:
-            return TEXT
-        return kind_of_head(self._head) or (TEXT if self._is_utf8 else BINARY)
+            return TEXT_TYPE
+        return sniff_media_type(self._head) or (TEXT_TYPE if self._is_utf8 else BINARY_TYPE)
 
 
 def guarded_chunks(
     source: Iterator[Any],
-    flow: Flow,
-    settle: Callable[[Flowed], Any],
+    flow: ChunkStream,
+    settle: Callable[[StreamShape], Any],
     *,
     seconds: float | None = None,
     clock: Callable[[], float] = time.monotonic,
@@ -363,8 +363,8 @@ def guarded_chunks(
 
 async def guarded_chunks_async(
     source: AsyncIterator[Any],
-    flow: Flow,
-    settle: Callable[[Flowed], Awaitable[Any]],
+    flow: ChunkStream,
+    settle: Callable[[StreamShape], Awaitable[Any]],
     run: Run,
     *,
     seconds: float | None = None,
@@ -427,14 +427,14 @@ class _Incoming:
 class _Batch:
     """Chunks on their way to the file, so many at a time that a thread is worth it."""
 
-    def __init__(self, flow: Flow, run: Run) -> None:
+    def __init__(self, flow: ChunkStream, run: Run) -> None:
         self._flow = flow
         self._run = run
         self._chunks: list[Any] = []
         self._size = 0
 
     async def take(self, chunk: Any) -> list[Any]:
-        size = weight(chunk)
+        size = record_size(chunk)
         if not self._flow.is_gathering:
             is_light = size <= (_WORTH_A_THREAD if is_a(chunk, (str, bytes)) else _LIGHT_RECORD)
             return self._flow.take(chunk) if is_light else list(await self._run(self._flow.take, chunk))
@@ -453,7 +453,7 @@ class _Batch:
 
 
 def _failed(error: Exception) -> str:
-    return f"the stream failed here: {shown(error)[:1000]}"
+    return f"the stream failed here: {printable(error)[:1000]}"
 
 
 def _too_late(seconds: float) -> str:

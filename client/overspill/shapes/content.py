@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from overspill.previews.notice import MAX_NOTICE, is_notice
 from overspill.shapes import keyed
-from overspill.shapes.blocks import Place, is_other_message, places
+from overspill.shapes.blocks import Part, is_other_message, parts_with_text
 from overspill.shapes.envelope import Envelope
-from overspill.shapes.exceptions import Thrown
-from overspill.shapes.fields import Unchangeable, changed, with_text
+from overspill.shapes.exceptions import ExceptionShape
+from overspill.shapes.fields import Unchangeable, with_fields, with_text
 from overspill.text import measure
 from overspill.text.rendering import (
-    TEXT,
-    described,
+    TEXT_TYPE,
     is_opaque,
     is_structured,
-    kind_of_bytes,
-    number,
-    shown,
+    media_type_of,
+    printable,
+    printable_number,
+    unprintable,
 )
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _LONGEST_PRINTED: Final = 1_000
 _TELLING: Final = frozenset({"content", "type", "parts"})
 
 
-class Content(Protocol):
+class Shape(Protocol):
     """A tool's output in one of the known shapes."""
 
     @property
@@ -62,55 +62,55 @@ class Content(Protocol):
         """The text that a model gets with that notice in the place of what is cut."""
 
 
-def examine(result: Any) -> Content | None:
+def examine(result: Any) -> Shape | None:
     """The shape of `result`; None where it passes through: numbers, people's messages, opaque objects.
 
     Never raises: an object that cannot be looked at is captured as what can be said of it.
     """
     if type(result) is str:
-        return Text(result)
+        return TextShape(result)
     try:
         return _examined(result)
     except Exception as error:  # noqa: BLE001  (foreign methods: whatever they raise)
-        return Described(described(result, error))
+        return UnreadableShape(unprintable(result, error))
 
 
-def exceeds(content: Content, limits: Limits) -> bool:
+def exceeds(content: Shape, limits: Limits) -> bool:
     """Whether all of the content's text together has strictly more than the limits allow."""
     return content.exceeds(limits)
 
 
-def is_light(content: Content, limits: Limits | None = None) -> bool:
+def is_light(content: Shape, limits: Limits | None = None) -> bool:
     """Whether `exceeds` and `size_of` cost under a millisecond; else a thread is their place.
 
     Of a text that has more characters than `limits` has bytes, `exceeds` is known at once.
     """
     if isinstance(content, Envelope):
         return content.is_light()
-    if isinstance(content, Thrown):
+    if isinstance(content, ExceptionShape):
         return content.size <= _LIGHT
     length = len(content.body)
     return length <= _LIGHT or (limits is not None and length > limits.max_bytes)
 
 
-def size_of(content: Content) -> int:
+def size_of(content: Shape) -> int:
     """Bytes of all that a model sees of it: of data on one line, of an exception its message."""
-    return content.size if isinstance(content, (Envelope, Thrown)) else measure.size_of(content.body)
+    return content.size if isinstance(content, (Envelope, ExceptionShape)) else measure.size_of(content.body)
 
 
-def told(content: Content) -> Body:
+def told(content: Shape) -> Body:
     """The text that a model would get: all of it, but of an exception no more than the messages."""
-    return content.told if isinstance(content, Thrown) else content.body
+    return content.told if isinstance(content, ExceptionShape) else content.body
 
 
-def seen(content: Content) -> Body:
+def seen(content: Shape) -> Body:
     """All that a model sees of it: of data, its JSON on one line."""
     return content.seen if isinstance(content, Envelope) else told(content)
 
 
-def sole_text(content: Content) -> str | None:
+def sole_text(content: Shape) -> str | None:
     """The text in whose place alone a notice stands; None where there is more to an output, or less."""
-    if type(content) is Text:
+    if type(content) is TextShape:
         return content.body if isinstance(content.body, str) else None
     if isinstance(content, Envelope) and len(content.places) == 1:
         value = content.places[0].value
@@ -118,13 +118,13 @@ def sole_text(content: Content) -> str | None:
     return None
 
 
-def _examined(result: Any) -> Content | None:
+def _examined(result: Any) -> Shape | None:
     for kinds, shape in _SHAPES:
         if isinstance(result, kinds):
             return shape(result)
     if result is None or isinstance(result, (int, float)):
         if isinstance(result, int) and result.bit_length() > _LONGEST_PRINTED:
-            return Printed(result, str(number(result)))
+            return PrintedShape(result, str(printable_number(result)))
         return None
     found = _places(result)
     if found is None:
@@ -132,25 +132,25 @@ def _examined(result: Any) -> Content | None:
     return Envelope(result, found) if found else None
 
 
-def _places(result: Any) -> list[Place] | None:
-    if type(result) is dict and _TELLING.isdisjoint(result) and not keyed.field_of(result):
+def _places(result: Any) -> list[Part] | None:
+    if type(result) is dict and _TELLING.isdisjoint(result) and not keyed.telling_field(result):
         return None
     try:
-        return places(result)
+        return parts_with_text(result)
     except Exception:  # noqa: BLE001  (foreign objects within: what they raise is shown in their place)
         return None
 
 
-def _without_places(result: Any) -> Content | None:
+def _without_places(result: Any) -> Shape | None:
     if is_other_message(result):
         return None
     if is_structured(result):
-        return Envelope(result, [Place((), result)])
-    return None if is_opaque(result) else Printed(result)
+        return Envelope(result, [Part((), result)])
+    return None if is_opaque(result) else PrintedShape(result)
 
 
-class Text:
-    content_type = TEXT
+class TextShape:
+    content_type = TEXT_TYPE
 
     def __init__(self, text: str) -> None:
         self.body: Body = str.__str__(text)
@@ -170,14 +170,14 @@ class Text:
         return str(notice)
 
 
-class Printed(Text):
+class PrintedShape(TextShape):
     """An object of an unknown class, captured as it prints: so frameworks show it to the model.
 
     Where it prints a text that it has in a field, that is what is captured, and the notice is in that field.
     """
 
     def __init__(self, value: Any, text: str | None = None) -> None:
-        super().__init__(shown(value) if text is None else text)
+        super().__init__(printable(value) if text is None else text)
         self._value = value
         self._field = _field_of(value, self._text)
         if self._field:
@@ -191,8 +191,8 @@ class Printed(Text):
         if not self._field:
             raise Unchangeable(type(self._value).__name__)
         text = vars(self._value)[self._field]
-        made = changed(self._value, {self._field: with_text(text, shorter(str.__str__(text)))})
-        if len(shown(made)) >= len(self._text):
+        made = with_fields(self._value, {self._field: with_text(text, shorter(str.__str__(text)))})
+        if len(printable(made)) >= len(self._text):
             raise Unchangeable(type(self._value).__name__)
         return made
 
@@ -207,14 +207,14 @@ def _field_of(value: Any, text: str) -> str:
     return name if name and texts[name] * 2 > len(text) else ""
 
 
-class Described(Text):
+class UnreadableShape(TextShape):
     """What can be said of an object that cannot be looked at: it passes as it is."""
 
     def exceeds(self, limits: Limits) -> bool:  # noqa: ARG002  (there is nothing to measure)
         return False
 
 
-class Binary:
+class BinaryShape:
     """Bytes, captured as they are; the notice that stands in for them is bytes of UTF-8."""
 
     def __init__(self, given: bytes | bytearray | memoryview) -> None:
@@ -224,7 +224,7 @@ class Binary:
 
     @cached_property
     def content_type(self) -> str:
-        return kind_of_bytes(self._data)
+        return media_type_of(self._data)
 
     def exceeds(self, limits: Limits) -> bool:
         return measure.exceeds_bytes(self._data, limits)
@@ -239,8 +239,8 @@ class Binary:
         return str(notice)
 
 
-_SHAPES: Final[tuple[tuple[Any, Callable[[Any], Content]], ...]] = (
-    (str, Text),
-    ((bytes, bytearray, memoryview), Binary),
-    (Exception, Thrown),
+_SHAPES: Final[tuple[tuple[Any, Callable[[Any], Shape]], ...]] = (
+    (str, TextShape),
+    ((bytes, bytearray, memoryview), BinaryShape),
+    (Exception, ExceptionShape),
 )

@@ -11,17 +11,17 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from overspill.shapes.fields import Path, is_a, parts_of, word
+from overspill.shapes.fields import FieldPath, is_a, parts_of, text_field
 from overspill.text import measure
 from overspill.text.rendering import (
-    Outline,
-    compact,
-    described,
-    is_plain,
+    PlainStats,
+    compact_json,
+    is_plain_container,
     items_of,
-    outline,
-    scalar,
-    shown,
+    json_scalar,
+    plain_stats,
+    printable,
+    unprintable,
 )
 
 LONG_TEXT: Final = 1_000
@@ -49,7 +49,7 @@ _LEAST_PAYLOAD: Final = 256
 _BASE64: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=-_\r\n")
 
 
-class Look(NamedTuple):
+class DataView(NamedTuple):
     """What a model sees of data: the long texts in it, and all else as JSON on one line.
 
     `is_over` means that there was more than was to be looked at.
@@ -70,26 +70,26 @@ class Look(NamedTuple):
         return self.texts if self.texts and len(self.frame) <= FRAME else [*self.texts, self.frame]
 
 
-def size_of(value: Any, found: Outline | None = None) -> int:
+def size_of(value: Any, found: PlainStats | None = None) -> int:
     """Bytes of `value` as a model sees it; of the part that was looked at where it has millions of values.
 
     `found` is its outline where that is known.
     """
-    if found is None and is_plain(value):
-        found = outline(value, _MOST_PARTS)
+    if found is None and is_plain_container(value):
+        found = plain_stats(value, _MOST_PARTS)
     if found is not None and found.chars <= _MOST_CHARS:
         try:
             return len(msgspec.json.encode(value))
         except (UnicodeEncodeError, RecursionError, OverflowError):
             pass
-    return look(value).size
+    return view(value).size
 
 
-def look(value: Any, most: int = measure.UNLIMITED) -> Look:
+def view(value: Any, most: int = measure.UNLIMITED) -> DataView:
     """Look at `value` until it has more than `most` bytes."""
     frame = _plain_frame(value, most)
     if frame is not None:
-        return Look([], frame, is_over=len(frame) > most + FRAME)
+        return DataView([], frame, is_over=len(frame) > most + FRAME)
     texts: list[str] = []
     pieces: list[str] = []
     left, values = most + FRAME, _MOST_VALUES
@@ -98,8 +98,8 @@ def look(value: Any, most: int = measure.UNLIMITED) -> Look:
         left -= len(piece)
         values -= 1
         if left < 0 or not values:
-            return Look(texts, "".join(pieces), is_over=True)
-    return Look(texts, "".join(pieces), is_over=False)
+            return DataView(texts, "".join(pieces), is_over=True)
+    return DataView(texts, "".join(pieces), is_over=False)
 
 
 def _plain_frame(value: Any, most: int) -> str | None:
@@ -107,7 +107,7 @@ def _plain_frame(value: Any, most: int) -> str | None:
 
     No value has less than a byte, so data of too many values is not looked at to its end.
     """
-    if not is_plain(value) or _plain_outline(value, min(most + FRAME, _MOST_VALUES)) is None:
+    if not is_plain_container(value) or _plain_outline(value, min(most + FRAME, _MOST_VALUES)) is None:
         return None
     try:
         return msgspec.json.encode(value).decode()
@@ -115,9 +115,9 @@ def _plain_frame(value: Any, most: int) -> str | None:
         return None
 
 
-def _plain_outline(value: Any, most: int) -> Outline | None:
+def _plain_outline(value: Any, most: int) -> PlainStats | None:
     """The outline of plain data of up to `most` values without long texts; None of any other."""
-    found = outline(value, most)
+    found = plain_stats(value, most)
     return None if found is None or found.longest >= LONG_TEXT or found.chars > _MOST_CHARS else found
 
 
@@ -142,23 +142,23 @@ def size_within(value: Any, most: int) -> int:
     """Bytes of `value`, or a number above `most`."""
     if type(value) is str and value.isascii():
         return len(value) + 2
-    found = look(value, most)
+    found = view(value, most)
     return max(most + 1, found.size) if found.is_over else found.size
 
 
-class Heavy(NamedTuple):
+class HeaviestParts(NamedTuple):
     """`parts` are what is too much, each behind its path; `rest` is how many bytes there are without them."""
 
-    parts: list[tuple[Path, Any]]
+    parts: list[tuple[FieldPath, Any]]
     rest: int
 
 
-def heavy(value: Any, room: int) -> Heavy:
+def heaviest_parts(value: Any, room: int) -> HeaviestParts:
     """The parts without which `value` has no more than `room` bytes, as few and as deep as they are.
 
     They are texts alone, or one part that is large as a whole.
     """
-    path: Path = ()
+    path: FieldPath = ()
     beside, is_picture, inside = 0, False, set[int]()
     while len(path) < _DEEPEST and not is_a(value, str) and (parts := _parts(value)) is not None:
         is_picture = _is_picture(value, path[-1] if path else None, is_inside=is_picture)
@@ -167,12 +167,12 @@ def heavy(value: Any, room: int) -> Heavy:
             break
         big, rest = _largest(parts, max(0, room - beside), is_picture=is_picture)
         if 1 < len(big) <= MOST_TEXTS and all(is_a(part, str) for _, part in big):
-            return Heavy([((*path, step), part) for step, part in big], beside + rest)
+            return HeaviestParts([((*path, step), part) for step, part in big], beside + rest)
         if len(big) != 1:
             break
         (step, value), beside = big[0], beside + rest
         path = (*path, step)
-    return Heavy([(path, value)], beside)
+    return HeaviestParts([(path, value)], beside)
 
 
 def _largest(
@@ -226,7 +226,7 @@ def _parts(value: Any) -> list[tuple[Any, Any]] | None:
 # --- what a model sees ----------------------------------------------------------------------------
 
 
-class _Open:
+class _OpenContainer:
     """A container on the way in: what of it comes next."""
 
     __slots__ = ("begin", "end", "identity", "is_picture", "next")
@@ -241,7 +241,7 @@ class _Open:
 
 def _pieces(value: Any) -> Iterator[str]:
     """The JSON of `value` on one line, in pieces; a text of `LONG_TEXT` is a piece as it is."""
-    open_: list[_Open] = []
+    open_: list[_OpenContainer] = []
     inside: set[int] = set()
     yield _begun(value, None, open_, inside)
     while open_:
@@ -256,37 +256,37 @@ def _pieces(value: Any) -> Iterator[str]:
             yield last.end
 
 
-def _begun(value: Any, step: Any, open_: list[_Open], inside: set[int]) -> str:
+def _begun(value: Any, step: Any, open_: list[_OpenContainer], inside: set[int]) -> str:
     """The JSON of a single value; of a container what opens it, which is then in `open_`."""
     is_inside_picture = bool(open_) and open_[-1].is_picture
     if type(value) in _SHORT_SCALARS or (type(value) is str and len(value) < LONG_TEXT):
-        return compact(value)
+        return compact_json(value)
     if type(value) is str:
         return "" if is_inside_picture and _is_payload(value) else value
     if id(value) in inside:
-        return compact(f"<{type(value).__name__} that holds itself>")
+        return compact_json(f"<{type(value).__name__} that holds itself>")
     try:
         is_payload = is_inside_picture and _is_payload(value)
         items = None if is_payload else items_of(value)
         if items is None:
             return _single(value, is_payload=is_payload)
         is_picture = _is_picture(value, step, is_inside=is_inside_picture)
-        open_.append(_Open(value, items, is_picture=is_picture))
+        open_.append(_OpenContainer(value, items, is_picture=is_picture))
     except Exception as error:  # noqa: BLE001  (foreign methods: whatever they raise)
-        return compact(described(value, error))
+        return compact_json(unprintable(value, error))
     inside.add(id(value))
     return open_[-1].begin
 
 
 def _single(value: Any, *, is_payload: bool) -> str:
-    text = "" if is_payload else scalar(value)
-    return text if isinstance(text, str) and len(text) >= LONG_TEXT else compact(text)
+    text = "" if is_payload else json_scalar(value)
+    return text if isinstance(text, str) and len(text) >= LONG_TEXT else compact_json(text)
 
 
 def _entries(items: Mapping[Any, Any]) -> Iterator[tuple[str, Any, Any]]:
     comma = ""
     for key, item in items.items():
-        name = compact(str.__str__(key) if isinstance(key, str) else shown(key))
+        name = compact_json(str.__str__(key) if isinstance(key, str) else printable(key))
         if type(item) is str and len(item) >= LONG_TEXT:
             yield f"{comma}{name}:", key, ""
             yield "", key, item
@@ -307,7 +307,9 @@ def _items(items: list[Any]) -> Iterator[tuple[str, Any, Any]]:
 
 def _is_picture(holder: Any, step: Any, *, is_inside: bool) -> bool:
     """Whether `holder` is a block of a picture or sound, or what such a block has its data in."""
-    return is_inside or (isinstance(step, str) and step in _PICTURES) or word(holder, "type") in _PICTURES
+    return (
+        is_inside or (isinstance(step, str) and step in _PICTURES) or text_field(holder, "type") in _PICTURES
+    )
 
 
 def _is_payload(part: Any) -> bool:

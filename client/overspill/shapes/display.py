@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 from overspill.shapes import media
 from overspill.shapes.blocks import TEXT_BLOCKS, is_blocks, is_error
 from overspill.shapes.envelope import joined
-from overspill.shapes.fields import get, word
+from overspill.shapes.fields import get, text_field
 from overspill.shapes.writer import as_text
-from overspill.text.rendering import described, items_of, number, scalar
-from overspill.text.rendering import shown as printed
-from overspill.text.sanitize import clean, cut_after, cut_before, may_cut
+from overspill.text.rendering import items_of, json_scalar, printable_number, unprintable
+from overspill.text.rendering import printable as printed
+from overspill.text.sanitize import cut_after, cut_before, may_cut, sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,10 +74,10 @@ class _Parts:
         try:
             return self._container(value, (*above, id(value)))
         except Exception as error:  # noqa: BLE001  (a foreign container's own methods)
-            return described(value, error)
+            return unprintable(value, error)
 
     def _container(self, value: Any, above: tuple[int, ...]) -> Any:
-        block = media.shown_block(value)
+        block = media.block_for_display(value)
         if block is not None:
             return block
         if isinstance(value, Mapping):
@@ -93,7 +93,7 @@ class _Parts:
         shown: dict[Any, Any] = {}
         most = max(0, self._left) + 1
         for name, item in islice(value.items(), most):
-            known = media.shown_beside(value, name, item)
+            known = media.data_for_display(value, name, item)
             clean_name = _single(name) if isinstance(name, str) else name
             shown[clean_name] = self.shown(item, above) if known is None else known
         if len(value) > most:
@@ -104,7 +104,7 @@ class _Parts:
         """A record as the dict of its fields, unless nothing in it had to change; other objects as text."""
         items = _items(value)
         if items is None:
-            return _single(str(scalar(value)))
+            return _single(str(json_scalar(value)))
         shown = self.shown(items, above)
         return value if shown is items else shown
 
@@ -115,13 +115,13 @@ def _more(parts: int) -> str:
 
 def _single(value: Any) -> Any:
     if isinstance(value, str):
-        return media.shown_text(clean(value))
+        return media.text_for_display(sanitize(value))
     if isinstance(value, int):
-        digits = number(value)
+        digits = printable_number(value)
         return value if isinstance(digits, int) else f"[integer of {value.bit_length():,} bits]"
     if isinstance(value, BaseException):
         return _first_line(printed(value), MAX_ERROR_CHARS)
-    return clean(media.shown_bytes(bytes(value)))
+    return sanitize(media.bytes_for_display(bytes(value)))
 
 
 def _items(record: Any) -> Any:
@@ -146,7 +146,7 @@ def _fitted(shown: Any, limit: int) -> Any:
         return _fitted_blocks(shown, limit)
     message = _message(shown)
     fitted = None if message is None else _fitted_message(message, limit, partial(_fitted_content, limit))
-    return _cut(clean(as_text(shown)), limit) if fitted is None else fitted
+    return _cut(sanitize(as_text(shown)), limit) if fitted is None else fitted
 
 
 def _fitted_content(limit: int, content: Any, room: int) -> Any:
@@ -162,7 +162,7 @@ def _fitted_blocks(blocks: list[Any] | tuple[Any, ...], limit: int) -> Any:
 
 def _fitted_block(block: Any, limit: int) -> Any:
     if not _is_text(block):
-        return block if _extent(block) <= limit else _block(_cut(clean(as_text(block)), limit))
+        return block if _extent(block) <= limit else _block(_cut(sanitize(as_text(block)), limit))
     text = block if isinstance(block, str) else get(block, "text")
     if len(text) <= limit:
         return block
@@ -170,7 +170,9 @@ def _fitted_block(block: Any, limit: int) -> Any:
     if isinstance(block, str):
         return cut
     return (
-        {**block, "text": cut} if isinstance(block, Mapping) else {"type": word(block, "type"), "text": cut}
+        {**block, "text": cut}
+        if isinstance(block, Mapping)
+        else {"type": text_field(block, "type"), "text": cut}
     )
 
 
@@ -184,7 +186,7 @@ def _failure(shown: Any, message: Mapping[Any, Any], limit: int, line_limit: int
     fitted = _fitted_message(
         message, limit, lambda content, room: _line_alone(content, min(room, line_limit))
     )
-    return _cut(clean(as_text(whole)), limit) if fitted is None else fitted
+    return _cut(sanitize(as_text(whole)), limit) if fitted is None else fitted
 
 
 def _fitted_message(
@@ -218,7 +220,7 @@ def _message(shown: Any) -> Mapping[Any, Any] | None:
 
 
 def _is_failure(value: Any) -> bool:
-    return is_error(value) or word(value, "status") == "error"
+    return is_error(value) or text_field(value, "status") == "error"
 
 
 def _first_line_of(content: Any, limit: int) -> Any:
@@ -244,7 +246,7 @@ def _block(text: str) -> dict[str, str]:
 
 def _is_text(block: Any) -> bool:
     return isinstance(block, str) or (
-        word(block, "type") in TEXT_BLOCKS and isinstance(get(block, "text"), str)
+        text_field(block, "type") in TEXT_BLOCKS and isinstance(get(block, "text"), str)
     )
 
 
@@ -295,7 +297,7 @@ def _gap(characters: int) -> str:
 
 def _first_line(text: str, limit: int) -> str:
     """The first line that says something, clean, and how much came behind it."""
-    text = media.shown_text(clean(text)).strip()
+    text = media.text_for_display(sanitize(text)).strip()
     line = text.split("\n", 1)[0].rstrip()
     if len(text) <= limit and line == text:
         return text

@@ -17,19 +17,19 @@ import msgspec
 from overspill.previews import cut
 from overspill.previews.notice import MAX_NOTICE, is_notice, placeholder
 from overspill.shapes import data
-from overspill.shapes.blocks import GONE, Place, may_go, with_values
+from overspill.shapes.blocks import REMOVED, Part, is_removable, with_values
 from overspill.shapes.fields import Unchangeable, is_sequence, with_entries, with_items, with_text
 from overspill.shapes.standin import stand_in
-from overspill.shapes.writer import as_text, rendered
+from overspill.shapes.writer import as_text, render
 from overspill.text import measure
 from overspill.text.measure import UNLIMITED
-from overspill.text.rendering import JSON, TEXT, is_plain, outline
+from overspill.text.rendering import JSON_TYPE, TEXT_TYPE, is_plain_container, plain_stats
 
 if TYPE_CHECKING:
     from overspill.previews.notice import Notice
     from overspill.text.body import Body
     from overspill.text.measure import Limits
-    from overspill.text.rendering import Outline
+    from overspill.text.rendering import PlainStats
 
 _MOST_PLACEHOLDERS: Final = 16
 _FEW_VALUES: Final = 2_000
@@ -54,13 +54,13 @@ class Envelope:
     """
 
     def __init__(
-        self, result: Any, found: list[Place], cut: list[Place] | None = None, left: Limits | None = None
+        self, result: Any, found: list[Part], cut: list[Part] | None = None, left: Limits | None = None
     ) -> None:
         self.left = left
         self._result = result
         self.places = found
         self._given = cut
-        self._outlines: dict[int, Outline | None] = {}
+        self._outlines: dict[int, PlainStats | None] = {}
         """By the identity of the value in a place, which `places` holds."""
         self._narrowed: tuple[tuple[Limits, int, bool], Envelope] | None = None
 
@@ -72,19 +72,19 @@ class Envelope:
         """
         if len(self._cut) == 1:
             value = self._cut[0].value
-            return str.__str__(value) if isinstance(value, str) else rendered(self._whole(self._cut[0]))
+            return str.__str__(value) if isinstance(value, str) else render(self._whole(self._cut[0]))
         texts = [str.__str__(value) for _, value in self._cut if isinstance(value, str)]
         texts += [as_text(self._whole(place)) for place in self._cut if not isinstance(place.value, str)]
         return joined([text for text in texts if text])
 
-    def _whole(self, part: Place) -> Any:
+    def _whole(self, part: Part) -> Any:
         """The data that `part` is of."""
         return next(place.value for place in self.places if place.path == part.path[: len(place.path)])
 
     @property
     def content_type(self) -> str:
         is_data = len(self._cut) == 1 and not isinstance(self._cut[0].value, str)
-        return JSON if is_data else TEXT
+        return JSON_TYPE if is_data else TEXT_TYPE
 
     @cached_property
     def size(self) -> int:
@@ -96,7 +96,7 @@ class Envelope:
     def _size_of(self, value: Any) -> int:
         return measure.size(value) if isinstance(value, str) else data.size_of(value, self._outline(value))
 
-    def _outline(self, value: Any) -> Outline | None:
+    def _outline(self, value: Any) -> PlainStats | None:
         """The outline of a small part, which is found once."""
         key = id(value)
         if key not in self._outlines:
@@ -150,7 +150,7 @@ class Envelope:
         return self._narrowed[1]
 
     def _within(self, limits: Limits, reserve: int, *, fills: bool) -> Envelope:
-        room, chosen = _with_reserve(limits, reserve), list[Place]()
+        room, chosen = _with_reserve(limits, reserve), list[Part]()
         left = limits
         for place in self._own:
             found = _chosen(place, room)
@@ -173,7 +173,7 @@ class Envelope:
             made = with_values(self._result, {place.path: _blank(place.value) for place in self._cut})
         except Unchangeable:
             return True
-        return not data.look(made, limits.max_bytes).is_over
+        return not data.view(made, limits.max_bytes).is_over
 
     def replaced(self, notice: Notice) -> Any:
         """A copy with `notice` for what is cut. Raises `Unchangeable`."""
@@ -185,15 +185,15 @@ class Envelope:
     def read(self, notice: Notice) -> str:
         """The text that a model gets with `notice` for what is cut, without that of the parts that stay."""
         new = [_instead(at, place, notice) for at, place in enumerate(self._cut)]
-        texts = [text for value in new if value is not GONE for text in _seen(value, UNLIMITED) or ()]
+        texts = [text for value in new if value is not REMOVED for text in _seen(value, UNLIMITED) or ()]
         return joined([text for text in texts if text])
 
     @property
-    def _cut(self) -> list[Place]:
+    def _cut(self) -> list[Part]:
         return self._own if self._given is None else self._given
 
     @cached_property
-    def _mirrors(self) -> list[Place]:
+    def _mirrors(self) -> list[Part]:
         """Structured content that says what the texts do, for programs."""
         if len(self.places) == 1:
             return []
@@ -201,7 +201,7 @@ class Envelope:
         return [place for place in self.places if not isinstance(place.value, str) and _repeats(texts, place)]
 
     @cached_property
-    def _own(self) -> list[Place]:
+    def _own(self) -> list[Part]:
         mirrored = {place.path for place in self._mirrors}
         return [place for place in self.places if place.path not in mirrored]
 
@@ -213,25 +213,25 @@ def _seen(value: Any, most: int) -> list[str] | None:
     """What is measured of a place: its text, or the texts and the frame of data; None above `most` bytes."""
     if isinstance(value, str):
         return [str.__str__(value)]
-    found = data.look(value, most)
+    found = data.view(value, most)
     return None if found.is_over else found.seen
 
 
-def _surely_fits(found: Outline | None, limits: Limits) -> bool:
+def _surely_fits(found: PlainStats | None, limits: Limits) -> bool:
     """Whether plain data of this outline is within the limits at a first look."""
     if found is None or found.chars > limits.max_lines:
         return False
-    return found.most_bytes() <= measure.fits_on_lines(limits)
+    return found.most_bytes() <= measure.surely_fitting_chars_on_lines(limits)
 
 
-def _small(value: Any) -> Outline | None:
-    return outline(value, _FEW_VALUES) if is_plain(value) else None
+def _small(value: Any) -> PlainStats | None:
+    return plain_stats(value, _FEW_VALUES) if is_plain_container(value) else None
 
 
 def _holds_notice(value: Any) -> bool:
     """Whether `value` is a notice, or data with one in it: looked for only where a mark of one is seen."""
     if not isinstance(value, str):
-        found = data.look(value, MAX_NOTICE)
+        found = data.view(value, MAX_NOTICE)
         texts = [*found.texts, found.frame]
         if found.is_over or not any(mark in text for text in texts for mark in _NOTICE_MARKS):
             return False
@@ -254,7 +254,7 @@ def joined(texts: list[str]) -> str:
     return "".join([*(text if text.endswith("\n") else f"{text}\n" for text in most), last])
 
 
-def _repeats(texts: list[str], place: Place) -> bool:
+def _repeats(texts: list[str], place: Part) -> bool:
     """Whether `texts` say what `place` does, as MCP servers send it for clients that read text only.
 
     What a function returned that is no object is the only field, `result`; a list has a text for each item.
@@ -280,7 +280,7 @@ def _says(text: str, value: Any) -> bool:
 # --- cutting ------------------------------------------------------------------------------------
 
 
-def _chosen(place: Place, room: Limits) -> tuple[list[Place], int] | None:
+def _chosen(place: Part, room: Limits) -> tuple[list[Part], int] | None:
     """The parts of a place that are too much for `room`, and bytes of the others; None if it fits."""
     seen = _seen(place.value, room.max_bytes)
     if seen is not None and not measure.exceeds(joined(seen), room):
@@ -288,11 +288,11 @@ def _chosen(place: Place, room: Limits) -> tuple[list[Place], int] | None:
     if isinstance(place.value, str):
         return [place], 0
     most = room.max_bytes if room.max_chars is None else room.max_chars
-    found = data.heavy(place.value, most)
+    found = data.heaviest_parts(place.value, most)
     if found.rest > _BESIDE and not all(isinstance(part, str) for _, part in found.parts):
-        found = data.heavy(place.value, _BESIDE)
+        found = data.heaviest_parts(place.value, _BESIDE)
     rest = found.rest + _QUOTES * len(found.parts)
-    return [Place((*place.path, *path), part) for path, part in found.parts], rest
+    return [Part((*place.path, *path), part) for path, part in found.parts], rest
 
 
 def _blank(value: Any) -> Any:
@@ -321,14 +321,14 @@ def _without(limits: Limits, size: int) -> Limits:
     return cut.less(limits, "x" * size, lines=1)
 
 
-def _instead(at: int, place: Place, notice: Notice) -> Any:
+def _instead(at: int, place: Part, notice: Notice) -> Any:
     """What stands in for the cut part number `at`."""
     if not isinstance(place.value, str):
         return _data_instead(at, place.value, notice)
     if at == 0:
         return with_text(place.value, str(notice))
-    if (at > _MOST_PLACEHOLDERS or notice.is_alone) and may_go(place.path):
-        return GONE
+    if (at > _MOST_PLACEHOLDERS or notice.is_alone) and is_removable(place.path):
+        return REMOVED
     if notice.is_alone:
         return with_text(place.value, "")
     short = placeholder(notice, measure.size(place.value))

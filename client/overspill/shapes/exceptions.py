@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from overspill.previews.notice import MAX_NOTICE, is_notice, placeholder
 from overspill.shapes.fields import Unchangeable
-from overspill.shapes.twin import twin
+from overspill.shapes.twin import with_message
 from overspill.text import measure
-from overspill.text.rendering import TEXT, described
+from overspill.text.rendering import TEXT_TYPE, unprintable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,10 +34,10 @@ _LONG: Final = 1024 * 1024
 """Characters of a message that Python is not left to print."""
 
 
-class Thrown:
+class ExceptionShape:
     """An exception that a tool returned or raised."""
 
-    content_type = TEXT
+    content_type = TEXT_TYPE
 
     def __init__(self, error: Exception) -> None:
         self._error = error
@@ -77,7 +77,7 @@ class Thrown:
 
     def read(self, notice: Notice) -> str:
         """The text that a model gets with `notice` for the message."""
-        return Thrown(self.replaced(notice)).told
+        return ExceptionShape(self.replaced(notice)).told
 
     def with_message(
         self, text: str, shorter: Callable[[str], str], *, most_notes: int = _SHORT_NOTES
@@ -92,9 +92,9 @@ class Thrown:
 def _clamped(error: Exception, text: str, shorter: Callable[[str], str], most_notes: int) -> Exception:
     members = _members(error)
     if members is None:
-        made = twin(error, text)
+        made = with_message(error, text)
     else:
-        made = twin(error, text, [_shortened(member, shorter, most_notes) for member in members])
+        made = with_message(error, text, [_shortened(member, shorter, most_notes) for member in members])
     if made is not error:
         _replace_copies(made, message_of(error), text)
         _keep_short_notes(made, notes_of(error), most_notes)
@@ -106,7 +106,7 @@ def message_of(error: BaseException) -> str:
     try:
         return str.__str__(str(error))
     except Exception as failure:  # noqa: BLE001  (a foreign method: whatever it raises)
-        return described(error, failure)
+        return unprintable(error, failure)
 
 
 def _given(error: Exception, message: str) -> str:

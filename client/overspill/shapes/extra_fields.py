@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from overspill.text.rendering import outline
+from overspill.text.rendering import plain_stats
 
 
 def _names(listed: str) -> frozenset[str]:
@@ -88,5 +88,5 @@ def _length(value: Any) -> int:
         return len(value)
     if not isinstance(value, (dict, list, tuple)):
         return 0
-    found = outline(value, MOST)
+    found = plain_stats(value, MOST)
     return MOST + 1 if found is None else found.chars + found.values

@@ -20,7 +20,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Path: TypeAlias = tuple[Any, ...]
+FieldPath: TypeAlias = tuple[Any, ...]
 """Keys, field names and positions that lead from a value to one of its parts."""
 
 _TEXTS: Final = (str, bytes, bytearray, memoryview, range, UserString)
@@ -55,7 +55,7 @@ def get(value: Any, name: Any) -> Any:
         return None
 
 
-def word(value: Any, name: str) -> str:
+def text_field(value: Any, name: str) -> str:
     """The field if it is text, else nothing."""
     found = get(value, name)
     return found if issubclass(type(found), str) else ""
@@ -99,13 +99,13 @@ def parts_of(value: Any, most: int) -> list[tuple[Any, Any]] | None:
 # --- copies -------------------------------------------------------------------------------------
 
 
-def changed(value: Any, fields: Mapping[Any, Any]) -> Any:
+def with_fields(value: Any, fields: Mapping[Any, Any]) -> Any:
     """A copy with other `fields`; a dict loses those that become None. Raises `Unchangeable`."""
     try:
         copied = _copied(value, dict(fields))
     except Exception as error:
         raise Unchangeable(type(value).__name__) from error
-    if type(copied) is type(value) and all(_is(get(copied, name), new) for name, new in fields.items()):
+    if type(copied) is type(value) and all(_is_same(get(copied, name), new) for name, new in fields.items()):
         return copied
     raise Unchangeable(type(value).__name__)
 
@@ -117,7 +117,7 @@ def with_items(value: Any, items: list[Any]) -> Any:
         return kind(items)
     try:
         copied = _VIEWS[kind](items) if kind in _VIEWS else _refilled(value, items)
-        if type(copied) is kind and len(copied) == len(items) and _are(copied, items):
+        if type(copied) is kind and len(copied) == len(items) and _are_same(copied, items):
             return copied
     except Exception as error:
         raise Unchangeable(kind.__name__) from error
@@ -257,13 +257,13 @@ def _set(value: Any, fields: dict[str, Any], setter: Callable[[Any, str, Any], N
     return copied
 
 
-def _are(found: Any, wanted: list[Any]) -> bool:
+def _are_same(found: Any, wanted: list[Any]) -> bool:
     if is_a(found, AbstractSet):
         return all(item in found for item in wanted)
-    return all(map(_is, found, wanted))
+    return all(map(_is_same, found, wanted))
 
 
-def _is(found: Any, wanted: Any) -> bool:
+def _is_same(found: Any, wanted: Any) -> bool:
     """Whether a field took the value: a class may have made another type of sequence of it."""
     if found is wanted:
         return True

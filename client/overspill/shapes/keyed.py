@@ -32,7 +32,7 @@ _BESIDE: Final = frozenset(
 _MOST_FIELDS: Final = 4
 
 
-def field_of(block: Any) -> str:
+def telling_field(block: Any) -> str:
     """The field that tells what `block` is; empty for what is no such block."""
     names = _set_fields(block)
     if len(names) != 1 or names[0] not in _FIELDS:

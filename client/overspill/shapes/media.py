@@ -10,9 +10,9 @@ import binascii
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from overspill.shapes.fields import get, word
+from overspill.shapes.fields import get, text_field
 from overspill.text import measure
-from overspill.text.rendering import BINARY, TEXT, kind_of_bytes
+from overspill.text.rendering import BINARY_TYPE, TEXT_TYPE, media_type_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,31 +40,33 @@ _DATA_URL: Final = re.compile(
 )
 
 
-def named(media_type: str, size: int) -> str:
+def placeholder(media_type: str, size: int) -> str:
     """As in `[image/png, 34.5 KB]`."""
-    return f"[{media_type}, {measure.readable(size)}]"
+    return f"[{media_type}, {measure.readable_size(size)}]"
 
 
-def shown_bytes(data: bytes) -> str:
+def bytes_for_display(data: bytes) -> str:
     """UTF-8 as text, everything else by its name."""
-    kind = kind_of_bytes(data)
-    return data.decode() if kind == TEXT else named(kind, len(data))
+    kind = media_type_of(data)
+    return data.decode() if kind == TEXT_TYPE else placeholder(kind, len(data))
 
 
-def shown_text(text: str) -> str:
+def text_for_display(text: str) -> str:
     """`text` with the data in it named: `data:` URLs, and base64 of a known kind that is all of it."""
     if ";base64," in text:
-        text = _DATA_URL.sub(lambda found: named(found["type"] or BINARY, _size(found["data"])), text)
+        text = _DATA_URL.sub(
+            lambda found: placeholder(found["type"] or BINARY_TYPE, _size(found["data"])), text
+        )
     kind = _kind_of_base64(text) if len(text) >= _LEAST else None
-    return text if kind is None or kind in {TEXT, BINARY} else named(kind, _size(text))
+    return text if kind is None or kind in {TEXT_TYPE, BINARY_TYPE} else placeholder(kind, _size(text))
 
 
-def shown_beside(holder: Mapping[Any, Any], name: Any, value: Any) -> str | None:
+def data_for_display(holder: Mapping[Any, Any], name: Any, value: Any) -> str | None:
     """The name of data in a field beside its media type; None for what is no such data."""
     if name not in _DATA_FIELDS or not isinstance(value, str):
         return None
     kind = _type_in(holder)
-    return named(kind, _size(value)) if kind and _is_base64(value) else None
+    return placeholder(kind, _size(value)) if kind and _is_base64(value) else None
 
 
 class _Data(NamedTuple):
@@ -72,14 +74,14 @@ class _Data(NamedTuple):
     size: int
 
 
-def shown_block(block: Any) -> dict[str, Any] | None:
+def block_for_display(block: Any) -> dict[str, Any] | None:
     """The block of binary data without its data: how many `bytes` are `omitted`. None for other blocks."""
-    if word(block, "type") not in _BLOCKS:
+    if text_field(block, "type") not in _BLOCKS:
         return None
     found = _data_in(block) or next(filter(None, (_data_in(get(block, holder)) for holder in _HOLDERS)), None)
     if found is None:
         return None
-    return {"type": word(block, "type"), "mimeType": found.kind, "bytes": found.size, "omitted": True}
+    return {"type": text_field(block, "type"), "mimeType": found.kind, "bytes": found.size, "omitted": True}
 
 
 def _data_in(holder: Any) -> _Data | None:
@@ -88,19 +90,19 @@ def _data_in(holder: Any) -> _Data | None:
     for field in _DATA_FIELDS:
         data = get(holder, field)
         if isinstance(data, (bytes, bytearray)):
-            return _Data(_type_in(holder) or kind_of_bytes(bytes(data)), len(data))
+            return _Data(_type_in(holder) or media_type_of(bytes(data)), len(data))
         if isinstance(data, str) and (found := _DATA_URL.fullmatch(data)):
-            return _Data(found["type"] or BINARY, _size(found["data"]))
+            return _Data(found["type"] or BINARY_TYPE, _size(found["data"]))
         if isinstance(data, str) and field not in {"url", "image_url"} and _is_base64(data):
-            return _Data(_type_in(holder) or _kind_of_base64(data) or BINARY, _size(data))
+            return _Data(_type_in(holder) or _kind_of_base64(data) or BINARY_TYPE, _size(data))
     return None
 
 
 def _type_in(holder: Any) -> str:
     """The media type that `holder` names, unless that of text."""
-    media_type = next(filter(None, (word(holder, name) for name in _TYPE_FIELDS)), "")
+    media_type = next(filter(None, (text_field(holder, name) for name in _TYPE_FIELDS)), "")
     if not media_type:
-        form = word(holder, "format").lower()
+        form = text_field(holder, "format").lower()
         media_type = f"image/{form}" if form in _IMAGES else f"audio/{form}" if form in _AUDIO else ""
     return media_type if _TYPE.fullmatch(media_type) and not media_type.startswith("text/") else ""
 
@@ -115,7 +117,7 @@ def _kind_of_base64(text: str) -> str | None:
         return None
     head = "".join(text[: 2 * _SNIFFED].split())[:_SNIFFED]
     try:
-        return kind_of_bytes(
+        return media_type_of(
             base64.urlsafe_b64decode(head[: len(head) // 4 * 4].replace("+", "-").replace("/", "_"))
         )
     except (binascii.Error, ValueError):

@@ -9,25 +9,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.previews.cut import ENDS, cut, less, scaled
-from overspill.previews.excerpt import of_text
-from overspill.shapes.blocks import GONE, may_go, with_values
-from overspill.shapes.content import Binary, Printed, examine
+from overspill.previews.excerpt import excerpt_of_text
+from overspill.shapes.blocks import REMOVED, is_removable, with_values
+from overspill.shapes.content import BinaryShape, PrintedShape, examine
 from overspill.shapes.envelope import Envelope
-from overspill.shapes.exceptions import Thrown
+from overspill.shapes.exceptions import ExceptionShape
 from overspill.shapes.fields import with_text
 from overspill.shapes.standin import stand_in
 from overspill.shapes.writer import as_text, text_of
 from overspill.text import measure
 from overspill.text.measure import UNLIMITED, Extent, Limits
-from overspill.text.rendering import TEXT, is_plain, outline
+from overspill.text.rendering import TEXT_TYPE, is_plain_container, plain_stats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     Shorten = Callable[[str, Limits], str]
 
-    from overspill.shapes.blocks import Place
-    from overspill.shapes.content import Content
+    from overspill.shapes.blocks import Part
+    from overspill.shapes.content import Shape
 
 _MOST_REMARKS: Final = 16
 _BY_LINES: Final = ENDS._replace(spare=0.1)
@@ -67,13 +67,13 @@ def clamp_text(text: str, limits: Limits, left: Limits | None = None) -> str:
     room = less(left, _remark(extent, limits))
     if room.max_bytes < _LEAST or room.max_lines < 1:
         return _remark(extent, limits).strip()
-    kept = cut(of_text(text, extent), room, _BY_LINES)
+    kept = cut(excerpt_of_text(text, extent), room, _BY_LINES)
     remark = _remark(kept.omitted, limits)
     return f"{kept.head}{remark[1:] if kept.head.endswith(chr(10)) else remark}{kept.tail}"
 
 
 def _remark(omitted: Extent, limits: Limits) -> str:
-    cut_off = f"{measure.counted(omitted.size, 'byte')}, {measure.counted(omitted.lines, 'line')}"
+    cut_off = f"{measure.plural(omitted.size, 'byte')}, {measure.plural(omitted.lines, 'line')}"
     return f"\n... [{cut_off} cut: over {_limits(limits)}; the result follows] ...\n"
 
 
@@ -84,7 +84,7 @@ def _limits(limits: Limits) -> str:
         (limits.max_chars, "character"),
         (limits.max_tokens, "token"),
     )
-    told = [measure.counted(limit, noun) for limit, noun in named if limit not in {None, UNLIMITED} and limit]
+    told = [measure.plural(limit, noun) for limit, noun in named if limit not in {None, UNLIMITED} and limit]
     return " or ".join(told) or "the limit"
 
 
@@ -127,32 +127,32 @@ class _Budget:
         return measure.exceeds(as_text(value), self._limits)
 
 
-def _clamped(update: Any, content: Content, budget: _Budget) -> Any:
+def _clamped(update: Any, content: Shape, budget: _Budget) -> Any:
     if isinstance(content, Envelope):
         new = {place.path: _instead(at, place, budget) for at, place in enumerate(content.places)}
         return with_values(update, new)
-    if isinstance(content, Thrown):
+    if isinstance(content, ExceptionShape):
         return content.with_message(budget.take(content.message), budget.remark)
-    if isinstance(content, Binary) and content.content_type != TEXT:
-        what = f"({measure.counted(len(content.body), 'byte')} of {content.content_type}, not text)"
+    if isinstance(content, BinaryShape) and content.content_type != TEXT_TYPE:
+        what = f"({measure.plural(len(content.body), 'byte')} of {content.content_type}, not text)"
         return with_text(update, what)
-    if isinstance(content, Printed):
+    if isinstance(content, PrintedShape):
         return content.with_shorter(budget.take)
     return with_text(update, budget.take(text_of(content.body)))
 
 
-def _instead(at: int, place: Place, budget: _Budget) -> Any:
+def _instead(at: int, place: Part, budget: _Budget) -> Any:
     if not isinstance(place.value, str):
         return _clamped_data(place.value, budget)
     kept = budget.take(str.__str__(place.value))
-    if at > _MOST_REMARKS and kept == budget.remark(place.value) and may_go(place.path):
-        return GONE
+    if at > _MOST_REMARKS and kept == budget.remark(place.value) and is_removable(place.path):
+        return REMOVED
     return with_text(place.value, kept)
 
 
 def _clamped_data(value: Any, budget: _Budget) -> Any:
     """Small data with long texts in it keeps its shape; any other keeps its first parts and a remark."""
-    if is_plain(value) and outline(value, _FEW_VALUES) is not None:
+    if is_plain_container(value) and plain_stats(value, _FEW_VALUES) is not None:
         frame = as_text(_with_texts(value, lambda text: text if len(text) <= _SHORT else ""))
         for part in _PARTS:
             kept = _with_texts(value, budget.share(part, frame).take)

@@ -11,16 +11,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from overspill.shapes import data
-from overspill.shapes.fields import changed, get, is_a, with_text
+from overspill.shapes.fields import get, is_a, with_fields, with_text
 from overspill.shapes.standin import stand_in
 from overspill.shapes.writer import as_text
 from overspill.text import measure
 from overspill.text.measure import UNLIMITED
-from overspill.text.rendering import DEEPEST, compact, is_opaque, is_plain, outline
+from overspill.text.rendering import (
+    MAX_INDENTED_DEPTH,
+    compact_json,
+    is_opaque,
+    is_plain_container,
+    plain_stats,
+)
 
 if TYPE_CHECKING:
     from overspill.previews.notice import Notice
-    from overspill.text.buffer import Gathering
+    from overspill.text.buffer import Buffer
     from overspill.text.measure import Limits
 
 NDJSON: Final = "application/x-ndjson"
@@ -48,7 +54,7 @@ class Reserve(NamedTuple):
 class Records:
     """The records of one stream. `size` is that of all, `passed` that of those that passed on the way."""
 
-    def __init__(self, limits: Limits, gathering: Gathering, reserve: Reserve) -> None:
+    def __init__(self, limits: Limits, gathering: Buffer, reserve: Reserve) -> None:
         self.size = self.passed = 0
         self.first: Any = None
         self.waiting: list[Any] | None = []
@@ -63,7 +69,7 @@ class Records:
 
     def take(self, record: Any) -> list[Any]:
         """The records that pass now. Raises `Full`."""
-        if is_silent(record):
+        if is_opaque_record(record):
             return self._passing(record)
         line = line_of(record)
         self.gathering.write(f"{line}\n")
@@ -72,7 +78,7 @@ class Records:
         if passing:
             self.passed = self.size
         if self.waiting is not None and self.size > self._small and not self._may_fit():
-            passing += [each for each in self.waiting if is_silent(each)]
+            passing += [each for each in self.waiting if is_opaque_record(each)]
             self.waiting = None
             self._texts.clear()
         return passing
@@ -88,7 +94,7 @@ class Records:
     def remark(self, why: str, *, is_end: bool = False) -> None:
         """Add a line that says why there are no more; where the guard itself `is_end`, they do not fit."""
         self._is_ended = self._is_ended or is_end
-        self.gathering.add_line(compact({_NAME: why}))
+        self.gathering.add_line(compact_json({_NAME: why}))
 
     def left(self) -> Limits:
         """What of the limits those that passed leave for a notice."""
@@ -100,7 +106,7 @@ class Records:
 
     def _passing(self, record: Any) -> list[Any]:
         if self.waiting is None:
-            return [record] if is_silent(record) else []
+            return [record] if is_opaque_record(record) else []
         if self.waiting or self.size > self._room:
             self.first = self.first if self.waiting else record
             self.waiting.append(record)
@@ -111,7 +117,7 @@ class Records:
         if self.waiting is None:
             self.size += len(line)
             return
-        seen = data.look(record, self._limits.max_bytes)
+        seen = data.view(record, self._limits.max_bytes)
         self.size += seen.size
         self._chars += sum(map(len, seen.texts)) + len(seen.frame)
         self._newlines += sum(text.count("\n") for text in seen.texts)
@@ -132,17 +138,17 @@ def _open_room(limits: Limits, reserve: int | None) -> int:
     if reserve is None:
         return 0
     is_of_bytes = limits.max_chars is None and limits.max_tokens is None
-    sure = measure.surely_fits(limits._replace(max_lines=UNLIMITED))
+    sure = measure.surely_fitting_chars(limits._replace(max_lines=UNLIMITED))
     room = limits.max_bytes if is_of_bytes else sure
     return room - reserve if room >= 2 * reserve else 0
 
 
 def line_of(record: Any) -> str:
     """`record` as JSON on one line, whatever it is."""
-    found = outline(record, _FEW_VALUES) if is_plain(record) else None
-    if found is not None and found.chars <= _FEW_CHARS and found.depth <= DEEPEST:
+    found = plain_stats(record, _FEW_VALUES) if is_plain_container(record) else None
+    if found is not None and found.chars <= _FEW_CHARS and found.depth <= MAX_INDENTED_DEPTH:
         try:
-            return compact(record)
+            return compact_json(record)
         except (ValueError, TypeError, RuntimeError):  # a number too long to print; changed meanwhile
             pass
     return _BREAK.sub(lambda found: ", " if found[1] else "", as_text(record))
@@ -151,13 +157,13 @@ def line_of(record: Any) -> str:
 _BREAK: Final = re.compile(r"(,?)\n *")
 
 
-def weight(record: Any) -> int:
+def record_size(record: Any) -> int:
     """About how many bytes `record` has, at a first look; `_HEAVY` or more takes time to look at."""
     if is_a(record, (str, bytes)):
         return len(record)
     if record is None or is_a(record, (int, float)):
         return 0
-    found = outline(record, _FEW_VALUES) if is_plain(record) else None
+    found = plain_stats(record, _FEW_VALUES) if is_plain_container(record) else None
     return _HEAVY if found is None else found.chars
 
 
@@ -167,13 +173,13 @@ def stand_in_record(record: Any, notice: Notice) -> Any:
     try:
         field = next((name for name in _TELLING if is_a(get(record, name), str)), "")
         if field and data.size_within(record, _SHORT_RECORD) <= _SHORT_RECORD:
-            return changed(record, {field: with_text(get(record, field), text)})
+            return with_fields(record, {field: with_text(get(record, field), text)})
         return stand_in(record, text, str(replace(notice, preview="", text=None)))
     except Exception:  # noqa: BLE001  (it cannot be copied, or a foreign method: whatever it raises)
         return text
 
 
-def is_silent(record: Any) -> bool:
+def is_opaque_record(record: Any) -> bool:
     """Whether there is nothing in `record` to show or to keep."""
     try:
         return is_opaque(record)

@@ -15,17 +15,17 @@ from typing import Any, Final
 from overspill.shapes.data import IDS, size_within
 from overspill.shapes.fields import (
     Unchangeable,
-    changed,
     is_a,
     is_sequence,
     names_of,
     parts_of,
     with_entries,
+    with_fields,
     with_items,
     with_text,
 )
 
-ENTRY: Final = "overspill"
+ENTRY_NAME: Final = "overspill"
 """The name of an entry that a notice is in."""
 _KEPT_BYTES: Final = 400
 """Bytes of first items and entries that are kept."""
@@ -64,7 +64,9 @@ class _Shortener:
         if is_a(value, Mapping):
             if len(value) > _FEW:
                 return self._short_mapping(value, depth, kept)
-            return self._short_record(value, depth) if value else with_entries(value, {ENTRY: self._text})
+            return (
+                self._short_record(value, depth) if value else with_entries(value, {ENTRY_NAME: self._text})
+            )
         if is_sequence(value):
             return self._short_list(value, depth, kept)
         if names_of(value) is not None:
@@ -106,7 +108,7 @@ class _Shortener:
         following = next(islice((value[key] for key in value), len(entries), None), None)
         if not _has_text(following):
             return with_entries(value, {**entries, self._name: following})
-        return with_entries(value, {**entries, ENTRY: self._like(following, depth + 1)})
+        return with_entries(value, {**entries, ENTRY_NAME: self._like(following, depth + 1)})
 
     def _short_record(self, value: Any, depth: int) -> Any:
         """All its fields, long ones short, the longest with the notice in it."""
@@ -124,7 +126,7 @@ class _Shortener:
     def _with_entry(self, value: Any, new: dict[Any, Any]) -> Any:
         if not is_a(value, Mapping):
             raise Unchangeable(type(value).__name__)
-        return _changed(value, {**new, ENTRY: self._text})
+        return _changed(value, {**new, ENTRY_NAME: self._text})
 
     def _part(self, part: Any, depth: int, *, is_notice: bool) -> Any:
         if is_notice:
@@ -171,7 +173,7 @@ def _has_text(value: Any) -> bool:
 def _changed(value: Any, new: dict[Any, Any]) -> Any:
     if is_a(value, Mapping):
         return with_entries(value, {**value, **new})
-    return changed(value, new)
+    return with_fields(value, new)
 
 
 def _first(items: Any, room: int) -> tuple[list[Any], Any]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from overspill.shapes.blocks import is_error, is_success
-from overspill.shapes.fields import get, word
+from overspill.shapes.fields import get, text_field
 
 _EXIT_CODES: Final = ("exit_code", "exitCode", "returncode", "return_code", "exit_status", "exitStatus")
 _LARGEST: Final = 2**32
@@ -29,6 +29,8 @@ def status_of(result: Any) -> str:
 
 def _status(result: Any) -> str:
     """Return `success` or `error`: other words, as `active` in a row of data, are no call's."""
-    status = word(result, "status").lower()
-    known = {"success", "error"} if isinstance(result, Mapping) or word(result, "tool_call_id") else set()
+    status = text_field(result, "status").lower()
+    known = (
+        {"success", "error"} if isinstance(result, Mapping) or text_field(result, "tool_call_id") else set()
+    )
     return status if status in known else ""

@@ -19,7 +19,7 @@ _NOT_COPIED: Final = frozenset(
 )
 
 
-def twin(error: Exception, message: str, members: list[Exception] | None = None) -> Exception:
+def with_message(error: Exception, message: str, members: list[Exception] | None = None) -> Exception:
     """`error` with `message`, a group with other `members`; `error` itself where its class allows none."""
     for way in (_same_class, _derived, _validation):
         try:
@@ -48,7 +48,7 @@ def _derived(error: Exception, message: str, members: list[Exception] | None) ->
     names = {
         "__str__": lambda _: message,
         "__repr__": lambda _: f"{kind.__name__}({message!r})",
-        "__reduce__": lambda self: (twin, (error, message), self.__dict__),
+        "__reduce__": lambda self: (with_message, (error, message), self.__dict__),
         "__module__": kind.__module__,
         "__qualname__": kind.__qualname__,
     }

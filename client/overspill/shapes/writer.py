@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill.text.body import Filed
-from overspill.text.buffer import MOST, Full, Gathering
+from overspill.text.body import FileBody
+from overspill.text.buffer import MAX_BUFFER_BYTES, Buffer, BufferFull
 from overspill.text.rendering import (
-    DEEPEST,
     INDENT,
-    compact,
-    described,
-    dumped,
-    is_plain,
+    MAX_INDENTED_DEPTH,
+    compact_json,
+    indented_json,
+    is_plain_container,
     items_of,
-    outline,
-    scalar,
-    shown,
+    json_scalar,
+    plain_stats,
+    printable,
+    unprintable,
 )
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from overspill.text.body import Body
 
 MOST_VALUES: Final = 10_000_000
-_MOST_BYTES: Final = MOST
+_MOST_BYTES: Final = MAX_BUFFER_BYTES
 _IN_MEMORY: Final = 64 * 1024 * 1024
 _FEW_VALUES: Final = 4_000
 _FEW_CHARS: Final = 1024 * 1024
@@ -46,27 +46,27 @@ _DEEPEST_RECORDS: Final = 100
 """A record that makes another one of itself whenever it is asked has no end."""
 
 
-def rendered(value: Any) -> Body:
+def render(value: Any) -> Body:
     """A container or record as indented JSON, in a file where it is large."""
     text, _ = _at_once(value, 0)
     if text is not None:
         return text
-    gathering = Gathering(in_memory=_IN_MEMORY, most=_MOST_BYTES)
+    gathering = Buffer(in_memory=_IN_MEMORY, most=_MOST_BYTES)
     try:
         Writer(gathering.write).value(value)
-    except Full as error:
+    except BufferFull as error:
         gathering.remark(f"the rest is left out: {error}")
     return gathering.finish()
 
 
 def as_text(value: Any) -> str:
     """As `rendered`, for what stands in one text with others."""
-    return text_of(rendered(value))
+    return text_of(render(value))
 
 
 def text_of(body: Body) -> str:
     """`body` as text, all of it in memory."""
-    if isinstance(body, Filed):
+    if isinstance(body, FileBody):
         return b"".join(body.pieces()).decode(errors="replace")
     return body if isinstance(body, str) else body.decode(errors="replace")
 
@@ -77,10 +77,10 @@ class Writer:
     def __init__(self, write: Callable[[str], object], *, most_values: int = MOST_VALUES) -> None:
         self._write = write
         self._left = most_values
-        self._open: list[_Open] = []
+        self._open: list[_OpenContainer] = []
         self._inside: set[int] = set()
         self._records = 0
-        self._large: dict[int, _Large] = {}
+        self._large: dict[int, _LargeContainer] = {}
         self.is_whole = True
 
     def value(self, value: Any) -> None:
@@ -95,7 +95,7 @@ class Writer:
             self.is_whole = False
             self._write("\n… the rest is left out: there are too many values …\n")
 
-    def _slice(self, holder: _Open) -> bool:
+    def _slice(self, holder: _OpenContainer) -> bool:
         """Whether the next items were written at once; if not, these come one by one."""
         some = holder.items[holder.at : holder.at + _SLICE]
         holder.one_by_one = holder.at + len(some)
@@ -111,13 +111,13 @@ class Writer:
         self._left -= values
         return True
 
-    def _item(self, holder: _Open) -> None:
+    def _item(self, holder: _OpenContainer) -> None:
         item = holder.items[holder.at]
         before = ("," if holder.at else "") + self._newline()
         holder.at += 1
         if holder.is_dict:
             key, item = item
-            before += f"{compact(_key(key))}: "
+            before += f"{compact_json(_key(key))}: "
         self._begin(item, before)
 
     def _begin(self, value: Any, before: str) -> None:
@@ -137,37 +137,41 @@ class Writer:
     def _long(self, before: str, text: str) -> None:
         self._write(f'{before}"')
         for at in range(0, len(text), _LONG):
-            self._write(compact(text[at : at + _LONG])[1:-1])
+            self._write(compact_json(text[at : at + _LONG])[1:-1])
         self._write('"')
 
     def _close(self) -> None:
         closed = self._open.pop()
         self._inside.discard(closed.identity)
         if closed.left - self._left > _LARGE:
-            self._large.setdefault(closed.identity, _Large(closed.holder))
+            self._large.setdefault(closed.identity, _LargeContainer(closed.holder))
         self._records -= closed.is_record
         self._write((self._newline() if closed.items else "") + ("}" if closed.is_dict else "]"))
 
     def _newline(self) -> str:
         depth = len(self._open)
-        return "\n" + " " * (INDENT * depth) if depth <= DEEPEST else ""
+        return "\n" + " " * (INDENT * depth) if depth <= MAX_INDENTED_DEPTH else ""
 
-    def _opened(self, value: Any) -> _Open | str:
+    def _opened(self, value: Any) -> _OpenContainer | str:
         """A container's items, or the JSON of a single value."""
         try:
             if id(value) in self._inside:
-                return compact(f"<{type(value).__name__} that holds itself>")
+                return compact_json(f"<{type(value).__name__} that holds itself>")
             if (large := self._large.get(id(value))) is not None and large.is_worn():
-                return compact(f"<the same {type(value).__name__} as above>")
+                return compact_json(f"<the same {type(value).__name__} as above>")
             if self._records > _DEEPEST_RECORDS:
-                return compact(shown(value))
+                return compact_json(printable(value))
             items = items_of(value)
-            return compact(scalar(value)) if items is None else _Open(value, items, self._left)
+            return (
+                compact_json(json_scalar(value))
+                if items is None
+                else _OpenContainer(value, items, self._left)
+            )
         except Exception as error:  # noqa: BLE001  (foreign methods: whatever they raise)
-            return compact(described(value, error))
+            return compact_json(unprintable(value, error))
 
 
-class _Large:
+class _LargeContainer:
     """A large container that was written, and how often it came again; held, so that its id stays its own."""
 
     __slots__ = ("holder", "times")
@@ -182,7 +186,7 @@ class _Large:
         return self.times > _MOST_TIMES
 
 
-class _Open:
+class _OpenContainer:
     """A container on the way in: a snapshot of its items, for other threads may change it, and how far it is.
 
     Up to `one_by_one` the items cannot be written several at once.
@@ -205,11 +209,11 @@ class _Open:
 
 def _at_once(value: Any, depth: int) -> tuple[str | None, int]:
     """The JSON of little plain data, which stands so deep, and of how many values; None of any other."""
-    found = outline(value, _FEW_VALUES) if is_plain(value) else None
-    if found is None or found.chars > _FEW_CHARS or found.depth + depth > DEEPEST:
+    found = plain_stats(value, _FEW_VALUES) if is_plain_container(value) else None
+    if found is None or found.chars > _FEW_CHARS or found.depth + depth > MAX_INDENTED_DEPTH:
         return None, 0
     try:
-        return dumped(value), found.values // 2
+        return indented_json(value), found.values // 2
     except (ValueError, TypeError, RuntimeError):  # numbers too long to print; changed by another thread
         return None, 0
 
@@ -219,5 +223,5 @@ def _key(key: Any) -> str:
     if isinstance(key, str):
         return str.__str__(key)
     if key is None or isinstance(key, (bool, int, float)):
-        return compact(scalar(key)).strip('"')
-    return shown(key)
+        return compact_json(json_scalar(key)).strip('"')
+    return printable(key)

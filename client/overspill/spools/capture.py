@@ -61,7 +61,7 @@ class LocalCapture:
         return entry_of(self.spooled, self._kind())
 
     def _kind(self) -> str:
-        return content_kind.detect(self._chunks.at(0, content_kind.HEAD), self.spooled.content_type)
+        return content_kind.detect(self._chunks.at(0, content_kind.HEAD_BYTES), self.spooled.content_type)
 
     # --- bytes ------------------------------------------------------------------------------------
 

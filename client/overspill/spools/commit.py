@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from overspill.spools.draft import Draft
     from overspill.spools.folder import Folder, Spooled
     from overspill.spools.room import Room
-    from overspill.text.body import Filed
+    from overspill.text.body import FileBody
 
 _THREADS: Final = 8
 """Files that are written to the disk itself at the same time: the system does these together."""
@@ -35,7 +35,7 @@ class Addition:
     It takes `claim` before anything can be found on the disk.
     """
 
-    def __init__(self, entry: Spooled, body: bytes | Filed, claim: Claim | None = None) -> None:
+    def __init__(self, entry: Spooled, body: bytes | FileBody, claim: Claim | None = None) -> None:
         self.entry = entry
         self.body = body
         self.failure: NotSpooled | None = None
@@ -106,7 +106,7 @@ def take(claim: Claim | None) -> None:
 
 
 def too_large(size: int, bound: int) -> NotSpooled:
-    mine, most = measure.readable(size), measure.readable(bound)
+    mine, most = measure.readable_size(size), measure.readable_size(bound)
     return NotSpooled(f"it is larger than the whole local spool may be ({mine}, {most})")
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Self
 from overspill.execution import forks
 from overspill.spools import files
 from overspill.spools.own_directory import lock
-from overspill.text.body import Filed
+from overspill.text.body import FileBody
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -67,13 +67,13 @@ class Draft:
         return f"{PART}{self._token}{suffix}"
 
     def fill(
-        self, suffix: str, body: bytes | Filed, *, dated: float | None = None, is_durable: bool = True
+        self, suffix: str, body: bytes | FileBody, *, dated: float | None = None, is_durable: bool = True
     ) -> None:
         """Write one of the files, to the disk itself; date it now, or `dated` seconds after the epoch.
 
         A file that lies on the same file system is linked, not copied.
         """
-        if not (isinstance(body, Filed) and self._link(suffix, body)):
+        if not (isinstance(body, FileBody) and self._link(suffix, body)):
             for piece in _pieces(body):
                 files.write(self._descriptors[suffix], piece)
         date = time.time_ns() if dated is None else int(dated * 1e9)  # finer than the system's own
@@ -108,7 +108,7 @@ class Draft:
                 lock(descriptor)
                 os.ftruncate(descriptor, size)
 
-    def _link(self, suffix: str, body: Filed) -> bool:
+    def _link(self, suffix: str, body: FileBody) -> bool:
         """Put the file itself in the part's place; nobody writes to it any more. False if it cannot be."""
         descriptor = os.open(body.path, os.O_RDONLY | files.NO_LINKS)
         try:
@@ -131,8 +131,8 @@ class Draft:
         return True
 
 
-def _pieces(body: bytes | Filed) -> Iterator[bytes | memoryview]:
-    if isinstance(body, Filed):
+def _pieces(body: bytes | FileBody) -> Iterator[bytes | memoryview]:
+    if isinstance(body, FileBody):
         yield from body.pieces()
         return
     view = memoryview(body)

@@ -140,7 +140,7 @@ class Flush:
                 self.done.left = len(held) - number
                 break
         if self.done.uploaded:
-            size = measure.readable(self.done.size)
+            size = measure.readable_size(self.done.size)
             log.info("uploaded %d captures (%s) that waited in the spool", self.done.uploaded, size)
 
     def _is_due(self, entry: Spooled) -> bool:

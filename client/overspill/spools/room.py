@@ -77,7 +77,9 @@ class Room:
                 if account.total + size <= self._max_bytes:
                     return _begun(ledger, size, begin)
             if 0 <= self._clock() - account.counted < _COUNT_EVERY:
-                raise NotSpooled(f"the local spool is full: it may keep {measure.readable(self._max_bytes)}")
+                raise NotSpooled(
+                    f"the local spool is full: it may keep {measure.readable_size(self._max_bytes)}"
+                )
             self._count_once(account, until)
 
     def begin(self, size: int, begin: Callable[[], Draft]) -> Draft:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from overspill.spools.claim import Claim
     from overspill.spools.draft import Draft
     from overspill.spools.order import Order
-    from overspill.text.body import Filed
+    from overspill.text.body import FileBody
     from overspill.transfer.store_request import StoreRequest
 
 __all__ = ["MAX_BYTES", "Shelf", "Spool", "fingerprint"]
@@ -168,7 +168,12 @@ class Shelf:
         return [addition.failure or addition.entry for addition in additions]
 
     def add(
-        self, entry: Spooled, body: bytes | Filed, *, patience: float = PATIENCE, claim: Claim | None = None
+        self,
+        entry: Spooled,
+        body: bytes | FileBody,
+        *,
+        patience: float = PATIENCE,
+        claim: Claim | None = None,
     ) -> None:
         """As `keep`, for an entry that is made already."""
         addition = Addition(entry, body, claim)

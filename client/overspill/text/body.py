@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-PIECE: Final = 1024 * 1024
+READ_BLOCK_BYTES: Final = 1024 * 1024
 
 
-class Filed:
+class FileBody:
     """`size` bytes in a file of its own, which goes with this object unless somebody has moved it away."""
 
     def __init__(self, path: Path, *, size: int, lines: int, sha256: bytes) -> None:
@@ -26,7 +26,7 @@ class Filed:
     def __len__(self) -> int:
         return self.size
 
-    def at(self, offset: int, length: int) -> bytes:
+    def read(self, offset: int, length: int) -> bytes:
         """Up to `length` bytes from `offset`; raises `OSError`."""
         with self.path.open("rb") as file:
             file.seek(offset)
@@ -34,7 +34,7 @@ class Filed:
 
     def pieces(self) -> Iterator[bytes]:
         with self.path.open("rb") as file:
-            while piece := file.read(PIECE):
+            while piece := file.read(READ_BLOCK_BYTES):
                 yield piece
 
     def close(self) -> None:
@@ -48,4 +48,4 @@ def _remove(path: Path, owner: int) -> None:
         path.unlink(missing_ok=True)
 
 
-Body: TypeAlias = str | bytes | Filed
+Body: TypeAlias = str | bytes | FileBody

@@ -16,39 +16,41 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from overspill.text import measure
-from overspill.text.body import PIECE, Filed
+from overspill.text.body import READ_BLOCK_BYTES, FileBody
 
 if TYPE_CHECKING:
     from overspill.text.body import Body
 
-IN_MEMORY: Final = 1024 * 1024
-WITHOUT_FILE: Final = 16 * 1024 * 1024
+MEMORY_BYTES: Final = 1024 * 1024
+MEMORY_BYTES_WITHOUT_FILE: Final = 16 * 1024 * 1024
 """Bytes that are held in memory at most where the disk takes no file."""
-MOST: Final = 4 * 1024 * 1024 * 1024
-_BUFFER: Final = 256 * 1024
-_ROOM_FOR_A_REMARK: Final = 4096
+MAX_BUFFER_BYTES: Final = 4 * 1024 * 1024 * 1024
+_WRITE_BATCH_BYTES: Final = 256 * 1024
+_REMARK_BYTES: Final = 4096
 _CHANGED: Final = "the temporary file has another size than was written to it"
 
 
-class Full(Exception):
+class BufferFull(Exception):
     """The gathering has as many bytes as it may have, or the disk takes no more."""
 
 
-class Gathering:
+class Buffer:
     """Not for several threads at once. Keeps at most `most` bytes; `close` removes what was not finished.
 
     `folder` is where the file goes, as for `tempfile`; nobody else can read the file. `missing` says why
     not all that was written is kept; it is empty where all is.
     """
 
-    def __init__(self, *, in_memory: int = IN_MEMORY, most: int = MOST, folder: Path | None = None) -> None:
+    def __init__(
+        self, *, in_memory: int = MEMORY_BYTES, most: int = MAX_BUFFER_BYTES, folder: Path | None = None
+    ) -> None:
         self.size = 0
         self.missing = ""
         self._in_memory = in_memory
         self._most = most
         self._folder = folder
         self._pieces: list[str | bytes] = []
-        self._file: _File | None = None
+        self._file: _TempFile | None = None
         self._ends_line = True
 
     def write(self, piece: str | bytes) -> None:
@@ -59,13 +61,13 @@ class Gathering:
                     self._write(part, part)
             else:
                 self._write(piece, measure.encode(piece) if isinstance(piece, str) else piece)
-        except Full as error:
+        except BufferFull as error:
             self.missing = str(error)
             raise
 
     def _write(self, piece: str | bytes, data: bytes) -> None:
         if self.size + len(data) > self._most:
-            raise Full(f"more than {measure.readable(self._most)}")
+            raise BufferFull(f"more than {measure.readable_size(self._most)}")
         if self._file is None and self.size + len(data) > self._in_memory:
             self._move(self.size + len(data))
         if self._file is None:
@@ -115,11 +117,11 @@ class Gathering:
         """Let what is in memory go to a file; it stays if that fails. Raises `Full` if `size` is too much."""
         file = None
         try:
-            file = _File(self._folder)
+            file = _TempFile(self._folder)
             for piece in self._pieces:
                 file.write(measure.encode(piece) if isinstance(piece, str) else piece)
             file.flush()
-        except (OSError, Full) as error:
+        except (OSError, BufferFull) as error:
             if file is not None:
                 file.remove()
             self._stay(size, error)
@@ -127,25 +129,25 @@ class Gathering:
         self._pieces.clear()
         self._file = file
 
-    def _write_to(self, file: _File, data: bytes) -> None:
+    def _write_to(self, file: _TempFile, data: bytes) -> None:
         """Write to the file; where it cannot grow, take all back into memory. Raises `Full`."""
         size = self.size + len(data)
         try:
             file.write(data)
-        except Full as error:
-            if size > WITHOUT_FILE:
+        except BufferFull as error:
+            if size > MEMORY_BYTES_WITHOUT_FILE:
                 raise
             self._pieces = [file.taken_back()]
             self._stay(size, error)
 
-    def _stay(self, size: int, error: OSError | Full) -> None:
+    def _stay(self, size: int, error: OSError | BufferFull) -> None:
         """Go on in memory without a file. Raises `Full` if `size` is too much for that."""
-        self._in_memory, self._file = WITHOUT_FILE, None
-        if size > WITHOUT_FILE:
-            raise Full(_reason(error) if isinstance(error, OSError) else str(error)) from error
+        self._in_memory, self._file = MEMORY_BYTES_WITHOUT_FILE, None
+        if size > MEMORY_BYTES_WITHOUT_FILE:
+            raise BufferFull(_reason(error) if isinstance(error, OSError) else str(error)) from error
 
 
-class _File:
+class _TempFile:
     """A file that grows until the disk is full, and says exactly what is in it."""
 
     def __init__(self, folder: Path | None) -> None:
@@ -153,47 +155,47 @@ class _File:
         self._path = Path(name)
         self._owner = os.getpid()
         self._waiting = bytearray()
-        self._told = _Told()
+        self._told = _Totals()
         self.missing = ""
 
     def write(self, data: bytes) -> None:
         """Raises `Full`."""
         self._waiting += data
-        if len(self._waiting) >= _BUFFER:
+        if len(self._waiting) >= _WRITE_BATCH_BYTES:
             self.flush()
 
     def remark(self, line: bytes) -> None:
         """At the end; where the disk is full, in place of the last bytes."""
-        with suppress(Full):
+        with suppress(BufferFull):
             self.write(line)
             self.flush()
             return
         end = os.fstat(self._number).st_size
         with suppress(OSError):
-            os.ftruncate(self._number, max(0, end - _ROOM_FOR_A_REMARK))
+            os.ftruncate(self._number, max(0, end - _REMARK_BYTES))
             os.lseek(self._number, 0, os.SEEK_END)
             os.write(self._number, line)
 
-    def finish(self) -> Filed:
+    def finish(self) -> FileBody:
         """Return what is in the file, counted anew where that is not all that was written."""
-        with suppress(Full):
+        with suppress(BufferFull):
             self.flush()
         try:
             size = os.fstat(self._number).st_size
         finally:
             os.close(self._number)
         is_right = not self.missing and size == self._told.size
-        told = self._told if is_right else _Told.of(self._path)
+        told = self._told if is_right else _Totals.of(self._path)
         if not is_right:
             self.missing = self.missing or _CHANGED
-        return Filed(self._path, size=told.size, lines=told.lines, sha256=told.sha256.digest())
+        return FileBody(self._path, size=told.size, lines=told.lines, sha256=told.sha256.digest())
 
     def taken_back(self) -> bytes:
         """Return all that was written, and remove the file. Raises `Full` if it cannot be read."""
         try:
             data = self._path.read_bytes()[: self._told.size] + self._waiting
         except OSError as error:
-            raise Full(_reason(error)) from error
+            raise BufferFull(_reason(error)) from error
         self.remove()
         return bytes(data)
 
@@ -206,12 +208,12 @@ class _File:
     def flush(self) -> None:
         """Raises `Full`; what was not written is waiting still."""
         if self.missing:
-            raise Full(self.missing)
+            raise BufferFull(self.missing)
         try:
             _write_all(self._number, self._waiting)
         except OSError as error:
             self.missing = _reason(error)
-            raise Full(self.missing) from error
+            raise BufferFull(self.missing) from error
         self._told.count(bytes(self._waiting))
         self._waiting.clear()
 
@@ -224,7 +226,7 @@ def _write_all(number: int, data: bytearray) -> None:
             written += os.write(number, view[written:])
 
 
-class _Told:
+class _Totals:
     """Size, lines and digest of bytes that go by."""
 
     def __init__(self) -> None:
@@ -233,10 +235,10 @@ class _Told:
         self._ends_line = True
 
     @classmethod
-    def of(cls, path: Path) -> _Told:
+    def of(cls, path: Path) -> _Totals:
         told = cls()
         with path.open("rb") as file:
-            while piece := file.read(PIECE):
+            while piece := file.read(READ_BLOCK_BYTES):
                 told.count(piece)
         return told
 

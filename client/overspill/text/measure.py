@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from overspill import wire
 from overspill.text import token_estimate
-from overspill.text.body import Filed
+from overspill.text.body import FileBody
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,20 +44,20 @@ class Extent(NamedTuple):
 
     @classmethod
     def of(cls, body: Body) -> Extent:
-        if isinstance(body, Filed):
+        if isinstance(body, FileBody):
             return cls(body.size, body.lines)
         if isinstance(body, bytes):
             return cls(len(body), lines_of_bytes(body))
-        return cls(size(body), lines(body))
+        return cls(size(body), count_lines(body))
 
 
-class Counter(Protocol):
+class TokenMeter(Protocol):
     """What decides on a limit in tokens."""
 
     def exceeds(self, text: str, limit: int) -> bool:
         """Whether `text` has strictly more than `limit` tokens, or may have where it cannot be known."""
 
-    def exceeds_data(self, data: bytes | Filed, limit: int) -> bool:
+    def exceeds_data(self, data: bytes | FileBody, limit: int) -> bool:
         """The same of bytes, which are not at hand as text."""
 
     def surely_fits(self, limit: int) -> int:
@@ -83,7 +83,7 @@ class Limits(NamedTuple):
     max_lines: int = UNLIMITED
     max_chars: int | None = None
     max_tokens: int | None = None
-    counter: Counter | None = None
+    counter: TokenMeter | None = None
 
 
 def encode(text: str) -> bytes:
@@ -106,7 +106,7 @@ def size_of(body: Body) -> int:
     """Bytes of a body of any kind."""
     if isinstance(body, str):
         return size(body)
-    return body.size if isinstance(body, Filed) else len(body)
+    return body.size if isinstance(body, FileBody) else len(body)
 
 
 def encoded_pieces(text: str) -> Iterator[bytes]:
@@ -144,7 +144,7 @@ def _surrogate(character: str) -> bytes:
 codecs.register_error(_ENCODE_ERRORS[-1], _each)
 
 
-def newlines(text: str, start: int = 0, stop: int | None = None) -> int:
+def count_newlines(text: str, start: int = 0, stop: int | None = None) -> int:
     r"""`\n` in `text[start:stop]`, counted in steps that let other threads run between."""
     stop = len(text) if stop is None else stop
     return text.count("\n", start, stop) if stop - start <= _FEW else sum(_by_step(text, start, stop))
@@ -156,7 +156,7 @@ def _by_step(text: str, start: int, stop: int) -> Iterator[int]:
     return (text.count("\n", at, min(at + _FEW, stop)) for at in range(start, stop, _FEW))
 
 
-class Newlines:
+class NewlineIndex:
     r"""The `\n` of a text, counted once: how many stand before any place of it."""
 
     def __init__(self, text: str) -> None:
@@ -172,8 +172,8 @@ class Newlines:
         return self._before[step] + self.text.count("\n", step * _FEW, position)
 
 
-def lines(text: str) -> int:
-    return newlines(text) + (not text.endswith("\n")) if text else 0
+def count_lines(text: str) -> int:
+    return count_newlines(text) + (not text.endswith("\n")) if text else 0
 
 
 def newlines_of_bytes(data: bytes) -> int:
@@ -223,7 +223,7 @@ def body_exceeds(body: Body, limits: Limits) -> bool:
     return exceeds_bytes(body, limits) if isinstance(body, bytes) else _data_exceeds(body, limits)
 
 
-def _data_exceeds(data: bytes | Filed, limits: Limits) -> bool:
+def _data_exceeds(data: bytes | FileBody, limits: Limits) -> bool:
     if limits.max_chars is not None and _has_more_characters(data, limits.max_chars):
         return True
     extent = Extent.of(data)
@@ -236,18 +236,18 @@ def _data_exceeds(data: bytes | Filed, limits: Limits) -> bool:
     return limits.counter.exceeds_data(data, limits.max_tokens)
 
 
-def data_has_more_tokens(data: bytes | Filed, limit: int) -> bool:
+def data_has_more_tokens(data: bytes | FileBody, limit: int) -> bool:
     """Whether `data` may have more than `limit` tokens, by estimate."""
     if isinstance(data, bytes):
         return token_estimate.data_exceeds(lambda at, length: data[at : at + length], len(data), limit)
-    return token_estimate.data_exceeds(data.at, data.size, limit)
+    return token_estimate.data_exceeds(data.read, data.size, limit)
 
 
-def _has_more_characters(data: bytes | Filed, limit: int) -> bool:
+def _has_more_characters(data: bytes | FileBody, limit: int) -> bool:
     """Whether `data` has more than `limit` bytes that begin a UTF-8 character."""
     if not limit < len(data) <= limit * MAX_BYTES_PER_CHARACTER:
         return len(data) > limit
-    pieces = data.pieces() if isinstance(data, Filed) else _parts(data)
+    pieces = data.pieces() if isinstance(data, FileBody) else _parts(data)
     return sum(len(piece.translate(None, _CONTINUATION)) for piece in pieces) > limit
 
 
@@ -275,18 +275,18 @@ def _has_more_lines_in_steps(text: str, limit: int) -> bool:
     )
 
 
-def _has_more_tokens(text: str, limit: int, counter: Counter | None) -> bool:
+def _has_more_tokens(text: str, limit: int, counter: TokenMeter | None) -> bool:
     if counter is None:
         return token_estimate.exceeds(text, size(text), limit)
     return counter.exceeds(text, limit)
 
 
-def safe_tokens(text: str, counter: Counter | None) -> int:
+def safe_tokens(text: str, counter: TokenMeter | None) -> int:
     """The least limit in tokens that `text` does not exceed."""
     return token_estimate.at_most(text) if counter is None else counter.safe(text)
 
 
-def max_bytes(limits: Limits) -> int:
+def surely_fitting_bytes(limits: Limits) -> int:
     """The bytes up to which neither bytes nor tokens exceed the limits; 0 where tokens must be counted."""
     if limits.max_tokens is None:
         return limits.max_bytes
@@ -295,12 +295,12 @@ def max_bytes(limits: Limits) -> int:
     return min(limits.max_bytes, limits.max_tokens)  # no token is shorter than a byte
 
 
-def surely_fits(limits: Limits) -> int:
+def surely_fitting_chars(limits: Limits) -> int:
     """The length in characters up to which no text can exceed the limits, whatever is in it."""
-    return min(limits.max_lines, fits_on_lines(limits))
+    return min(limits.max_lines, surely_fitting_chars_on_lines(limits))
 
 
-def fits_on_lines(limits: Limits) -> int:
+def surely_fitting_chars_on_lines(limits: Limits) -> int:
     """As `surely_fits`, of a text that has no more lines than they allow."""
     if limits.max_chars is None and limits.max_tokens is None:
         return limits.max_bytes // MAX_BYTES_PER_CHARACTER
@@ -312,7 +312,7 @@ def fits_on_lines(limits: Limits) -> int:
     return min(lengths)
 
 
-def most_bytes(limits: Limits, body: Body) -> int:
+def allowed_bytes(limits: Limits, body: Body) -> int:
     """How many bytes of `body` the limits allow at most, at 4 characters a token."""
     width = 1 if isinstance(body, str) and body.isascii() else MAX_BYTES_PER_CHARACTER
     sizes = [limits.max_bytes]
@@ -323,7 +323,7 @@ def most_bytes(limits: Limits, body: Body) -> int:
     return min(sizes)
 
 
-def _chars_for(tokens: int, counter: Counter | None) -> int:
+def _chars_for(tokens: int, counter: TokenMeter | None) -> int:
     if counter is None:
         return tokens // MAX_BYTES_PER_CHARACTER
     return counter.surely_fits(tokens)
@@ -334,16 +334,16 @@ def approx_tokens(size: int) -> int:
     return int(float(f"{wire.approx_tokens(size):.1e}"))
 
 
-def counted(number: int, noun: str) -> str:
+def plural(number: int, noun: str) -> str:
     """`1 line`, `2,000 lines`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def readable(size: int) -> str:
+def readable_size(size: int) -> str:
     """`size` bytes in decimal units, as people read them: `512 bytes`, `50.1 KB`, `4.2 MB`."""
     scaled = float(size)
     for unit in ("KB", "MB", "GB"):
         scaled /= 1000
         if scaled < _READABLE:
-            return f"{scaled:.1f} {unit}" if size >= 1000 else counted(size, "byte")  # noqa: PLR2004
+            return f"{scaled:.1f} {unit}" if size >= 1000 else plural(size, "byte")  # noqa: PLR2004
     return f"{scaled:.1f} GB"

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from overspill.text.sanitize import clean
+from overspill.text.sanitize import sanitize
 
 MAX_CHARS: Final = 200
 """Characters of a reason, at most."""
@@ -34,12 +34,12 @@ _FOR_OPERATORS: Final = (
 _INSTEAD: Final = ("", "", "an error", "for a while")
 
 
-def defused(text: str) -> str:
+def defuse(text: str) -> str:
     """Return `text` with nothing in it that looks like a mark; it keeps its length in bytes."""
     return _MARK.sub("(", text)
 
 
-def sanitised(reason: str) -> str:
+def one_safe_line(reason: str) -> str:
     """Return `reason` on one bounded line, without control characters, credentials or secrets."""
     return _bounded(_without_secrets(reason))
 
@@ -62,12 +62,12 @@ def _without_secrets(reason: str) -> str:
 @lru_cache(maxsize=100)
 def _cleaned(reason: str) -> str:
     """Every output of a time of trouble has the same reason."""
-    text = " ".join(clean(reason).split())
+    text = " ".join(sanitize(reason).split())
     for pattern, instead in _SECRETS:
         text = pattern.sub(instead, text)
     return text
 
 
 def _bounded(text: str) -> str:
-    text = defused(text).rstrip(".")
+    text = defuse(text).rstrip(".")
     return text if len(text) <= MAX_CHARS else text[: MAX_CHARS - 1] + "…"

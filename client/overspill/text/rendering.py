@@ -21,9 +21,9 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-TEXT: Final = "text/plain; charset=utf-8"
-JSON: Final = "application/json"
-BINARY: Final = "application/octet-stream"
+TEXT_TYPE: Final = "text/plain; charset=utf-8"
+JSON_TYPE: Final = "application/json"
+BINARY_TYPE: Final = "application/octet-stream"
 INDENT: Final = 2
 _COLLECTIONS: Final = (list, tuple, AbstractSet, deque, KeysView, ValuesView, ItemsView, Sequence)
 _TEXTS: Final = (str, bytes, bytearray, memoryview, range, UserString)
@@ -38,11 +38,11 @@ _MOST_ITEMS: Final = 10_000_000
 _STEP: Final = 1024 * 1024
 _SHORT: Final = 250
 """Characters of all texts in one dict or list of which none has to be looked at by itself."""
-DEEPEST: Final = 100
+MAX_INDENTED_DEPTH: Final = 100
 """Well within the depth at which the C encoders give up; behind it, nothing is indented."""
 
 
-class Outline(NamedTuple):
+class PlainStats(NamedTuple):
     """What a look at plain data tells: how many values, the characters of its texts, and how deep it is.
 
     No text in it, and no name, is longer than `longest` characters.
@@ -61,14 +61,14 @@ class Outline(NamedTuple):
         return 2 * self.values + 1
 
 
-def outline(value: Any, most: int) -> Outline | None:
+def plain_stats(value: Any, most: int) -> PlainStats | None:
     """The outline of plain data of up to `most` values; None for more, and for anything else.
 
     What several holders share counts in each of them.
     """
     values, chars, depth, longest, level = 1, 0, 0, 0, [value]
     try:
-        while level and depth < DEEPEST:
+        while level and depth < MAX_INDENTED_DEPTH:
             depth += 1
             below: list[Any] = []
             for holder in level:
@@ -82,7 +82,7 @@ def outline(value: Any, most: int) -> Outline | None:
             level = below
     except (TypeError, RuntimeError):  # other data; changed by another thread
         return None
-    return None if level else Outline(values, chars, depth, longest)
+    return None if level else PlainStats(values, chars, depth, longest)
 
 
 def _noted(holder: Any, below: list[Any]) -> int:
@@ -110,14 +110,14 @@ def _longest_in(holder: Any) -> int:
     return max((len(each) for each in values if type(each) is str), default=0)
 
 
-def is_plain(value: Any) -> bool:
+def is_plain_container(value: Any) -> bool:
     """Whether `value` is a dict, list or tuple itself, and none of a class made from them."""
     return type(value) in _HOLDERS
 
 
 def is_structured(value: Any) -> bool:
     """Whether `value` is a container or record that frameworks turn into JSON for the model."""
-    if is_plain(value):
+    if is_plain_container(value):
         return True
     if isinstance(value, _TEXTS):
         return False
@@ -148,7 +148,7 @@ def items_of(value: Any) -> Mapping[Any, Any] | Sequence[Any] | None:
     if isinstance(value, Mapping):
         return {key: value[key] for key in islice(value, _MOST_ITEMS)}
     if isinstance(value, AbstractSet):
-        return sorted(value, key=lambda item: (shown(item), type(item).__qualname__))
+        return sorted(value, key=lambda item: (printable(item), type(item).__qualname__))
     if isinstance(value, _COLLECTIONS):
         items = list(islice(value, _MOST_ITEMS))
         return None if _is_made_of_itself(value, items) else items
@@ -176,7 +176,7 @@ def _record(value: Any) -> Mapping[Any, Any] | Sequence[Any] | None:
     return dumped if isinstance(dumped, (dict, list, tuple)) else [dumped]
 
 
-def scalar(value: Any) -> Any:
+def json_scalar(value: Any) -> Any:
     """What JSON can hold of a single value, exactly where it can: a string, number, bool or None."""
     if isinstance(value, Enum):
         value = value.value
@@ -185,25 +185,25 @@ def scalar(value: Any) -> Any:
     for kind, plain in _SCALARS:
         if isinstance(value, kind):
             return plain(value)
-    return shown(value)
+    return printable(value)
 
 
-def number(value: int) -> int | str:
+def printable_number(value: int) -> int | str:
     """`value`, or its hexadecimal digits where it has too many decimal ones to be printed."""
     return int(value) if value.bit_length() < _MOST_DIGITS * _BITS_A_DIGIT else hex(value)
 
 
-def shown(value: Any, how: Any = str) -> str:
+def printable(value: Any, how: Any = str) -> str:
     """`value` as it prints, or what it is where that fails."""
     try:
         if isinstance(value, BaseException):
             return f"{type(value).__name__}: {value}"
         return str.__str__(how(value))
     except Exception as error:  # noqa: BLE001  (a foreign method: whatever it raises)
-        return described(value, error)
+        return unprintable(value, error)
 
 
-def described(value: Any, error: Exception) -> str:
+def unprintable(value: Any, error: Exception) -> str:
     """What stands for a value that cannot be shown."""
     return f"<{_name(type(value))} that cannot be shown: {_name(type(error))}>"
 
@@ -215,15 +215,15 @@ def _name(kind: type) -> str:
         return "object"
 
 
-def compact(value: Any) -> str:
+def compact_json(value: Any) -> str:
     """JSON on one line; raises what `json.dumps` does."""
     return _COMPACT.encode(value)
 
 
-def dumped(value: Any) -> str:
+def indented_json(value: Any) -> str:
     """Plain data as indented JSON; raises what `json.dumps` does."""
     try:
-        return msgspec.json.format(compact(value), indent=INDENT)
+        return msgspec.json.format(compact_json(value), indent=INDENT)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):  # NaN, infinities; lone surrogates
         return _INDENTED.encode(value)
 
@@ -232,20 +232,20 @@ _COMPACT: Final = json.JSONEncoder(ensure_ascii=False)
 _INDENTED: Final = json.JSONEncoder(ensure_ascii=False, indent=INDENT)
 
 
-def plain_bytes(data: bytes) -> str:
+def bytes_as_text(data: bytes) -> str:
     """`data` as text where it is UTF-8, else what it is and how large."""
     try:
         return data.decode()
     except UnicodeDecodeError:
-        return f"<{len(data):,} bytes of {kind_of_bytes(data)}>"
+        return f"<{len(data):,} bytes of {media_type_of(data)}>"
 
 
 _SCALARS: Final[tuple[tuple[Any, Callable[[Any], Any]], ...]] = (
     (str, str.__str__),
-    (int, number),
+    (int, printable_number),
     (float, float),
-    ((bytes, bytearray, memoryview), lambda value: plain_bytes(bytes(value))),
-    ((date, time), lambda value: shown(value, type(value).isoformat)),
+    ((bytes, bytearray, memoryview), lambda value: bytes_as_text(bytes(value))),
+    ((date, time), lambda value: printable(value, type(value).isoformat)),
 )
 _MAGIC: Final = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -260,12 +260,12 @@ _MAGIC: Final = (
 )
 
 
-def kind_of_bytes(data: bytes) -> str:
+def media_type_of(data: bytes) -> str:
     """The media type that the first bytes give away; text where all is UTF-8."""
-    return kind_of_head(data) or (TEXT if is_utf8(data) else BINARY)
+    return sniff_media_type(data) or (TEXT_TYPE if is_utf8(data) else BINARY_TYPE)
 
 
-def kind_of_head(data: bytes) -> str | None:
+def sniff_media_type(data: bytes) -> str | None:
     """The media type that the first bytes give away, if any."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"

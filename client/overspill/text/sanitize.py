@@ -41,7 +41,7 @@ _LONGEST_RUN: Final = 16 * 1024
 _LONGEST_CLUSTER: Final = 64
 
 
-def clean(text: str) -> str:
+def sanitize(text: str) -> str:
     r"""`text` without ANSI escapes; other control characters become visible pictures, surrogates U+FFFD.
 
     Tabs, `\n` and `\r\n` stay. Lines stay lines.

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-WHOLE: Final = 128 * 1024
+WHOLE_CHARS: Final = 128 * 1024
 """Characters up to which all of a text is looked at, at 20 to 30 ns each; a longer one is sampled."""
 BYTES_PER_TOKEN: Final = 10
 """No estimate goes lower, so that a long text exceeds its limit without a look at it."""
@@ -242,7 +242,7 @@ def _within(part: Callable[[int, int], str], begin: int, end: int, limit: float)
 
 def _places(size: int, slice_size: int) -> list[tuple[int, int]]:
     """Where to look, and how far: at all, or at slices at equal distances, of which the last is the end."""
-    if size <= (WHOLE if slice_size == _SLICE else _SLICES * slice_size):
+    if size <= (WHOLE_CHARS if slice_size == _SLICE else _SLICES * slice_size):
         return [(0, size)]
     step = (size - slice_size) / (_SLICES - 1)
     return [(int(at * step), slice_size) for at in range(_SLICES)]

@@ -22,19 +22,19 @@ from overspill.text import measure, token_estimate
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from overspill.text.body import Filed
+    from overspill.text.body import FileBody
 
 log = logging.getLogger("overspill")
 
 Tokenizer: TypeAlias = Callable[[str], Any]
 """The number of tokens of a text, or the tokens themselves: anything that has a length."""
 
-PIECE: Final = 64 * 1024
+MAX_CALL_CHARS: Final = 64 * 1024
 """Characters that a tokenizer is given at once: more, and some take time or memory without bound."""
-COUNTED: Final = 8 * PIECE
+COUNTED_CHARS: Final = 8 * MAX_CALL_CHARS
 """Characters up to which all of a text is counted, at 7 to 17 MB a second; of a longer one a sample is."""
-SLICE: Final = 8 * 1024
-SLICES: Final = 16
+SAMPLE_CHARS: Final = 8 * 1024
+SAMPLES: Final = 16
 SAMPLE_ERROR: Final = 0.03
 """The worst that was measured of the sample; half of all texts are within 1 %."""
 ESTIMATE_ERROR: Final = 0.35
@@ -50,7 +50,7 @@ _TRIES: Final = 12
 _LOOKED_BACK: Final = 4 * 1024
 
 
-class Unusable(Exception):
+class TokenizerUnusable(Exception):
     """A tokenizer that failed, or answered with no number."""
 
 
@@ -74,11 +74,11 @@ class TokenCount(NamedTuple):
     def __str__(self) -> str:
         """`68,123 tokens`; of what is no exact count two digits, which is more than it is worth."""
         if self.is_exact:
-            return measure.counted(self.tokens, "token")
+            return measure.plural(self.tokens, "token")
         return f"about {int(float(f'{self.tokens:.1e}')):,} tokens"
 
 
-def estimated(size: int) -> TokenCount:
+def estimate_from_size(size: int) -> TokenCount:
     """Estimate from the size alone, where the text is not at hand: 3.3 bytes a token, off by -24 to +36 %."""
     return TokenCount(wire.approx_tokens(size), Basis.ESTIMATED, SIZE_ERROR)
 
@@ -97,25 +97,25 @@ class TokenCounter:
         """Tokens of `text`, which has `size` bytes."""
         try:
             return self._counted(text, size)
-        except Unusable:
+        except TokenizerUnusable:
             return self._estimated(text)
 
-    def count_data(self, data: bytes | Filed) -> TokenCount:
+    def count_data(self, data: bytes | FileBody) -> TokenCount:
         """Estimate the tokens of bytes, which are not at hand as text. Raises `OSError`."""
         if isinstance(data, bytes):
             tokens = token_estimate.likely_of_data(lambda at, length: data[at : at + length], len(data))
         else:
-            tokens = token_estimate.likely_of_data(data.at, data.size)
+            tokens = token_estimate.likely_of_data(data.read, data.size)
         return TokenCount(tokens, Basis.ESTIMATED, ESTIMATE_ERROR)
 
     def exceeds(self, text: str, limit: int) -> bool:
         """Whether `text` has more than `limit` tokens: counted exactly, and no further than needed."""
         try:
             return any(total > limit for total in self._totals(text))
-        except Unusable:
+        except TokenizerUnusable:
             return self._may_exceed(text, limit)
 
-    def exceeds_data(self, data: bytes | Filed, limit: int) -> bool:
+    def exceeds_data(self, data: bytes | FileBody, limit: int) -> bool:
         if self.chars_per_token is not None:
             return len(data) > limit * self.chars_per_token
         return measure.data_has_more_tokens(data, limit)
@@ -132,7 +132,7 @@ class TokenCounter:
         """The least limit that `text` does not exceed."""
         try:
             return max(self._totals(text), default=0)
-        except Unusable:
+        except TokenizerUnusable:
             if self.chars_per_token is None:
                 return token_estimate.at_most(text)
             return math.ceil(len(text) / self.chars_per_token)
@@ -141,18 +141,18 @@ class TokenCounter:
         """Characters of the longest prefix that is known to have at most `limit` tokens."""
         try:
             return self._prefix(text, limit)
-        except Unusable:
+        except TokenizerUnusable:
             return self._longest(text, limit, token_estimate.prefix)
 
     def suffix(self, text: str, limit: int) -> int:
         """As `prefix`, from the end."""
         try:
             return self._suffix(text, limit)
-        except Unusable:
+        except TokenizerUnusable:
             return self._longest(text, limit, token_estimate.suffix)
 
     def _counted(self, text: str, size: int) -> TokenCount:
-        if len(text) > COUNTED:
+        if len(text) > COUNTED_CHARS:
             return self._sampled(text, size)
         pieces = list(_pieces(text))
         total = sum(self._tokens(text[begin:end]) for begin, end in pieces)
@@ -164,8 +164,8 @@ class TokenCounter:
         )
 
     def _sampled(self, text: str, size: int) -> TokenCount:
-        step = (len(text) - SLICE) / (SLICES - 1)
-        slices = [text[int(at * step) : int(at * step) + SLICE] for at in range(SLICES)]
+        step = (len(text) - SAMPLE_CHARS) / (SAMPLES - 1)
+        slices = [text[int(at * step) : int(at * step) + SAMPLE_CHARS] for at in range(SAMPLES)]
         found = sum(map(self._tokens, slices))
         return TokenCount(round(found * size / sum(map(measure.size, slices))), Basis.SAMPLED, SAMPLE_ERROR)
 
@@ -197,7 +197,7 @@ class TokenCounter:
     def _suffix(self, text: str, limit: int) -> int:
         used, end = 0, len(text)
         while end > 0:
-            begin = max(0, end - PIECE)
+            begin = max(0, end - MAX_CALL_CHARS)
             tokens = self._tokens(text[begin:end])
             if used + tokens > limit:
                 return len(text) - end + self._within(text[begin:end], limit - used, tokens, is_suffix=True)
@@ -230,18 +230,18 @@ class TokenCounter:
     def _tokens(self, text: str) -> int:
         """Raises `Unusable`."""
         if self.tokenizer is None:
-            raise Unusable
+            raise TokenizerUnusable
         try:
             found = self.tokenizer(text)
             tokens = found if isinstance(found, int) else len(found)
         except BaseException as error:
             if _is_failure(error):
                 _failures.note(self.tokenizer, error)
-                raise Unusable from error
+                raise TokenizerUnusable from error
             raise
         if isinstance(found, bool) or tokens < 0:
             _failures.note(self.tokenizer, ValueError(f"it answered {found!r}"))
-            raise Unusable
+            raise TokenizerUnusable
         return tokens
 
 
@@ -256,7 +256,7 @@ class _Failures:
     def note(self, tokenizer: Tokenizer, error: BaseException) -> None:
         """Log that a tokenizer fails, unless that was logged or it only is not installed."""
         name = str(getattr(tokenizer, "__qualname__", type(tokenizer).__qualname__))
-        if isinstance(error, Unusable) or name in self._names or len(self._names) >= self.MOST:
+        if isinstance(error, TokenizerUnusable) or name in self._names or len(self._names) >= self.MOST:
             return
         self._names.add(name)
         log.warning("the tokenizer %s fails with %s: tokens are estimated", name, type(error).__name__)
@@ -274,7 +274,7 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
     """Where pieces begin and end: where no token spans two of them, if there is such a place."""
     begin = 0
     while begin < len(text):
-        end = _cut(text, begin, begin + PIECE) if len(text) - begin > PIECE else len(text)
+        end = _cut(text, begin, begin + MAX_CALL_CHARS) if len(text) - begin > MAX_CALL_CHARS else len(text)
         yield begin, end
         begin = end
 
@@ -331,7 +331,7 @@ class Tiktoken:
         if self._encode is None:
             if self._is_absent or not _is_cached(self._encoding):
                 self._is_absent = True
-                raise Unusable
+                raise TokenizerUnusable
             self._encode = _loaded(self._encoding)
         return len(self._encode(text))
 
@@ -340,7 +340,7 @@ def _loaded(encoding: str) -> Tokenizer:
     try:
         import tiktoken  # noqa: PLC0415  (an optional library, and slow to import)
     except ImportError as error:
-        raise Unusable from error
+        raise TokenizerUnusable from error
     encode: Tokenizer = tiktoken.get_encoding(encoding).encode_ordinary
     return encode
 

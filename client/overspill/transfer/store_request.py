@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from overspill.text.body import Filed
+    from overspill.text.body import FileBody
 
 __all__ = ["Origin", "StoreRequest"]
 
@@ -35,7 +35,7 @@ class StoreRequest:
 
     id: str
     sha256: bytes
-    body: bytes | Filed
+    body: bytes | FileBody
     size: int
     lines: int
     origin: Origin

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from overspill.reading.chunks import Chunk, Wanted
     from overspill.reading.grep import Search
-    from overspill.reading.scanning import Prepared
+    from overspill.reading.scanning import ScannedChunk
     from overspill.wire import Text
 
     from overspill_service.archive.archive import Archive
@@ -93,7 +93,7 @@ def _refusals() -> Iterator[None]:
         raise InvalidParameter(str(error)) from error
 
 
-def _take(search: Search, batch: Sequence[Prepared]) -> None:
+def _take(search: Search, batch: Sequence[ScannedChunk]) -> None:
     for prepared in batch:
         search.take(prepared)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from overspill.reading.repeats import LETTERS, visible
+from overspill.reading.repeats import HEX_LETTERS, strip_invisible
 
 _MASK: Final = ord("#")
 _DIGITS: Final = bytes.maketrans(b"0123456789", b"#" * 10)
@@ -14,12 +14,12 @@ _IS_LETTER: Final = bytes(byte in b"abcdefABCDEF" for byte in range(256))
 
 def masked(data: bytes) -> bytes:
     """What is seen of `data`, with each number, decimal or hexadecimal, as one `#`; lines stay lines."""
-    data = visible(data)
+    data = strip_invisible(data)
     text = np.frombuffer(data.translate(_DIGITS), np.uint8).copy()
     number = text == _MASK
     letter = np.frombuffer(data.translate(_IS_LETTER), np.bool_)
     both = np.empty(max(0, len(text) - 1), np.bool_)
-    for _ in range(LETTERS):
+    for _ in range(HEX_LETTERS):
         number[1:] |= np.logical_and(letter[1:], number[:-1], out=both)
         number[:-1] |= np.logical_and(letter[:-1], number[1:], out=both)
     text[number] = _MASK

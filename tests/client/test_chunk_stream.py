@@ -17,19 +17,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill.shapes.chunk_stream import (
-    Flow,
-    Flowed,
-    Held,
+    ChunkStream,
+    HeldChunks,
+    StreamShape,
     guarded_chunks,
     guarded_chunks_async,
-    is_async_flow,
-    is_flow,
+    is_async_chunk_iterator,
+    is_chunk_iterator,
 )
 from overspill.shapes.content_kind import kind_of
 from overspill.shapes.records import Reserve
 from overspill.text import measure
-from overspill.text.body import Filed
-from overspill.text.buffer import WITHOUT_FILE, Full, Gathering
+from overspill.text.body import FileBody
+from overspill.text.buffer import MEMORY_BYTES_WITHOUT_FILE, Buffer, BufferFull
 from overspill.text.measure import Extent, Limits
 
 LIMITS = Limits(100, 10)
@@ -37,20 +37,20 @@ CHUNKS = st.lists(st.text(st.sampled_from("aé😀\n\r"), max_size=30) | st.bina
 MIB = 1024 * 1024
 
 
-def settled(content: Flowed) -> str:
+def settled(content: StreamShape) -> str:
     body = content.body
     return f"NOTICE of {Extent.of(body).size} bytes, {content.content_type}"
 
 
 def through(source: Any, limits: Limits = LIMITS, **options: Any) -> list[Any]:
-    return list(guarded_chunks(iter(source), Flow(limits), settled, **options))
+    return list(guarded_chunks(iter(source), ChunkStream(limits), settled, **options))
 
 
 async def through_async(source: AsyncIterator[Any], limits: Limits = LIMITS, **options: Any) -> list[Any]:
-    async def settle(content: Flowed) -> str:
+    async def settle(content: StreamShape) -> str:
         return settled(content)
 
-    chunks = guarded_chunks_async(source, Flow(limits), settle, asyncio.to_thread, **options)
+    chunks = guarded_chunks_async(source, ChunkStream(limits), settle, asyncio.to_thread, **options)
     return [chunk async for chunk in chunks]
 
 
@@ -63,12 +63,16 @@ async def of(chunks: Any, error: Exception | None = None) -> AsyncIterator[Any]:
 
 def body_of(source: Any, **options: Any) -> Any:
     bodies: list[Any] = []
-    list(guarded_chunks(iter(source), Flow(LIMITS, **options), lambda content: bodies.append(content.body)))
+    list(
+        guarded_chunks(
+            iter(source), ChunkStream(LIMITS, **options), lambda content: bodies.append(content.body)
+        )
+    )
     return bodies[0]
 
 
 def data_of(body: Any) -> bytes:
-    if isinstance(body, Filed):
+    if isinstance(body, FileBody):
         return b"".join(body.pieces())
     return measure.encode(body) if isinstance(body, str) else bytes(body)
 
@@ -95,7 +99,7 @@ def test_chunks_are_held_exactly_as_long_as_together_they_fit(
     chunks: list[Any], size: int, lines: int, chars: int | None
 ) -> None:
     limits = Limits(size, lines, chars)
-    held = Held(limits)
+    held = HeldChunks(limits)
     for number, chunk in enumerate(chunks, 1):
         extent = Extent.of(joined(chunks[:number]))
         fits = extent.size <= size and extent.lines <= lines
@@ -119,7 +123,7 @@ def test_what_a_generator_returns_is_still_returned() -> None:
         return 7
 
     def outer() -> Any:
-        return (yield from guarded_chunks(tool(), Flow(LIMITS), settled))
+        return (yield from guarded_chunks(tool(), ChunkStream(LIMITS), settled))
 
     chunks = outer()
     assert next(chunks) == "a"
@@ -141,7 +145,7 @@ async def test_an_async_stream_over_the_limits_comes_out_as_one_notice() -> None
 
 @given(CHUNKS, st.integers(0, 200))
 def test_what_is_gathered_is_every_byte(chunks: list[Any], in_memory: int) -> None:
-    gathering = Gathering(in_memory=in_memory)
+    gathering = Buffer(in_memory=in_memory)
     for chunk in chunks:
         gathering.write(chunk)
     body = gathering.finish()
@@ -149,8 +153,8 @@ def test_what_is_gathered_is_every_byte(chunks: list[Any], in_memory: int) -> No
 
     assert data_of(body) == whole
     assert Extent.of(body) == Extent.of(whole)
-    assert isinstance(body, Filed) == (len(whole) > in_memory)
-    if isinstance(body, Filed):
+    assert isinstance(body, FileBody) == (len(whole) > in_memory)
+    if isinstance(body, FileBody):
         assert body.sha256 == hashlib.sha256(whole).digest()
         assert body.path.stat().st_mode & 0o077 == 0
 
@@ -182,8 +186,8 @@ def test_the_notice_is_a_chunk_like_those_before() -> None:
 
     notice: Any = Notice()
 
-    assert Flowed("", "", is_bytes=True).replaced(notice) == "né".encode()
-    assert Flowed("", "", is_bytes=False).replaced(notice) == "né"
+    assert StreamShape("", "", is_bytes=True).replaced(notice) == "né".encode()
+    assert StreamShape("", "", is_bytes=False).replaced(notice) == "né"
 
 
 @pytest.mark.parametrize(
@@ -192,7 +196,7 @@ def test_the_notice_is_a_chunk_like_those_before() -> None:
 def test_the_kind_of_what_is_in_a_file_is_told_from_its_beginning(line: str, kind: str) -> None:
     body = body_of([line] * 2 * MIB)
 
-    assert isinstance(body, Filed)
+    assert isinstance(body, FileBody)
     assert kind_of(body) == kind
 
 
@@ -254,12 +258,12 @@ def test_what_flows_is_told_from_what_is_read() -> None:
     async def stream() -> AsyncIterator[str]:
         yield "a"
 
-    assert is_flow(iter(["a"]))
-    assert is_async_flow(stream())
-    assert not is_flow(io.StringIO("a"))
-    assert not is_flow(["a"])
-    assert not is_flow("a")
-    assert not is_flow(stream())
+    assert is_chunk_iterator(iter(["a"]))
+    assert is_async_chunk_iterator(stream())
+    assert not is_chunk_iterator(io.StringIO("a"))
+    assert not is_chunk_iterator(["a"])
+    assert not is_chunk_iterator("a")
+    assert not is_chunk_iterator(stream())
 
 
 def test_whether_something_flows_is_told_without_asking_it() -> None:
@@ -267,8 +271,8 @@ def test_whether_something_flows_is_told_without_asking_it() -> None:
         def __getattribute__(self, name: str) -> Any:
             raise RuntimeError(name)
 
-    assert not is_flow(Hostile())
-    assert not is_async_flow(Hostile())
+    assert not is_chunk_iterator(Hostile())
+    assert not is_async_chunk_iterator(Hostile())
 
 
 # --- failures and ends ----------------------------------------------------------------------------
@@ -287,14 +291,17 @@ def collected(source: Iterator[Any]) -> tuple[list[Any], str]:
 
 
 def test_an_error_within_the_limits_comes_behind_the_held_chunks() -> None:
-    assert collected(guarded_chunks(failing(["a", "b"]), Flow(LIMITS), settled)) == (["a", "b"], "boom")
+    assert collected(guarded_chunks(failing(["a", "b"]), ChunkStream(LIMITS), settled)) == (
+        ["a", "b"],
+        "boom",
+    )
 
 
 def test_an_error_behind_too_much_comes_behind_the_notice_whose_capture_says_so() -> None:
-    def body(content: Flowed) -> Any:
+    def body(content: StreamShape) -> Any:
         return content.body
 
-    assert collected(guarded_chunks(failing(["a" * 101]), Flow(LIMITS), body)) == (
+    assert collected(guarded_chunks(failing(["a" * 101]), ChunkStream(LIMITS), body)) == (
         [f"{'a' * 101}\n(the stream failed here: ValueError: boom)\n"],
         "boom",
     )
@@ -302,7 +309,7 @@ def test_an_error_behind_too_much_comes_behind_the_notice_whose_capture_says_so(
 
 async def test_an_error_of_an_async_stream_comes_behind_the_notice() -> None:
     source = of(["a" * 101], ValueError("boom"))
-    chunks = guarded_chunks_async(source, Flow(LIMITS), _settled_async, asyncio.to_thread)
+    chunks = guarded_chunks_async(source, ChunkStream(LIMITS), _settled_async, asyncio.to_thread)
     first = await anext(chunks)
 
     assert first == "NOTICE of 145 bytes, text/plain; charset=utf-8"
@@ -310,7 +317,7 @@ async def test_an_error_of_an_async_stream_comes_behind_the_notice() -> None:
         await anext(chunks)
 
 
-async def _settled_async(content: Flowed) -> str:
+async def _settled_async(content: StreamShape) -> str:
     return settled(content)
 
 
@@ -344,7 +351,9 @@ class Source:
 def test_a_stream_without_end_is_ended_at_the_most_that_is_kept() -> None:
     source = Source()
     bodies: list[Any] = []
-    list(guarded_chunks(source, Flow(LIMITS, most=3 * MIB), lambda content: bodies.append(content.body)))
+    list(
+        guarded_chunks(source, ChunkStream(LIMITS, most=3 * MIB), lambda content: bodies.append(content.body))
+    )
 
     assert source.is_closed
     assert data_of(bodies[0]) == b"a" * 3 * MIB + b"\n(no more of the stream is kept: more than 3.1 MB)\n"
@@ -352,7 +361,7 @@ def test_a_stream_without_end_is_ended_at_the_most_that_is_kept() -> None:
 
 async def test_an_async_stream_without_end_is_ended_too() -> None:
     source = Source()
-    flow = Flow(LIMITS, most=3 * MIB)
+    flow = ChunkStream(LIMITS, most=3 * MIB)
     chunks = [chunk async for chunk in guarded_chunks_async(source, flow, _settled_async, asyncio.to_thread)]
 
     assert source.is_closed
@@ -362,7 +371,9 @@ async def test_an_async_stream_without_end_is_ended_too() -> None:
 def test_a_stream_that_takes_too_long_is_ended() -> None:
     ticks = iter(range(100))
     source = Source(lambda: "a")
-    chunks = list(guarded_chunks(source, Flow(LIMITS), settled, seconds=5, clock=lambda: float(next(ticks))))
+    chunks = list(
+        guarded_chunks(source, ChunkStream(LIMITS), settled, seconds=5, clock=lambda: float(next(ticks)))
+    )
 
     assert source.is_closed
     assert chunks == ["a"] * 5
@@ -383,7 +394,7 @@ async def test_a_time_out_of_the_tools_own_is_its_error() -> None:
 
 def test_who_stops_asking_closes_the_source() -> None:
     source = Source(lambda: {"a": 1})
-    chunks = guarded_chunks(source, Flow(Limits(100), reserve=Reserve(10)), settled)
+    chunks = guarded_chunks(source, ChunkStream(Limits(100), reserve=Reserve(10)), settled)
     next(chunks)
     chunks.close()
 
@@ -399,7 +410,7 @@ async def test_a_cancelled_reader_closes_the_source_and_leaves_no_file(tmp_path:
             written.set()
         return done
 
-    source, flow = Source(), Flow(LIMITS, folder=tmp_path)
+    source, flow = Source(), ChunkStream(LIMITS, folder=tmp_path)
     reading = asyncio.create_task(anext(guarded_chunks_async(source, flow, _settled_async, run)))
     await written.wait()
     reading.cancel()
@@ -412,7 +423,7 @@ async def test_a_cancelled_reader_closes_the_source_and_leaves_no_file(tmp_path:
 
 def test_closing_while_a_chunk_is_taken_leaves_no_file(tmp_path: Path) -> None:
     for _ in range(20):
-        flow = Flow(LIMITS, folder=tmp_path)
+        flow = ChunkStream(LIMITS, folder=tmp_path)
         taking = threading.Thread(target=lambda flow=flow: [flow.take("a" * MIB) for _ in range(20)])
         taking.start()
         flow.close()
@@ -423,11 +434,12 @@ def test_closing_while_a_chunk_is_taken_leaves_no_file(tmp_path: Path) -> None:
 
 def test_where_no_file_can_be_made_a_stream_is_kept_in_memory_up_to_a_bound(tmp_path: Path) -> None:
     source = Source()
-    seen: list[Flowed] = []
-    list(guarded_chunks(source, Flow(LIMITS, folder=tmp_path / "gone"), seen.append))
+    seen: list[StreamShape] = []
+    list(guarded_chunks(source, ChunkStream(LIMITS, folder=tmp_path / "gone"), seen.append))
 
     assert (
-        seen[0].body == "a" * WITHOUT_FILE + "\n(no more of the stream is kept: No such file or directory)\n"
+        seen[0].body
+        == "a" * MEMORY_BYTES_WITHOUT_FILE + "\n(no more of the stream is kept: No such file or directory)\n"
     )
     assert seen[0].missing == "No such file or directory"
 
@@ -435,8 +447,8 @@ def test_where_no_file_can_be_made_a_stream_is_kept_in_memory_up_to_a_bound(tmp_
 def test_a_stream_whose_file_cannot_grow_is_whole_all_the_same(tmp_path: Path) -> None:
     chunks = [f"{number}\n" * 20_000 for number in range(100)]
     with file_limit(2 * MIB):
-        seen: list[Flowed] = []
-        list(guarded_chunks(iter(chunks), Flow(LIMITS, folder=tmp_path), seen.append))
+        seen: list[StreamShape] = []
+        list(guarded_chunks(iter(chunks), ChunkStream(LIMITS, folder=tmp_path), seen.append))
 
     assert data_of(seen[0].body) == joined(chunks)
     assert seen[0].missing == ""
@@ -446,20 +458,20 @@ def test_a_stream_whose_file_cannot_grow_is_whole_all_the_same(tmp_path: Path) -
 def test_a_stream_that_neither_file_nor_memory_holds_says_what_is_missing(tmp_path: Path) -> None:
     chunks = ["a" * 100_000 + "\n"] * 300
     with file_limit(2 * MIB):
-        seen: list[Flowed] = []
-        list(guarded_chunks(iter(chunks), Flow(LIMITS, folder=tmp_path), seen.append))
+        seen: list[StreamShape] = []
+        list(guarded_chunks(iter(chunks), ChunkStream(LIMITS, folder=tmp_path), seen.append))
 
     assert seen[0].missing == "File too large"
     assert data_of(seen[0].body).endswith(b"(no more of the stream is kept: File too large)\n")
 
 
 def test_a_file_that_lost_bytes_behind_our_back_is_not_called_whole(tmp_path: Path) -> None:
-    gathering = Gathering(folder=tmp_path, in_memory=0)
+    gathering = Buffer(folder=tmp_path, in_memory=0)
     gathering.write("a" * MIB)
     os.truncate(next(tmp_path.iterdir()), 100)
     body = gathering.finish()
 
-    assert (len(data_of(body)), isinstance(body, Filed) and body.size) == (100, 100)
+    assert (len(data_of(body)), isinstance(body, FileBody) and body.size) == (100, 100)
     assert "another size" in gathering.missing
 
 
@@ -473,15 +485,15 @@ def file_limit(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def write_for_ever(gathering: Gathering) -> None:
+def write_for_ever(gathering: Buffer) -> None:
     while True:
         gathering.write("a" * 100_000 + "\n")
 
 
 def test_what_cannot_be_read_back_is_said_instead(tmp_path: Path) -> None:
     """What a full disk has taken is counted at the end, when somebody has removed it."""
-    with file_limit(WITHOUT_FILE + MIB + 1000):
-        flow = Flow(LIMITS, folder=tmp_path)
+    with file_limit(MEMORY_BYTES_WITHOUT_FILE + MIB + 1000):
+        flow = ChunkStream(LIMITS, folder=tmp_path)
         while not flow.is_over:
             flow.take("a" * 100_000)
         flow.end()
@@ -495,17 +507,17 @@ def test_what_cannot_be_read_back_is_said_instead(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_ends_the_stream_with_what_is_on_it(tmp_path: Path) -> None:
-    with file_limit(WITHOUT_FILE + MIB + 1000):
-        gathering = Gathering(folder=tmp_path)
-        with pytest.raises(Full, match="File too large"):
+    with file_limit(MEMORY_BYTES_WITHOUT_FILE + MIB + 1000):
+        gathering = Buffer(folder=tmp_path)
+        with pytest.raises(BufferFull, match="File too large"):
             write_for_ever(gathering)
         gathering.remark("full")
         body = gathering.finish()
 
-    assert isinstance(body, Filed)
+    assert isinstance(body, FileBody)
     data = data_of(body)
     assert data.endswith((b"a\n(full)\n", b"a(full)\n"))
-    assert WITHOUT_FILE + MIB - 10_000 < len(data) == body.size
+    assert MEMORY_BYTES_WITHOUT_FILE + MIB - 10_000 < len(data) == body.size
     assert body.lines == data.count(b"\n")
     assert body.sha256 == hashlib.sha256(data).digest()
     assert gathering.missing == "File too large"

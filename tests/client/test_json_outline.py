@@ -139,5 +139,5 @@ def test_a_sketch_keeps_within_the_budgets(value: Any, max_bytes: int, max_lines
         shown = preview(text, max_bytes, max_lines).text
 
         assert len(shown.encode()) <= max_bytes
-        assert measure.lines(shown) <= max_lines
+        assert measure.count_lines(shown) <= max_lines
         assert shown == preview(text, max_bytes, max_lines).text

@@ -15,7 +15,7 @@ from overspill.guard.guard import Guard
 from overspill.previews import notice
 from overspill.previews.notice import Facts
 from overspill.shapes import content
-from overspill.shapes.exceptions import Thrown
+from overspill.shapes.exceptions import ExceptionShape
 from overspill.text.measure import Limits
 from overspill.wire import Outcome
 from pydantic_ai import ModelRetry
@@ -78,7 +78,7 @@ def thrown(error: BaseException) -> Any:
 
 def replaced(error: Exception) -> Any:
     found = content.examine(error)
-    assert isinstance(found, Thrown)
+    assert isinstance(found, ExceptionShape)
     assert found.exceeds(LIMITS)
     return found.replaced(NOTICE)
 
@@ -267,7 +267,7 @@ def test_members_of_a_group_count_and_are_clamped_each() -> None:
     assert small is group.exceptions[0]
     assert isinstance(inner, KeyError)
     assert str(inner).startswith(f"[overspill {ID}: ")
-    assert LONG in str(Thrown(group).body)
+    assert LONG in str(ExceptionShape(group).body)
     assert new.subgroup(KeyError) is not None
 
 
@@ -300,7 +300,7 @@ def test_what_was_clamped_is_not_clamped_again() -> None:
 
 
 def test_what_stops_a_program_is_no_output() -> None:
-    assert not isinstance(content.examine(KeyboardInterrupt(LONG)), Thrown)
+    assert not isinstance(content.examine(KeyboardInterrupt(LONG)), ExceptionShape)
 
 
 async def test_what_gather_returns_is_clamped_like_what_is_raised() -> None:
@@ -322,11 +322,11 @@ def test_a_very_long_message_is_captured_as_python_prints_it(kind: type[Exceptio
         with contextlib.suppress(kind):
             raise error
 
-    assert Thrown(error).body == "".join(traceback.format_exception(error))
+    assert ExceptionShape(error).body == "".join(traceback.format_exception(error))
 
 
 def test_the_causes_of_a_very_long_message_are_captured_with_it() -> None:
     error = ValueError("a line\n" * 200_000)
     error.__cause__ = KeyError("the cause")
 
-    assert Thrown(error).body == "".join(traceback.format_exception(error))
+    assert ExceptionShape(error).body == "".join(traceback.format_exception(error))
