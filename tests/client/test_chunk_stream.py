@@ -212,11 +212,11 @@ def test_a_file_is_removed_with_the_last_who_knows_it() -> None:
 def test_memory_stays_flat_however_long_the_stream_is() -> None:
     code = (
         "import resource\n"
-        "from overspill.shapes.chunk_stream import Flow, guarded_chunks\n"
+        "from overspill.shapes.chunk_stream import ChunkStream, guarded_chunks\n"
         "from overspill.text.measure import Limits\n"
         "def run(megabytes):\n"
         "    chunks = (b'0123456789abcde\\n' * 4096 for _ in range(16 * megabytes))\n"
-        "    flow = Flow(Limits(50_000, 2_000))\n"
+        "    flow = ChunkStream(Limits(50_000, 2_000))\n"
         "    return list(guarded_chunks(chunks, flow, lambda c: (c.body.size, c.body.lines)))\n"
         "run(8)\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"

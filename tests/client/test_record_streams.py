@@ -234,11 +234,11 @@ def test_what_goes_on_is_never_more_than_what_came(
 def test_memory_stays_flat_however_long_the_stream_of_records_is() -> None:
     code = (
         "import resource\n"
-        "from overspill.shapes.chunk_stream import Flow, guarded_chunks\n"
+        "from overspill.shapes.chunk_stream import ChunkStream, guarded_chunks\n"
         "from overspill.text.measure import Limits\n"
         "def run(megabytes):\n"
         "    rows = ({'text': 'x' * 1000} for _ in range(1000 * megabytes))\n"
-        "    return list(guarded_chunks(rows, Flow(Limits(50_000)), lambda c: c.body.size))\n"
+        "    return list(guarded_chunks(rows, ChunkStream(Limits(50_000)), lambda c: c.body.size))\n"
         "run(8)\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "print(run(64))\n"

@@ -107,16 +107,16 @@ def line_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     """What is shown of a line; with tiny parts, lines of a hundred bytes are long already."""
     if request.param == "tiny parts":
         for module, name, value in (
-            (long_line, "SLICE", 8),
-            (matching, "SLICE", 8),
+            (long_line, "SLICE_BYTES", 8),
+            (matching, "SLICE_BYTES", 8),
             (long_line, "_LEAST", 16),
-            (split_line, "HOLD", 200),
-            (split_line, "MARGIN", 12),
-            (search_bounds, "MARGIN", 12),
+            (split_line, "MAX_HELD_BYTES", 200),
+            (split_line, "LOOKBEHIND_BYTES", 12),
+            (search_bounds, "LOOKBEHIND_BYTES", 12),
             (split_line, "_STEPS", (16, 1)),
             (split_line, "_AROUND", 40),
-            (split_line, "SAMPLE", 60),
-            (grep, "SAMPLE", 60),
+            (split_line, "SAMPLE_BYTES", 60),
+            (grep, "SAMPLE_BYTES", 60),
         ):
             monkeypatch.setattr(module, name, value)
         return 8

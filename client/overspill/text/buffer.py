@@ -103,7 +103,7 @@ class Buffer:
         return body
 
     def close(self) -> None:
-        """Remove the file, unless it has become a `Filed`."""
+        """Remove the file, unless it has become a `FileBody`."""
         self._pieces.clear()
         file, self._file = self._file, None
         if file is not None:
