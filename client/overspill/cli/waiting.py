@@ -18,7 +18,7 @@ from overspill.spools.capture import LocalCapture
 from overspill.spools.flush_job import flush_shortly
 from overspill.spools.folder import Spooled
 from overspill.spools.own_directory import NotSpooled
-from overspill.text.buffer import BufferFull, Buffer
+from overspill.text.buffer import Buffer, BufferFull
 from overspill.text.measure import Extent, plural
 
 if TYPE_CHECKING:

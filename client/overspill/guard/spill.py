@@ -328,7 +328,7 @@ def notice_overhead(content: Shape) -> int:
 
 def escape_factor(content: Shape) -> int:
     """How many bytes one of a preview becomes, at most: in data, quotes and newlines are escape_factor."""
-    return 2 if content.content_type == JSON else 1
+    return 2 if content.content_type == JSON_TYPE else 1
 
 
 def _encoded(text: str) -> bytes | FileBody:
