@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -25,7 +25,8 @@ from overspill_service.resources.cpu import Cpu
 from overspill_service.resources.memory_budget import Budget
 from overspill_service.resources.memory_limit import default_budget
 from overspill_service.settings.settings import SettingError, Settings
-from overspill_service.telemetry.metrics import Metered, Metrics
+from overspill_service.telemetry.metered import MeteredCatalog, MeteredStore
+from overspill_service.telemetry.metrics import Metrics
 from overspill_service.tenants import Directory, Limits, read_tenants
 from overspill_service.web.middleware import around, stamp
 from overspill_service.web.registry import bind, made_private
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from overspill_service.catalog import Catalog
-    from overspill_service.objects import ObjectStore
 
 T = TypeVar("T")
 
@@ -66,8 +66,8 @@ async def open_archive(
         try:
             steady = None if isinstance(catalog, SqliteCatalog) else steady_seconds
             if metrics:
-                store = cast("ObjectStore", Metered(store, "store", metrics))
-                catalog = cast("Catalog", Metered(catalog, "catalog", metrics))
+                store = MeteredStore(store, "store", metrics)
+                catalog = MeteredCatalog(catalog, "catalog", metrics)
             shared_clock = SharedClock(clock, catalog, store, steady)
             await shared_clock.measure()
             memory = Budget(settings.memory or default_budget(settings.workers))

@@ -65,3 +65,24 @@ def test_a_declared_text_in_an_unknown_encoding_is_text() -> None:
 )
 def test_a_hostile_beginning_has_a_kind_too(head: bytes) -> None:
     assert detect(head, None) in {"text", "json"}
+
+
+TOKENS = (
+    r"""{"a": [1, -2.5e+10, 3E-7, true, false, null], "b\\\"\u00e9\ud83d\ude00": {}, "é": "日"}""".encode()
+)
+
+
+def test_json_that_is_cut_short_anywhere_is_json() -> None:
+    for length in range(1, len(TOKENS) + 1):
+        assert detect(TOKENS[:length], None) == "json", TOKENS[:length]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        *(b'{"a": 1,}', b"[1,]", b"[tru e", b"[nulll", b"[NaN, 1]", b"[01, 2]", b"[+", b"[1.x", b"[1 .5]"),
+        *(b'["a" "b"', b'["\\x"', b'["\\u12g"', b'["\x01"', b'["\xff"', b"{u12", b"{} {", b"[- 1]"),
+    ],
+)
+def test_what_no_json_begins_with_is_no_json(head: bytes) -> None:
+    assert detect(head, None) != "json"

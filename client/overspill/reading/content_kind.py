@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import json
 import re
 from typing import Final
 
@@ -36,6 +38,25 @@ _LOG_LINE: Final = re.compile(
     re.VERBOSE,
 )
 _LOG_LINES: Final = 50
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"JSON has no {constant}")
+
+
+# The numbers' values are of no interest, and a long one would take long to convert.
+_DECODER: Final = json.JSONDecoder(parse_int=len, parse_float=len, parse_constant=_refuse)
+_UNFINISHED: Final = re.compile(
+    r"""
+    (?: " (?: [^"\\\x00-\x1f] | \\["\\/bfnrt] | \\u[0-9A-Fa-f]{4} )*+ (?: \\ (?: u[0-9A-Fa-f]{0,3} )? )?
+      | t r?+ u?+ | f a?+ l?+ s?+ | n u?+ l?+
+      | (?<=\\) u [0-9A-Fa-f]{0,4}             # the decoder points at an escape that is cut
+      | - | \. | [eE] [+-]?                  # and takes the digits before these for a whole number
+    )?
+    """,
+    re.VERBOSE,
+)
+"""What may stand at the end of a JSON text that is cut short: the beginning of a token, or nothing."""
 _LEAST_LOG: Final = 0.4
 
 
@@ -83,12 +104,27 @@ def _is_json(text: bytes) -> bool:
 
 
 def _begins_json(text: bytes) -> bool:
+    """Return whether `text` is JSON, or the beginning of a JSON text that goes on."""
     try:
         msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
-        return "truncated" in str(error)
     except RecursionError:
         return True
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _is_cut_short(text)
+    return True
+
+
+def _is_cut_short(text: bytes) -> bool:
+    """Return whether JSON is right up to its last token, and that token may go on behind the end."""
+    try:
+        known, _ = codecs.utf_8_decode(text, "strict", False)  # a character may be cut in half
+        _DECODER.decode(known)
+    except RecursionError:
+        return True
+    except json.JSONDecodeError as error:
+        return _UNFINISHED.fullmatch(known, error.pos) is not None
+    except ValueError:  # bytes that are not UTF-8, or a constant that JSON has not
+        return False
     return True
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
+from traceback import walk_tb
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
 
 MOST_CAUSES: Final = 8
 """Errors of a chain that are looked at."""
-NO_THREAD: Final = ("can't start new thread", "can't allocate lock")
-"""What CPython says in a bare `RuntimeError`."""
 
 
 class Row(Struct, frozen=True):
@@ -91,8 +91,20 @@ def row_of(error: BaseException) -> Row | None:
     if isinstance(error, MemoryError):
         return MEMORY
     if isinstance(error, RuntimeError):
-        return THREADS if str(error).startswith(NO_THREAD) else None
+        return THREADS if _comes_from_thread_start(error) else None
     return ROWS.get(error.errno or 0) if isinstance(error, OSError) else None
+
+
+def _comes_from_thread_start(error: RuntimeError) -> bool:
+    """Return whether a thread could not be started.
+
+    CPython raises a bare `RuntimeError` then, so the frame that raised it decides: `Thread.start`, of a
+    thread that has no identity because it never ran.
+    """
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    if not frames or frames[-1].f_code is not threading.Thread.start.__code__:
+        return False
+    return frames[-1].f_locals["self"].ident is None
 
 
 def found_in(error: BaseException) -> ServiceError | None:

@@ -268,7 +268,7 @@ def _convert(value: Any, hint: Any, source: str) -> Any:
 
 
 def _is_path(hint: Any) -> bool:
-    return "Path" in str(hint)
+    return hint is Path or any(map(_is_path, get_args(hint)))
 
 
 class Described(Struct, frozen=True):

@@ -34,8 +34,6 @@ LONGEST_HEADER: Final = 18
 """The most bytes that a zstd frame's header takes, its magic number included."""
 MAX_MEMBERS: Final = 1 << 18
 """Members or frames in one body: an empty one costs microseconds and gives nothing."""
-TOO_MUCH: Final = "too much memory"
-"""How libzstd says that a frame's window is over the limit (ZSTD_error_frameParameter_windowTooLarge)."""
 GZIP_ONLY: Final = zlib.MAX_WBITS | 16
 ALLOWED: Final = "zstd, gzip or identity"
 
@@ -126,15 +124,11 @@ def _unjudged(header: bytes) -> bytes | None:
     except zstandard.ZstdError:  # cut short, or no frame: then the decoder says so
         return header if len(header) < LONGEST_HEADER else None
     if window > WINDOW_SIZE:
-        raise _window_refusal()
+        raise UnsupportedEncoding(
+            f"the zstd body needs a window of more than {WINDOW_SIZE >> 20} MiB; compress it at level 19 "
+            f"or below, and without --long or with --long={WINDOW_LOG} at most"
+        )
     return None
-
-
-def _window_refusal() -> UnsupportedEncoding:
-    return UnsupportedEncoding(
-        f"the zstd body needs a window of more than {WINDOW_SIZE >> 20} MiB; compress it at level 19 "
-        f"or below, and without --long or with --long={WINDOW_LOG} at most"
-    )
 
 
 class _Members(BodyDecoder):
@@ -149,7 +143,7 @@ class _Members(BodyDecoder):
             for start in range(0, len(data), SLICE_SIZE):
                 yield from self._decode(data[start : start + SLICE_SIZE])
         except (zlib.error, zstd.ZstdError) as error:
-            raise self._refusal(error) from error
+            raise DamagedEncoding(f"the {self._name} body does not decode: {error}") from error
 
     def finish(self) -> None:
         if self._member is not None or not self._begun:
@@ -171,8 +165,3 @@ class _Members(BodyDecoder):
                 f"the {self._name} body has more than {MAX_MEMBERS} parts; compress it as one stream"
             )
         return self._begin()
-
-    def _refusal(self, error: Exception) -> DamagedEncoding | UnsupportedEncoding:
-        if isinstance(error, zstd.ZstdError) and TOO_MUCH in str(error):
-            return _window_refusal()
-        return DamagedEncoding(f"the {self._name} body does not decode: {error}")

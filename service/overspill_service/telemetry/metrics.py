@@ -1,15 +1,12 @@
 """What operators see at /metrics. Labels are bounded: never a session, call or capture id.
 
-With several workers the figures of all processes are added up: see `shared_figures`.
+With several workers the figures of all processes are added up: see `multiprocess`.
 """
 
 from __future__ import annotations
 
-import inspect
 import os
-import time
-from functools import wraps
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from overspill.wire import SIZE_BOUNDS
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
@@ -17,7 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from overspill_service.telemetry.multiprocess import VARIABLE, Added, Figures, Memories, value_class
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Sequence
 
     from overspill.wire import Observation
 
@@ -33,8 +30,6 @@ MOST_KEYS: Final = 1000
 SIZES: Final = tuple(float(4**power) for power in range(5, 18))
 """Bucket bounds in bytes: 1 KiB to 16 GiB."""
 SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
-
-T = TypeVar("T")
 
 
 class Bounded:
@@ -235,31 +230,3 @@ def _shared_memories() -> Memories | None:
     memories = Memories.of(given)
     values.ValueClass = value_class(Figures(memories.descriptors[memories.own]))
     return memories
-
-
-class Metered:
-    """A back end of the same shape whose every awaited operation is counted and timed."""
-
-    def __init__(self, inner: object, backend: str, metrics: Metrics) -> None:
-        self._inner, self._backend, self._metrics = inner, backend, metrics
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._inner, name)
-        if inspect.iscoroutinefunction(found):
-            found = self._timed(name, found)
-        setattr(self, name, found)
-        return found
-
-    def _timed(self, name: str, method: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[T]]:
-        @wraps(method)
-        async def timed(*args: Any, **kwargs: Any) -> T:
-            start = time.perf_counter()
-            result = "failed"
-            try:
-                answer = await method(*args, **kwargs)
-                result = "done"
-                return answer
-            finally:
-                self._metrics.operation(self._backend, name, result, time.perf_counter() - start)
-
-        return timed

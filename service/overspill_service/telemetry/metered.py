@@ -1,0 +1,135 @@
+"""Wrappers of the two ports that count and time every operation of a back end.
+
+Each wrapper has every method of its port and no other. The type checker compares the shapes where the
+composition root passes a wrapper on as the port.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
+
+from overspill_service.catalog import Catalog
+from overspill_service.objects import ObjectStore
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+
+    from overspill_service.objects import Stored
+    from overspill_service.telemetry.metrics import Metrics
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Port = TypeVar("Port")
+
+
+class _Metered(Generic[Port]):
+    def __init__(self, inner: Port, backend: str, metrics: Metrics) -> None:
+        """`backend` is the value of the metrics' label of that name."""
+        self._inner, self._backend, self._metrics = inner, backend, metrics
+
+    @contextmanager
+    def _operation(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        result = "failed"
+        try:
+            yield
+            result = "done"
+        finally:
+            self._metrics.operation(self._backend, name, result, time.perf_counter() - start)
+
+
+def _counted(
+    method: Callable[Concatenate[Any, P], Awaitable[T]],
+) -> Callable[Concatenate[_Metered[Any], P], Coroutine[Any, Any, T]]:
+    """Return the port's method, counted and timed."""
+    name = method.__name__
+
+    async def counted(self: _Metered[Any], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with self._operation(name):
+            result: T = await getattr(self._inner, name)(*args, **kwargs)
+            return result
+
+    counted.__doc__ = method.__doc__
+    return counted
+
+
+class MeteredStore(_Metered[ObjectStore]):
+    """An object store whose operations are counted."""
+
+    put = _counted(ObjectStore.put)
+    read = _counted(ObjectStore.read)
+    delete = _counted(ObjectStore.delete)
+    sweep_temporary = _counted(ObjectStore.sweep_temporary)
+    now = _counted(ObjectStore.now)
+    ping = _counted(ObjectStore.ping)
+    close = _counted(ObjectStore.close)
+
+    async def list(self, prefix: str) -> AsyncIterator[Stored]:
+        """Count a listing as one operation.
+
+        Its time is the time that the store took, without the caller's between two objects. A listing that
+        the caller breaks off is done.
+        """
+        seconds, result = 0.0, "failed"
+        listing = aiter(self._inner.list(prefix))
+        try:
+            while True:
+                start = time.perf_counter()
+                try:
+                    stored = await anext(listing)
+                except StopAsyncIteration:
+                    break
+                finally:
+                    seconds += time.perf_counter() - start
+                yield stored
+            result = "done"
+        except GeneratorExit:
+            result = "done"
+            raise
+        finally:
+            self._metrics.operation(self._backend, "list", result, seconds)
+
+
+class MeteredCatalog(_Metered[Catalog]):
+    """A catalog whose operations are counted."""
+
+    commit = _counted(Catalog.commit)
+    get = _counted(Catalog.get)
+    restore = _counted(Catalog.restore)
+    find = _counted(Catalog.find)
+    amend = _counted(Catalog.amend)
+    remove = _counted(Catalog.remove)
+
+    tenants = _counted(Catalog.tenants)
+    forget_tenant = _counted(Catalog.forget_tenant)
+    totals = _counted(Catalog.totals)
+    expired = _counted(Catalog.expired)
+
+    lease = _counted(Catalog.lease)
+    release = _counted(Catalog.release)
+    once = _counted(Catalog.once)
+    is_complete = _counted(Catalog.is_complete)
+    is_rebuild_due = _counted(Catalog.is_rebuild_due)
+    is_settled = _counted(Catalog.is_settled)
+    begin_rebuild = _counted(Catalog.begin_rebuild)
+    mark_complete = _counted(Catalog.mark_complete)
+    generation = _counted(Catalog.generation)
+    begin_generation = _counted(Catalog.begin_generation)
+    doubt = _counted(Catalog.doubt)
+
+    add_key = _counted(Catalog.add_key)
+    find_key = _counted(Catalog.find_key)
+    keys = _counted(Catalog.keys)
+    revoke_key = _counted(Catalog.revoke_key)
+    note_uses = _counted(Catalog.note_uses)
+    uses = _counted(Catalog.uses)
+
+    now = _counted(Catalog.now)
+    ping = _counted(Catalog.ping)
+    close = _counted(Catalog.close)
+
+    def damaged(self) -> list[tuple[str, str]]:
+        """Not counted: the answer is in this process's memory, no back end is asked."""
+        return self._inner.damaged()
