@@ -73,6 +73,13 @@ class ProblemError(OverspillError):
     """
 
     code_of_class: ClassVar[Code | None] = None
+    """The code that the class stands for; None for a class of several codes."""
+
+    def __init_subclass__(cls, *, code: Code | None = None) -> None:
+        """Let the class stand for `code`."""
+        super().__init_subclass__()
+        if code is not None:
+            cls.code_of_class = code
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
@@ -84,18 +91,22 @@ class ProblemError(OverspillError):
 
     @property
     def status(self) -> int:
+        """Return the status code of the HTTP answer."""
         return self.problem.status
 
     @property
     def code(self) -> str:
+        """Return the code of the problem, for programs: one of `wire.Code`, or what a newer service says."""
         return self.problem.code
 
     @property
     def title(self) -> str:
+        """Return what is wrong in a few words, the same for each problem of a code."""
         return self.problem.title
 
     @property
     def detail(self) -> str:
+        """Return what is wrong with this request, and what to do next."""
         return self.problem.detail
 
     @property
@@ -105,10 +116,12 @@ class ProblemError(OverspillError):
 
     @property
     def expired(self) -> datetime | None:
+        """Return when the capture expired; None for other problems."""
         return self.problem.expired
 
     @property
     def limit(self) -> int | None:
+        """Return the limit that the request goes over; None for other problems."""
         return self.problem.limit
 
     @property
@@ -117,251 +130,177 @@ class ProblemError(OverspillError):
         return self.problem.retry_after
 
 
-class BadRequest(ProblemError):
+class BadRequest(ProblemError, code=Code.INVALID_REQUEST):
     """The request is wrong; trying again does not help. `detail` says what is wrong and what is allowed."""
 
-    code_of_class = Code.INVALID_REQUEST
 
-
-class InvalidId(BadRequest):
+class InvalidId(BadRequest, code=Code.INVALID_ID):
     """What was given is no handle. Pass it exactly as the notice has it, or `call("the tool call's id")`."""
 
-    code_of_class = Code.INVALID_ID
 
-
-class InvalidParameter(BadRequest):
+class InvalidParameter(BadRequest, code=Code.INVALID_PARAMETER):
     """A parameter is wrong. `detail` says which, and what is allowed."""
 
-    code_of_class = Code.INVALID_PARAMETER
 
-
-class InvalidHeader(BadRequest):
+class InvalidHeader(BadRequest, code=Code.INVALID_HEADER):
     """Something to be kept with a capture is wrong, as a label or the TTL. `detail` says which and why."""
 
-    code_of_class = Code.INVALID_HEADER
 
-
-class InvalidBody(BadRequest):
+class InvalidBody(BadRequest, code=Code.INVALID_BODY):
     """The body of a request cannot be understood.
 
     `detail` says why; client and service may differ in version.
     """
 
-    code_of_class = Code.INVALID_BODY
 
-
-class InvalidPattern(BadRequest):
+class InvalidPattern(BadRequest, code=Code.INVALID_PATTERN):
     """RE2 cannot search for the pattern. `detail` says which part, and what to write instead."""
 
-    code_of_class = Code.INVALID_PATTERN
 
-
-class UnsupportedEncoding(BadRequest):
+class UnsupportedEncoding(BadRequest, code=Code.UNSUPPORTED_ENCODING):
     """The service does not decode what was sent. Send it as it is: `Client(compress=False)`."""
 
-    code_of_class = Code.UNSUPPORTED_ENCODING
 
-
-class DamagedEncoding(BadRequest):
+class DamagedEncoding(BadRequest, code=Code.DAMAGED_ENCODING):
     """The compressed body was damaged on its way. Send it again: nothing was stored."""
 
-    code_of_class = Code.DAMAGED_ENCODING
 
-
-class IncompleteBody(BadRequest):
+class IncompleteBody(BadRequest, code=Code.INCOMPLETE_BODY):
     """The body ended too early. Send it again: nothing was stored."""
 
-    code_of_class = Code.INCOMPLETE_BODY
 
-
-class DigestMismatch(BadRequest):
+class DigestMismatch(BadRequest, code=Code.DIGEST_MISMATCH):
     """What arrived is not what was sent. Send it again: nothing was stored."""
-
-    code_of_class = Code.DIGEST_MISMATCH
 
 
 class Denied(ProblemError):
     """The service does not let this key do that. Check `OVERSPILL_KEY`."""
 
 
-class Unauthorized(Denied):
+class Unauthorized(Denied, code=Code.UNAUTHORIZED):
     """The service wants a key, and got none or one that it does not know.
 
     Give one with `key` or `OVERSPILL_KEY`.
     """
 
-    code_of_class = Code.UNAUTHORIZED
 
-
-class Forbidden(Denied):
+class Forbidden(Denied, code=Code.FORBIDDEN):
     """The key may not do this. Use one with the scope that `detail` names; its operator issues it."""
-
-    code_of_class = Code.FORBIDDEN
 
 
 class Absent(ProblemError):
     """There is nothing here, or no longer. Check the handle, and which service it came from."""
 
 
-class NotFound(Absent):
+class NotFound(Absent, code=Code.NOT_FOUND):
     """There is no such capture for this key. Check handle and service; `list` says what there is."""
 
-    code_of_class = Code.NOT_FOUND
 
-
-class NoRoute(Absent):
+class NoRoute(Absent, code=Code.NO_ROUTE):
     """There is nothing at this address. Check `OVERSPILL_URL`: it names the service's root, without `/v1`."""
 
-    code_of_class = Code.NO_ROUTE
 
-
-class Expired(Absent):
+class Expired(Absent, code=Code.EXPIRED):
     """The capture has expired; `expired` says when. Run the tool again; a longer `ttl` keeps the next one."""
 
-    code_of_class = Code.EXPIRED
 
-
-class Deleted(Absent):
+class Deleted(Absent, code=Code.DELETED):
     """The capture was deleted. Run the tool again if its output is still needed."""
-
-    code_of_class = Code.DELETED
 
 
 class Refused(ProblemError):
     """It would go against a limit or another capture. `detail` says which, `limit` how much is allowed."""
 
 
-class MethodNotAllowed(Refused):
+class MethodNotAllowed(Refused, code=Code.METHOD_NOT_ALLOWED):
     """The address does not take this kind of request. Check `OVERSPILL_URL`, and what stands in between."""
 
-    code_of_class = Code.METHOD_NOT_ALLOWED
 
-
-class NotAcceptable(Refused):
+class NotAcceptable(Refused, code=Code.NOT_ACCEPTABLE):
     """`Accept-Encoding` rules out every form that the answer has. Allow `identity` or `zstd`."""
 
-    code_of_class = Code.NOT_ACCEPTABLE
 
-
-class PreconditionFailed(Refused):
+class PreconditionFailed(Refused, code=Code.PRECONDITION_FAILED):
     """The capture is not as `If-Match` or `If-None-Match` says. Look at it again."""
 
-    code_of_class = Code.PRECONDITION_FAILED
 
-
-class ExpectationFailed(Refused):
+class ExpectationFailed(Refused, code=Code.EXPECTATION_FAILED):
     """The header `Expect` asks for something other than 100-continue. Leave it out."""
 
-    code_of_class = Code.EXPECTATION_FAILED
 
-
-class IdConflict(Refused):
+class IdConflict(Refused, code=Code.ID_CONFLICT):
     """Another content has this id already. Leave `id` out: it is then computed from the content."""
 
-    code_of_class = Code.ID_CONFLICT
 
-
-class CaptureTooLarge(Refused):
+class CaptureTooLarge(Refused, code=Code.CAPTURE_TOO_LARGE):
     """The capture has more bytes than `limit`. Store less of it, or ask the operator for a higher limit."""
 
-    code_of_class = Code.CAPTURE_TOO_LARGE
 
-
-class BodyTooLarge(Refused):
+class BodyTooLarge(Refused, code=Code.BODY_TOO_LARGE):
     """The body of a request, which is no capture, has more bytes than `limit`. Send less at once."""
 
-    code_of_class = Code.BODY_TOO_LARGE
 
-
-class RangeNotSatisfiable(Refused):
+class RangeNotSatisfiable(Refused, code=Code.RANGE_NOT_SATISFIABLE):
     """The range lies behind the end. `get` says how many bytes and lines there are."""
 
-    code_of_class = Code.RANGE_NOT_SATISFIABLE
 
-
-class TooManyRequests(Refused):
+class TooManyRequests(Refused, code=Code.TOO_MANY_REQUESTS):
     """The tenant sends more requests than it may. Wait `retry_after` seconds, then try again."""
 
-    code_of_class = Code.TOO_MANY_REQUESTS
 
-
-class QuotaExceeded(Refused):
+class QuotaExceeded(Refused, code=Code.QUOTA_EXCEEDED):
     """The tenant has stored as much as it may. Delete captures, let them expire, or raise the limit."""
 
-    code_of_class = Code.QUOTA_EXCEEDED
 
-
-class CaptureDamaged(ProblemError):
+class CaptureDamaged(ProblemError, code=Code.CAPTURE_DAMAGED):
     """What is stored is not what was captured. Run the tool again, and tell the operator `instance`."""
 
-    code_of_class = Code.CAPTURE_DAMAGED
 
-
-class Internal(ProblemError):
+class Internal(ProblemError, code=Code.INTERNAL):
     """The service failed. Try again; if it stays so, tell the operator `instance`."""
-
-    code_of_class = Code.INTERNAL
 
 
 class Unavailable(ProblemError):
     """The service cannot work now. Try again after `retry_after` seconds."""
 
 
-class StoreUnavailable(Unavailable):
+class StoreUnavailable(Unavailable, code=Code.STORE_UNAVAILABLE):
     """The service cannot reach its object store. Try again after `retry_after` seconds."""
 
-    code_of_class = Code.STORE_UNAVAILABLE
 
-
-class StoreFull(Unavailable):
+class StoreFull(Unavailable, code=Code.STORE_FULL):
     """The object store has no room left. Try again once its operator has made some."""
 
-    code_of_class = Code.STORE_FULL
 
-
-class CatalogUnavailable(Unavailable):
+class CatalogUnavailable(Unavailable, code=Code.CATALOG_UNAVAILABLE):
     """The service cannot reach its catalog. Try again after `retry_after` seconds."""
 
-    code_of_class = Code.CATALOG_UNAVAILABLE
 
-
-class CatalogIncomplete(Unavailable):
+class CatalogIncomplete(Unavailable, code=Code.CATALOG_INCOMPLETE):
     """The catalog is being rebuilt, so what is asked for may be there.
 
     Try again after `retry_after` seconds.
     """
 
-    code_of_class = Code.CATALOG_INCOMPLETE
 
-
-class DeadlineExceeded(Unavailable):
+class DeadlineExceeded(Unavailable, code=Code.DEADLINE_EXCEEDED):
     """The service could not finish in its time. Ask for less at once, or try again."""
 
-    code_of_class = Code.DEADLINE_EXCEEDED
 
-
-class Overloaded(Unavailable):
+class Overloaded(Unavailable, code=Code.OVERLOADED):
     """The service has no memory for one more request now. Try again after `retry_after` seconds."""
 
-    code_of_class = Code.OVERLOADED
 
-
-class OutOfResources(Unavailable):
+class OutOfResources(Unavailable, code=Code.OUT_OF_RESOURCES):
     """The service lacks memory, threads or file descriptors. Try again, and tell its operator."""
 
-    code_of_class = Code.OUT_OF_RESOURCES
 
-
-class ShuttingDown(Unavailable):
+class ShuttingDown(Unavailable, code=Code.SHUTTING_DOWN):
     """The replica that was asked is about to stop. Try again: another one answers."""
 
-    code_of_class = Code.SHUTTING_DOWN
 
-
-class ClockSkewed(Unavailable):
+class ClockSkewed(Unavailable, code=Code.CLOCK_SKEWED):
     """The clock of the replica that was asked is wrong. Try again, and tell its operator."""
-
-    code_of_class = Code.CLOCK_SKEWED
 
 
 def problem_classes() -> Iterator[type[ProblemError]]:

@@ -26,7 +26,7 @@ class Fitting:
 
     def __init__(self, question: Question) -> None:
         self._question = question
-        self.max_bytes = _bounded(question.max_chars - _BESIDE)
+        self.max_bytes: int = _bounded(question.max_chars - _BESIDE)
         """Bytes of text to read next."""
 
     def answer(self, found: wire.Text | wire.Summary) -> Answer | None:

@@ -60,7 +60,7 @@ class Commands(TyperGroup):
             self.add_command(LazyCommand(name, f"overspill.cli.{module}", summary))
 
 
-app = typer.Typer(
+app: Final = typer.Typer(
     name="overspill",
     cls=Commands,
     help=HELP,

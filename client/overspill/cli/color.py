@@ -34,7 +34,7 @@ class Paint:
     """Puts text that is harmless already into colour, where colour is wanted."""
 
     def __init__(self, when: When = When.AUTO) -> None:
-        self.is_on = when is When.ALWAYS or (when is When.AUTO and _suits())
+        self.is_on: bool = when is When.ALWAYS or (when is When.AUTO and _suits())
 
     def __call__(self, text: str, style: Style) -> str:
         return f"\x1b[{style}m{text}{_RESET}" if self.is_on and text else text

@@ -17,7 +17,7 @@ class Live:
         self._visible = Visible() if is_terminal and not raw else None
         self._is_terminal = is_terminal
         self._ends_line = True
-        self.is_standard_output = stream is not None and stream is output.stream()
+        self.is_standard_output: bool = stream is not None and stream is output.stream()
 
     @classmethod
     def where_wanted(cls, *, wanted: bool | None, raw: bool) -> Self | None:

@@ -38,7 +38,7 @@ class Recording:
     def __init__(
         self, *, in_memory: int = IN_MEMORY, start: int = START, last: int = LAST, most: int = MOST
     ) -> None:
-        self.size = 0
+        self.size: int = 0
         self._in_memory, self._most_start, self._most_last, self._most = in_memory, start, last, most
         self._start = bytearray()
         self._last = bytearray()

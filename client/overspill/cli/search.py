@@ -112,7 +112,9 @@ class Search:
         """Raises `Failure` for options that make no sense together."""
         if query.only and query.invert:
             raise Failure("-o prints what matches, and -v the lines where nothing does", Code.USAGE)
-        self.ref, self.query, self.limits = ref, query, limits
+        self.ref = ref
+        self.query = query
+        self.limits = limits
         self.incomplete: list[int] = []
         """Numbers of lines that may match too."""
 

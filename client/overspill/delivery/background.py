@@ -31,7 +31,7 @@ FIRST: Final = 2.0
 """Seconds until a failed job is tried again; twice as many after each further failure."""
 LONGEST: Final = 60.0
 
-log = logging.getLogger("overspill")
+log: Final = logging.getLogger("overspill")
 
 
 class Sender:
@@ -42,10 +42,11 @@ class Sender:
     """
 
     def __init__(self, address: Address, *, first: float = FIRST, longest: float = LONGEST) -> None:
-        self.address, self._first, self._longest = address, first, longest
+        self.address = address
+        self._first, self._longest = first, longest
         self._jobs: dict[str, Job] = {}
         self._forgotten: deque[str] = deque()
-        self.failures = 0
+        self.failures: int = 0
         self.reset_after_fork()
         forks.register(self)
 

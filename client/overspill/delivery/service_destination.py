@@ -77,7 +77,7 @@ _RECENTLY: Final = 1.0
 _MOST_UNDER_WAY: Final = 256 * 1024 * 1024
 """Bytes of uploads that go on after their agents were told, at most."""
 
-log = logging.getLogger("overspill")
+log: Final = logging.getLogger("overspill")
 
 
 class ServicePlace:
@@ -99,8 +99,8 @@ class ServicePlace:
 
     def reset_after_fork(self) -> None:
         self._lock = threading.RLock()
-        self.circuit = self._new_circuit()
-        self.moved_at = -_RECENTLY
+        self.circuit: Circuit = self._new_circuit()
+        self.moved_at: float = -_RECENTLY
         self._failing_since: datetime | None = None
         self._last_failure = ""
         self._has_noted = False
@@ -226,7 +226,7 @@ class Upload:
 
     def __init__(self, place: ServicePlace, client: SyncClient, request: StoreRequest) -> None:
         self.settled: Reply[Kept | Failure] = Reply()
-        self.size = request.size
+        self.size: int = request.size
         self._place = place
         self._sha256 = request.sha256.hex()
         self._sent = 0

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from overspill.previews.notice import Kept
 
-log = logging.getLogger("overspill.state")
+log: Final = logging.getLogger("overspill.state")
 
 
 class _States:

@@ -50,7 +50,7 @@ _DOUBT: Final = "; it may be stored there all the same"
 _FIRST_ALONE: Final = 1.0
 _LONGEST_ALONE: Final = 5.0
 """Seconds that a failing service is left alone where no spool keeps what it misses."""
-log = logging.getLogger("overspill")
+log: Final = logging.getLogger("overspill")
 
 _JOB: Final = "spool {}"
 _ROOM_FOR_ENTRY: Final = 64 * 1024
@@ -77,11 +77,11 @@ class Storage:
         self, client: Client | SyncClient | None, *, spool: Spool | bool = True, uploads_unasked: bool = True
     ) -> None:
         self._client = client
-        self.shelf = shelf_for(client, spool)
+        self.shelf: Shelf | None = shelf_for(client, spool)
         self._is_uploading = (
             client is not None and self.shelf is not None and not isinstance(spool, Workspace)
         )
-        self.exit_seconds = location.exit_seconds() if self._is_uploading and uploads_unasked else 0.0
+        self.exit_seconds: float = location.exit_seconds() if self._is_uploading and uploads_unasked else 0.0
         self._uploads_unasked = uploads_unasked
         self._places: dict[str, Place] = {}
         if client is not None:

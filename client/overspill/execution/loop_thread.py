@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-log = logging.getLogger("overspill")
+log: Final = logging.getLogger("overspill")
 
 _PATIENCE: Final = 5.0
 """Seconds that closing waits for the thread; it is a daemon, so the process can end without it."""

@@ -11,14 +11,14 @@ import logging
 from collections import deque
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
 R = TypeVar("R")
 
-log = logging.getLogger("overspill")
+log: Final = logging.getLogger("overspill")
 
 
 class Pending(Protocol):
@@ -33,7 +33,7 @@ class Reply(Generic[R]):
     """What a thread will answer, once, without any lock. `is_cancelled`: nobody waits for it any more."""
 
     def __init__(self) -> None:
-        self.is_cancelled = False
+        self.is_cancelled: bool = False
         self._answer: tuple[R] | BaseException | None = None
         self._callbacks: deque[Callable[[Reply[R]], object]] = deque()
 

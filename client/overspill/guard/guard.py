@@ -76,12 +76,12 @@ class Guard:
         spool: Spool | bool = True,
     ) -> None:
         _check(client, policy)
-        self.policy = Policy() if policy is None else policy
+        self.policy: Policy = Policy() if policy is None else policy
         self._own_client = None
         if isinstance(client, str):
             client = self._own_client = SyncClient(client)
         self._storage = Storage(client, spool=spool, uploads_unasked=self._uploads_unasked)
-        self.session = self._storage.session if session is None else session
+        self.session: str = self._storage.session if session is None else session
         self._given: dict[str, Any] = {"client": client, "policy": policy, "session": session, "spool": spool}
         self._looping = Looping()
         self._blocking = Blocking()

@@ -128,8 +128,8 @@ class Passage:
         self.policy = policy
         self.storage = storage
         self.session = session
-        self.tally = Tally()
-        self.reports = ReportJob(storage, self.tally)
+        self.tally: Tally = Tally()
+        self.reports: ReportJob = ReportJob(storage, self.tally)
         self.tally.on_outputs = self.reports.start
         self._duplicates = Duplicates()
         self._decisions = Decisions()

@@ -146,7 +146,7 @@ class RunningCall:
     """One call of a turn. Calls of guarded tools inside it go to code, so they take no part in the turn."""
 
     def __init__(self, ledger: _Ledger, owner: object) -> None:
-        self.number = 0
+        self.number: int = 0
         self._ledger = ledger
         self._owner = owner
         self._token: Token[_Turns | None] | None = None
@@ -201,10 +201,10 @@ class _Ledger:
 
     def __init__(self, budget: int, timeout: float) -> None:
         self.timeout = timeout
-        self.used = 0
-        self.is_over = False
-        self.process = os.getpid()
-        self.thread = threading.get_ident()
+        self.used: int = 0
+        self.is_over: bool = False
+        self.process: int = os.getpid()
+        self.thread: int = threading.get_ident()
         self._budget = budget
         self._lock = threading.RLock()
         self._numbers = count()

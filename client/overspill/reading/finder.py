@@ -26,7 +26,8 @@ class Finder:
 
     def __init__(self, literals: Literals) -> None:
         """Takes less than a millisecond for the most texts that there may be."""
-        self.is_whole, self._needs_ascii = literals.is_whole, literals.needs_ascii
+        self.is_whole: bool = literals.is_whole
+        self._needs_ascii = literals.needs_ascii
         self._database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
         texts = [text.encode() for text in literals.texts]
         flag = hyperscan.HS_FLAG_CASELESS if literals.ignore_case else 0

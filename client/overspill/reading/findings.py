@@ -70,10 +70,10 @@ class Findings:
         self._hits: list[_Hit] = []
         self._edge: list[_Shown] = []
         self._is_spent = False
-        self.is_full = False
-        self.has_given_up = False
+        self.is_full: bool = False
+        self.has_given_up: bool = False
         """Whether matches were dropped, for the next answer to find."""
-        self.is_cut = False
+        self.is_cut: bool = False
         """Whether lines around a match are missing, since the answer has no room for them."""
         self.unsure: list[int] = []
         """Numbers of lines that may match."""

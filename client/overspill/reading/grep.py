@@ -73,7 +73,8 @@ class Search:
         """
         if pattern is None:
             pattern = compile_pattern(query.pattern, fixed=query.fixed, ignore_case=query.ignore_case)
-        self._query, self._extent, self.backwards = query, extent, query.from_end
+        self.backwards: bool = query.from_end
+        self._query, self._extent = query, extent
         self._matcher = Matcher(pattern, invert=query.invert, backwards=query.from_end, expired=expired)
         around = ContextLines(
             query.context if query.before is None else query.before,
@@ -96,7 +97,7 @@ class Search:
         self._ending = Ending(extent, self._findings, backwards=query.from_end, count=query.count)
         self._is_leading = needs_lead(query, self._start, self._around, extent)
         """Whether what comes is before the cursor, so that it is shown at most."""
-        self.has_jumped = False
+        self.has_jumped: bool = False
         """Whether `wanted` is another place than the end of the chunk taken last."""
         self.wanted = self._begin() if extent.size else None
         if query.count and self._start.offset is None and takes_every_line(query):

@@ -51,12 +51,12 @@ class LongSearch:
     ) -> None:
         """Go on from `trails`. Raises `ValueError` where they are not of this pattern."""
         chains = pattern.chains
-        self.is_exact = chains is not None
+        self.is_exact: bool = chains is not None
         """Whether a line in which nothing was found is sure not to match."""
         chains = chains or ((pattern,),)
         self._chains = [chain[::-1] if backwards else chain for chain in chains]
         self._backwards, self._expired = backwards, expired
-        self.trails = list(trails) or [Trail(0, 0)] * len(chains)
+        self.trails: list[Trail] = list(trails) or [Trail(0, 0)] * len(chains)
         if len(self.trails) != len(chains) or any(
             trail.found >= len(chain) for trail, chain in zip(self.trails, chains, strict=False)
         ):

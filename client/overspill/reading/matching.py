@@ -71,7 +71,8 @@ class Matcher:
         self, pattern: Pattern, *, invert: bool, backwards: bool, expired: Callable[[], bool]
     ) -> None:
         self._pattern, self._backwards = pattern, backwards
-        self.invert, self.expired = invert, expired
+        self.invert = invert
+        self.expired = expired
         self._longest = window(pattern.program_size)
         self._size = SLICE_BYTES if backwards else self._longest
 

@@ -28,7 +28,7 @@ class Re2Pattern:
         """`chains` are the texts of its blocks (see `stages`). Raises `InvalidPattern`."""
         self._ignore_case, self._texts = ignore_case, chains
         self._engine = _compile(b"(?m)" + source, ignore_case=ignore_case)
-        self.program_size = _size_of(self._engine)
+        self.program_size: int = _size_of(self._engine)
         """Instructions: a bound on the time that a byte of text can take."""
         self._finder: Finder | None = None
 

@@ -45,7 +45,8 @@ class StoppedInside(Exception):
 
     def __init__(self, offset: int, trails: tuple[Trail, ...]) -> None:
         super().__init__(offset, trails)
-        self.offset, self.trails = offset, trails
+        self.offset = offset
+        self.trails = trails
 
 
 class UnsearchedLine:

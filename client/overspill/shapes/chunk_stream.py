@@ -109,7 +109,7 @@ class StreamShape:
 
     left: Limits | None = None
     """What of the limits is left for the notice, where that is less than they allow."""
-    passed = 0
+    passed: int = 0
     """Bytes that had passed before it was too long."""
 
     def __init__(self, body: Body, content_type: str, *, is_bytes: bool, missing: str = "") -> None:
@@ -146,7 +146,8 @@ class RecordStreamShape(StreamShape):
 
     def __init__(self, body: Body, records: Records, missing: str) -> None:
         super().__init__(body, NDJSON, is_bytes=False, missing=missing)
-        self.left, self.passed = records.left(), records.passed
+        self.left: Limits | None = records.left()
+        self.passed: int = records.passed
         self._first = records.first
         self._waiting = records.waiting
 
@@ -176,7 +177,7 @@ class ChunkStream:
         folder: Path | None = None,
         reserve: Reserve = _NOTHING,
     ) -> None:
-        self.is_over = False
+        self.is_over: bool = False
         self._limits = limits
         self._reserve = reserve
         self._records: Records | None = None

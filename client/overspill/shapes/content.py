@@ -181,7 +181,7 @@ class PrintedShape(TextShape):
         self._value = value
         self._field = _field_of(value, self._text)
         if self._field:
-            self.body = str.__str__(vars(value)[self._field])
+            self.body: Body = str.__str__(vars(value)[self._field])
 
     def replaced(self, notice: Notice) -> Any:
         return self.with_shorter(lambda _: str(notice))

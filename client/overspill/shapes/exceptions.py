@@ -41,8 +41,8 @@ class ExceptionShape:
 
     def __init__(self, error: Exception) -> None:
         self._error = error
-        self.message = message_of(error)
-        self.told = "\n".join(
+        self.message: str = message_of(error)
+        self.told: str = "\n".join(
             text for text in (self.message, *notes_of(error), *_members_texts(error, _DEEPEST)) if text
         )
         self._body: str | None = None

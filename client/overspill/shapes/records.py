@@ -55,7 +55,8 @@ class Records:
     """The records of one stream. `size` is that of all, `passed` that of those that passed on the way."""
 
     def __init__(self, limits: Limits, gathering: Buffer, reserve: Reserve) -> None:
-        self.size = self.passed = 0
+        self.size: int = 0
+        self.passed: int = 0
         self.first: Any = None
         self.waiting: list[Any] | None = []
         """The records that have not passed; None once there are too many for them to pass."""

@@ -81,7 +81,7 @@ class Writer:
         self._inside: set[int] = set()
         self._records = 0
         self._large: dict[int, _LargeContainer] = {}
-        self.is_whole = True
+        self.is_whole: bool = True
 
     def value(self, value: Any) -> None:
         self._begin(value, "")

@@ -35,7 +35,7 @@ class Draft:
     """
 
     def __init__(self, path: Path, sizes: Mapping[str, int], *, mode: int) -> None:
-        self.size = sum(sizes.values())
+        self.size: int = sum(sizes.values())
         self._path, self._mode = path, mode
         self._token = secrets.token_hex(8)
         self._descriptors: dict[str, int] = {}

@@ -39,7 +39,7 @@ class FileChunks:
 
     def __init__(self, file: IO[bytes], size: int, lines: int) -> None:
         self._file, self._descriptor = file, file.fileno()
-        self.extent = Extent(size, lines)
+        self.extent: Extent = Extent(size, lines)
         self._blocks = max(1, -(-size // BLOCK))
         self._newlines = lines - (size > 0 and self.at(size - 1, size) != b"\n")
         self._before = [0]

@@ -62,7 +62,7 @@ _LONGEST_PAUSE: Final = 3600.0
 """Seconds until a capture is sent again that failed; doubled with each failure."""
 _BLOCK: Final = 1024 * 1024
 
-log = logging.getLogger("overspill")
+log: Final = logging.getLogger("overspill")
 
 
 @dataclass(slots=True)
@@ -117,7 +117,7 @@ class Flush:
     def __init__(
         self, shelf: Shelf, client: SyncClient, *, again: bool = False, largest: int | None = None
     ) -> None:
-        self.done = Flushed()
+        self.done: Flushed = Flushed()
         self._shelf, self._client, self._again, self._largest = shelf, client, again, largest
         self._failed_in_a_row = 0
         self._is_stopped = False

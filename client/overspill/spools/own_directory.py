@@ -45,7 +45,7 @@ class Unshared:
     """An open file that a forked child closes at once: its copy would hold locks, and space of the disk."""
 
     def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
+        self.descriptor: int = descriptor
         forks.register(self)
 
     def reset_after_fork(self) -> None:

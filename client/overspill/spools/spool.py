@@ -74,10 +74,10 @@ class Spool:
         max_bytes: int | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.path = Path(os.path.abspath(location.directory() if directory is None else directory))  # noqa: PTH100
-        self.max_bytes = location.max_bytes() if max_bytes is None else max_bytes
+        self.path: Path = Path(os.path.abspath(location.directory() if directory is None else directory))  # noqa: PTH100
+        self.max_bytes: int = location.max_bytes() if max_bytes is None else max_bytes
         self.clock = clock
-        self.room = Room(self.path, self.max_bytes, folders=self._folders, clock=clock)
+        self.room: Room = Room(self.path, self.max_bytes, folders=self._folders, clock=clock)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return functools.partial(type(self), max_bytes=self.max_bytes, clock=self.clock), (self.path,)
@@ -128,7 +128,10 @@ class Shelf:
     """
 
     def __init__(self, spool: Spool, folder: Folder, url: str = "", *, shown: str = "") -> None:
-        self.spool, self.folder, self.url, self._shown = spool, folder, url, shown
+        self.spool = spool
+        self.folder = folder
+        self.url = url
+        self._shown = shown
 
     def exists(self) -> bool:
         """Return whether anything was ever kept here. Raises `NotSpooled` where the spool is not safe."""

@@ -27,7 +27,7 @@ _BYTES_AT_ONCE: Final = 32 * 1024 * 1024
 _IDLE: Final = 1.0
 """Seconds without an order after which the thread ends."""
 
-log = logging.getLogger("overspill")
+log: Final = logging.getLogger("overspill")
 
 
 class SpoolWriter:

@@ -44,8 +44,8 @@ class Buffer:
     def __init__(
         self, *, in_memory: int = MEMORY_BYTES, most: int = MAX_BUFFER_BYTES, folder: Path | None = None
     ) -> None:
-        self.size = 0
-        self.missing = ""
+        self.size: int = 0
+        self.missing: str = ""
         self._in_memory = in_memory
         self._most = most
         self._folder = folder

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from overspill.text.body import FileBody
 
-log = logging.getLogger("overspill")
+log: Final = logging.getLogger("overspill")
 
 Tokenizer: TypeAlias = Callable[[str], Any]
 """The number of tokens of a text, or the tokens themselves: anything that has a length."""

@@ -22,8 +22,15 @@ class Call(NamedTuple):
 _CALL: Final[ContextVar[Call | None]] = ContextVar("overspill_call", default=None)
 _BYPASS: Final[ContextVar[bool]] = ContextVar("overspill_bypass", default=False)
 
-current = _CALL.get
-is_bypassed = _BYPASS.get
+
+def current() -> Call | None:
+    """Return the call that this context belongs to, as `calling` set it; None outside of any."""
+    return _CALL.get()
+
+
+def is_bypassed() -> bool:
+    """Return whether this context asked that its outputs stay as they are."""
+    return _BYPASS.get()
 
 
 def id_of(ref: str) -> str | None:

@@ -69,14 +69,14 @@ class Client:
         retries: int = RETRIES,
         compress: bool = True,
     ) -> None:
-        self.address = Address(
+        self.address: Address = Address(
             url=checked_url(url),
             key=checked_key(key),
             timeout=timeout,
             connect_timeout=connect_timeout,
             retries=retries,
         )
-        self.session = os.environ.get("OVERSPILL_SESSION", "") if session is None else session
+        self.session: str = os.environ.get("OVERSPILL_SESSION", "") if session is None else session
         self._compress = compress
         self._threads = Threads()
         self._opened: Transport | None = None

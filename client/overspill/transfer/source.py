@@ -58,9 +58,9 @@ class Content(Protocol):
 
 class InMemory:
     def __init__(self, data: bytes | memoryview) -> None:
-        self.whole = memoryview(data).cast("B")
-        self.size = len(self.whole)
-        self.sha256 = hashlib.sha256(self.whole).digest()
+        self.whole: memoryview = memoryview(data).cast("B")
+        self.size: int = len(self.whole)
+        self.sha256: bytes = hashlib.sha256(self.whole).digest()
 
     def pieces(self) -> Iterator[bytes | memoryview]:
         for start in range(0, self.size, PIECE):
@@ -77,11 +77,11 @@ class InFile:
         self._lock = threading.Lock()
         self._start = file.tell()
         state = hashlib.sha256()
-        self.size = 0
+        self.size: int = 0
         while block := self._read(self.size, _BLOCK):
             state.update(block)
             self.size += len(block)
-        self.sha256 = state.digest()
+        self.sha256: bytes = state.digest()
 
     def pieces(self) -> Iterator[bytes | memoryview]:
         sent = 0
