@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from tests.servers import faulty_proxy
-from tests.servers.overspill import ServiceProcess
+from tests.servers.overspill import ForkedService, ServiceProcess
 from tests.servers.redis import HOST, SENTINEL_SERVICE, sentinel_set
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Distributed:
             async with faulty_proxy.running(self._s3.endpoint) as proxy:
                 store = self._s3.url(self._s3.create_bucket(), "captures", endpoint=proxy.url)
                 self.services = [
-                    ServiceProcess(
+                    ForkedService(
                         self._folder / f"service-{number}", store=store, catalog=catalog, grace=GRACE_SECONDS
                     )
                     for number in range(2)

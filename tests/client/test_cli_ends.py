@@ -13,7 +13,7 @@ from overspill.cli import app
 from overspill.cli.declaring import LazyCommand
 
 from tests.client.shell import Shell, command
-from tests.servers.overspill import ServiceProcess, clean_environment
+from tests.servers.overspill import ForkedService, ServiceProcess, clean_environment
 
 ABSENT = "cap_aaaaaaaaaaaaaaaaaaaa"
 NOBODY = "http://127.0.0.1:1"
@@ -139,7 +139,7 @@ def test_without_a_service_the_message_says_how_to_get_one() -> None:
 
 
 def test_what_the_key_or_a_limit_forbids_is_refused(tmp_path: Path) -> None:
-    service = ServiceProcess(tmp_path, max_capture_size=1000)
+    service = ForkedService(tmp_path, max_capture_size=1000)
     create = [sys.executable, "-m", "overspill_service", "keys", "create", "--data", str(service.data)]
     made = subprocess.run(
         [*create, "--tenant", "acme", "--scopes", "read,write"],

@@ -18,7 +18,7 @@ from overspill.transfer.sync import SyncClient
 from overspill.wire import BATCH_MEMORY, Outcome
 
 from tests.faults.relay import relaying
-from tests.servers.overspill import ServiceProcess, clean_environment, running
+from tests.servers.overspill import ForkedService, ServiceProcess, clean_environment, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +37,7 @@ class Clock:
 @pytest.fixture(scope="module")
 def steady(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
     """A service that these tests share, but for those that stop it; each test has a tool of its own."""
-    with running(ServiceProcess(tmp_path_factory.mktemp("overspill"))) as service:
+    with running(ForkedService(tmp_path_factory.mktemp("overspill"))) as service:
         yield service
 
 

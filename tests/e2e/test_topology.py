@@ -11,7 +11,7 @@ import pytest
 from overspill.transfer.client import Client
 from yarl import URL
 
-from tests.servers.overspill import ServiceProcess
+from tests.servers.overspill import ForkedService, ServiceProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,7 +27,9 @@ PATIENCE = 30.0
 @pytest.fixture
 def replicas(tmp_path: Path, own_redis: RedisServer, s3_url: str) -> Iterator[list[ServiceProcess]]:
     settings = {"store": s3_url, "catalog": own_redis.url}
-    made = [ServiceProcess(tmp_path / f"replica-{number}", **settings) for number in range(2)]
+    made: list[ServiceProcess] = [
+        ForkedService(tmp_path / f"replica-{number}", **settings) for number in range(2)
+    ]
     with ExitStack() as stack:
         for each in made:
             stack.callback(each.stop)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from tests.servers.overspill import ServiceProcess
+from tests.servers.overspill import ForkedService, ServiceProcess
 from tests.web.conftest import start_api
 
 if TYPE_CHECKING:
@@ -20,21 +20,25 @@ __all__ = ["start_api"]
 
 class StartServices(Protocol):
     def __call__(
-        self, count: int = 1, *, program: Sequence[str] = ServiceProcess.program, **settings: Any
+        self, count: int = 1, *, program: Sequence[str] | None = None, **settings: Any
     ) -> list[ServiceProcess]: ...
 
 
 @pytest.fixture
 def start_services(tmp_path: Path) -> Iterator[StartServices]:
-    """Starts services as processes, several at once; what still runs is stopped with the test."""
+    """Starts services as processes, several at once; what still runs is stopped with the test.
+
+    With a `program`, they start as they would for anybody: say so where their memory is measured.
+    """
     with ExitStack() as stack:
 
         def start(
-            count: int = 1, *, program: Sequence[str] = ServiceProcess.program, **settings: Any
+            count: int = 1, *, program: Sequence[str] | None = None, **settings: Any
         ) -> list[ServiceProcess]:
-            made = [ServiceProcess(tmp_path / f"service-{number}", **settings) for number in range(count)]
+            kind = ForkedService if program is None else ServiceProcess
+            made = [kind(tmp_path / f"service-{number}", **settings) for number in range(count)]
             for each in made:
-                each.program = program
+                each.program = program or kind.program
                 stack.callback(each.stop)
             with ThreadPoolExecutor(count) as pool:
                 list(pool.map(ServiceProcess.start, made))

@@ -21,7 +21,7 @@ from overspill_service.errors import ClockJumped, StoreUnavailable
 from overspill_service.maintenance import Maintenance
 
 from tests.faults.traffic import client_of, code_of, keys_in, until
-from tests.servers.overspill import ServiceProcess
+from tests.servers.overspill import ForkedService, ServiceProcess
 from tests.web.conftest import Api, path_of
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ async def test_a_replica_with_a_wrong_clock_as_a_process_tells_right_times_and_s
 ) -> None:
     settings: dict[str, Any] = {"store": f"file://{tmp_path}/objects", "catalog": own_redis.url}
     (right,) = await asyncio.to_thread(start_services, 1, **settings)
-    wrong = ServiceProcess(tmp_path / "wrong", **settings, sweep_interval=1)
+    wrong = ForkedService(tmp_path / "wrong", **settings, sweep_interval=1)
     wrong.program = ["-c", SKEWED, str(TWO_HOURS)]
     await asyncio.to_thread(wrong.start)
     try:
@@ -205,7 +205,7 @@ async def test_a_clock_two_days_ahead_deletes_nothing_on_one_machine_nor_after_a
 ) -> None:
     lead = tmp_path / "lead"
     lead.write_text("0")
-    service = ServiceProcess(tmp_path / "service", sweep_interval=1)
+    service = ForkedService(tmp_path / "service", sweep_interval=1)
     service.program = ["-c", JUMPING, str(lead)]
     await asyncio.to_thread(service.start)
     try:

@@ -18,6 +18,7 @@ from overspill.wire import Header
 from tests.bench.uploads import all_stored
 from tests.faults.traffic import MIB, PATIENCE, log_lines, noise, until
 from tests.servers import cgroup
+from tests.servers.overspill import ServiceProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from urllib.parse import SplitResult
 
     from tests.faults.conftest import StartServices
-    from tests.servers.overspill import ServiceProcess
 
 SIZE = 300 * MIB
 PIECE = 20 * MIB
@@ -67,7 +67,7 @@ async def test_memory_is_flat_while_a_large_capture_is_stored_and_read(
     make: Callable[[int, int], bytes],
 ) -> None:
     settings = {"store": request.getfixturevalue("s3_url")} if store == "s3" else {}
-    (service,) = start_services(**settings)
+    (service,) = start_services(program=ServiceProcess.program, **settings)
     large = written(tmp_path / "large", make)
     async with Client(service.url, timeout=PATIENCE, compress=False) as client:
         warm = await client.put(log_lines(MIB), call_id="warm")
@@ -89,7 +89,7 @@ async def test_memory_is_flat_while_a_large_capture_is_posted(
     start_services: StartServices, request: pytest.FixtureRequest, tmp_path: Path, store: str
 ) -> None:
     settings = {"store": request.getfixturevalue("s3_url")} if store == "s3" else {}
-    (service,) = start_services(**settings)
+    (service,) = start_services(program=ServiceProcess.program, **settings)
     large = written(tmp_path / "large", noise)
     async with aiohttp.ClientSession() as session:
         for content in (log_lines(MIB), large):  # the first warms the service up
@@ -113,7 +113,7 @@ async def test_more_uploads_than_fit_wait_or_come_again_and_none_is_lost(
         try:
             group = stack.enter_context(cgroup.limited(f"overspill-test-{os.getpid()}", LIMIT))
         except cgroup.CannotLimit:  # then the budget is the one that such a cgroup gives
-            (service,) = start_services(memory=32 * MIB)
+            (service,) = start_services(program=ServiceProcess.program, memory=32 * MIB)
         else:
             (service,) = start_services(program=group.program)
             stack.callback(service.stop)
@@ -131,7 +131,7 @@ SCANS = 16
 async def test_memory_is_bounded_while_many_search_sum_up_list_and_observe(
     start_services: StartServices,
 ) -> None:
-    (service,) = start_services(memory=32 * MIB)
+    (service,) = start_services(program=ServiceProcess.program, memory=32 * MIB)
     async with aiohttp.ClientSession(service.url) as session:
         await stored_with_labels(session, 100)
         async with Client(service.url, timeout=PATIENCE) as client:
@@ -175,7 +175,7 @@ LEFT = 64 * MIB
 async def test_memory_is_bounded_while_many_clients_take_nothing_and_is_given_back(
     start_services: StartServices, tmp_path: Path
 ) -> None:
-    (service,) = start_services(memory=96 * MIB)
+    (service,) = start_services(program=ServiceProcess.program, memory=96 * MIB)
     async with Client(service.url, timeout=PATIENCE, compress=False) as client:
         entry = await client.put(noise(32 * MIB), call_id="large")
         memory = Memory(service)

@@ -14,7 +14,7 @@ import pytest
 from overspill.errors import CatalogUnavailable, StoreFull, StoreUnavailable
 
 from tests.faults.traffic import MIB, client_of, noise
-from tests.servers.overspill import ServiceProcess, running
+from tests.servers.overspill import ForkedService, ServiceProcess, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,7 +88,7 @@ async def test_a_catalog_that_is_overwritten_takes_no_more_captures(own_service:
 @pytest.fixture
 def on_a_tiny_disk(tmp_path: Path) -> Iterator[ServiceProcess]:
     """A service whose data directory has room for 4 MiB and 200 files."""
-    service = ServiceProcess(tmp_path / "service")
+    service = ForkedService(tmp_path / "service")
     service.data.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=4m,nr_inodes=200,mode=700", "tmpfs", str(service.data)]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:

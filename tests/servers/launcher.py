@@ -9,6 +9,7 @@ has. Start a Python of its own for a test that measures memory or the start itse
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import json
@@ -20,7 +21,8 @@ import signal
 import socket
 import subprocess
 import sys
-from concurrent.futures import Future, ThreadPoolExecutor
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -35,6 +37,27 @@ _REQUEST_BYTES: Final = 1 << 20
 _MOST_DESCRIPTORS: Final = 1024
 
 
+class Forked:
+    """A process that was forked: what `subprocess.Popen` has of it."""
+
+    def __init__(self, pid: int, status: int) -> None:
+        self.pid = pid
+        self._status = status
+        self._code: int | None = None
+
+    def wait(self, seconds: float) -> int:
+        """The exit code, negative for a signal. Raises `subprocess.TimeoutExpired` after `seconds`."""
+        if self._code is None:
+            if not select.select([self._status], [], [], seconds)[0]:
+                raise subprocess.TimeoutExpired(f"process {self.pid}", seconds)
+            self._code = int(_read_all(self._status))
+        return self._code
+
+    def terminate(self) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGTERM)
+
+
 class Launcher:
     """Owns the process that forks. It is started on first use, and ends when this process does."""
 
@@ -42,37 +65,57 @@ class Launcher:
         self._package, self._others = package, others
         self._environment = dict(os.environ)
         self._connection: socket.socket | None = None
+        self._lock = threading.Lock()
 
     def run(
         self, words: Sequence[str], environment: Mapping[str, str], *, stdin: bytes, seconds: float
     ) -> subprocess.CompletedProcess[bytes]:
         """Run the package to its end, its three streams being pipes.
 
-        Raises `TimeoutError` or `subprocess.TimeoutExpired` after `seconds`; the process is then killed.
+        Raises `subprocess.TimeoutExpired` after `seconds`; the process is then killed.
         """
         command = [sys.executable, "-m", self._package, *words]
         if _at_start(environment) != _at_start(self._environment):
             return subprocess.run(
                 command, input=stdin, capture_output=True, env=environment, timeout=seconds, check=False
             )
-        (stdin_read, stdin_write), *outputs = [os.pipe() for _ in range(_STREAMS + 1)]
-        pid = self._fork(words, environment, [stdin_read, *[write for _, write in outputs]])
-        with ThreadPoolExecutor(_STREAMS + 1) as pool:
+        (stdin_read, stdin_write), *outputs = [os.pipe() for _ in range(_STREAMS)]
+        process = self.start(words, environment, [stdin_read, *[write for _, write in outputs]])
+        with ThreadPoolExecutor(_STREAMS) as pool:
             pool.submit(_write_all, stdin_write, stdin)
-            out, err, code = (pool.submit(_read_all, read) for read, _ in outputs)
-            return subprocess.CompletedProcess(
-                command, int(_result(code, pid, seconds)), out.result(), err.result()
-            )
+            out, err = (pool.submit(_read_all, read) for read, _ in outputs)
+            try:
+                code = process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                with suppress(ProcessLookupError):
+                    os.kill(process.pid, signal.SIGKILL)
+                raise
+            return subprocess.CompletedProcess(command, code, out.result(), err.result())
 
-    def _fork(self, words: Sequence[str], environment: Mapping[str, str], descriptors: list[int]) -> int:
-        """The new process. It gets `descriptors`: its three streams, and where its exit code is written."""
-        if self._connection is None:
-            self._connection = self._started()
-        request = {"words": list(words), "environment": dict(environment), "folder": str(Path.cwd())}
-        socket.send_fds(self._connection, [json.dumps(request).encode()], descriptors)
-        for each in descriptors:
+    def start(
+        self,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        streams: Sequence[int],
+        *,
+        own_session: bool = False,
+    ) -> Forked:
+        """Fork a process. It gets `streams`, the descriptors of its three, which are closed here."""
+        request = {
+            "words": list(words),
+            "environment": dict(environment),
+            "folder": str(Path.cwd()),
+            "own_session": own_session,
+        }
+        status, theirs = os.pipe()
+        with self._lock:
+            if self._connection is None:
+                self._connection = self._started()
+            socket.send_fds(self._connection, [json.dumps(request).encode()], [*streams, theirs])
+            pid = int(self._connection.recv(_REQUEST_BYTES))
+        for each in (*streams, theirs):
             os.close(each)
-        return int(self._connection.recv(_REQUEST_BYTES))
+        return Forked(pid, status)
 
     def _started(self) -> socket.socket:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -85,15 +128,13 @@ class Launcher:
                 cwd=Path(__file__).parents[2],
                 start_new_session=True,
             )
+        atexit.register(self._end, self._process, ours)
         return ours
 
-
-def _result(code: Future[bytes], pid: int, seconds: float) -> bytes:
-    try:
-        return code.result(seconds)
-    except TimeoutError:
-        os.kill(pid, signal.SIGKILL)
-        raise
+    @staticmethod
+    def _end(process: subprocess.Popen[bytes], connection: socket.socket) -> None:
+        connection.close()
+        process.wait()
 
 
 def _at_start(environment: Mapping[str, str]) -> dict[str, str]:
@@ -148,6 +189,8 @@ def _report(statuses: dict[int, int]) -> None:
 
 def _become(request: dict[str, Any], descriptors: list[int]) -> list[str]:
     """Take over the streams, environment and folder of the request; its words."""
+    if request["own_session"]:
+        os.setsid()
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for number, descriptor in enumerate(descriptors[:_STREAMS]):

@@ -13,9 +13,11 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
 import pytest
+
+from tests.servers.launcher import Forked, Launcher
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,7 +44,7 @@ class ServiceProcess:
         self.log = directory / "service.log"
         self.url = ""
         self._settings: dict[str, object] = {"listen": f"{HOST}:0", "data": self.data, **settings}
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[bytes] | Forked | None = None
 
     @property
     def pid(self) -> int:
@@ -53,16 +55,10 @@ class ServiceProcess:
         """Start, and return once it listens. Raises `RuntimeError` with its log where it does not."""
         assert self._process is None, "the service runs already"
         self._settings |= settings
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, *self.program, "serve", *self._flags()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env=clean_environment(),
-                start_new_session=True,
-            )
+        announcements, theirs = os.pipe()
+        with self.log.open("ab") as log, os.fdopen(theirs) as stdout:
+            self._process = self._launch(["serve", *self._flags()], stdout, log)
+        self._announcements = os.fdopen(announcements)
         self.url = self._announced_url()
         self._settings["listen"] = self.url.removeprefix("http://")
 
@@ -91,6 +87,18 @@ class ServiceProcess:
     def logged(self) -> str:
         return self.log.read_text(encoding="utf-8", errors="replace")
 
+    def _launch(
+        self, words: list[str], stdout: IO[str], stderr: IO[bytes]
+    ) -> subprocess.Popen[bytes] | Forked:
+        return subprocess.Popen(
+            [sys.executable, *self.program, *words],
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            env=clean_environment(),
+            start_new_session=True,
+        )
+
     def _flags(self) -> list[str]:
         flags: list[str] = []
         for name, value in self._settings.items():
@@ -99,10 +107,8 @@ class ServiceProcess:
         return flags
 
     def _announced_url(self) -> str:
-        assert self._process is not None
-        assert self._process.stdout is not None
-        readable, _, _ = select.select([self._process.stdout], [], [], READY_SECONDS)
-        line = self._process.stdout.readline() if readable else ""
+        readable, _, _ = select.select([self._announcements], [], [], READY_SECONDS)
+        line = self._announcements.readline() if readable else ""
         if not line.startswith(ANNOUNCEMENT):
             self.kill()
             raise RuntimeError(f"the service does not listen: {self.logged()}")
@@ -112,10 +118,26 @@ class ServiceProcess:
         process = self._process
         assert process is not None
         code = process.wait(seconds)
-        if process.stdout is not None:
-            process.stdout.close()
+        self._announcements.close()
         self._process = None
         return code
+
+
+class ForkedService(ServiceProcess):
+    """A service that forks from a process that has imported it, for tests that measure no memory of it.
+
+    With another `program` it starts as any service.
+    """
+
+    _launcher: Final = Launcher("overspill_service")
+
+    def _launch(
+        self, words: list[str], stdout: IO[str], stderr: IO[bytes]
+    ) -> subprocess.Popen[bytes] | Forked:
+        if self.program != ServiceProcess.program:
+            return super()._launch(words, stdout, stderr)
+        streams = [os.open(os.devnull, os.O_RDONLY), os.dup(stdout.fileno()), os.dup(stderr.fileno())]
+        return self._launcher.start(words, clean_environment(), streams, own_session=True)
 
 
 def clean_environment(**variables: str) -> dict[str, str]:
@@ -137,12 +159,12 @@ def running(service: ServiceProcess) -> Iterator[ServiceProcess]:
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
     """A service shared by all tests: never stop it (that is for `own_service`), use sessions of your own."""
-    with running(ServiceProcess(tmp_path_factory.mktemp("overspill"))) as shared:
+    with running(ForkedService(tmp_path_factory.mktemp("overspill"))) as shared:
         yield shared
 
 
 @pytest.fixture
 def own_service(tmp_path: Path) -> Iterator[ServiceProcess]:
     """A service of the test's own, which it may stop, kill, restart and start with other settings."""
-    with running(ServiceProcess(tmp_path / "overspill")) as own:
+    with running(ForkedService(tmp_path / "overspill")) as own:
         yield own
