@@ -235,6 +235,8 @@ class ByteRange(Struct, frozen=True):
 
 
 class State(StrEnum):
+    """Whether a capture still grows, is whole, or ended early."""
+
     LIVE = "live"
     COMPLETE = "complete"
     PARTIAL = "partial"
@@ -400,7 +402,7 @@ Count = Annotated[int, Meta(ge=1, le=2**53)]
 
 
 class NoQuery(Struct, frozen=True, forbid_unknown_fields=True):
-    pass
+    """The query of a request that takes no parameter."""
 
 
 class RefQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -410,6 +412,8 @@ class RefQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ReadQuery(RefQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What every reading of text can be given."""
+
     ansi: bool = False
     """Keep ANSI escape sequences."""
     max_bytes: Annotated[int, Meta(ge=256, le=65536)] | None = None
@@ -417,14 +421,20 @@ class ReadQuery(RefQuery, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class HeadQuery(ReadQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many of the first lines are read."""
+
     lines: Count = 50
 
 
 class TailQuery(ReadQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many of the last lines are read."""
+
     lines: Count = 50
 
 
 class LinesQuery(ReadQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which lines are read, numbered from 1; `end` is one of them."""
+
     start: Count = 1
     end: Count | None = None
     offset: Annotated[int, Meta(ge=0, le=2**53)] = 0
@@ -432,6 +442,8 @@ class LinesQuery(ReadQuery, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class GrepQuery(ReadQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `grep` searches for, and how much it shows."""
+
     pattern: str
     fixed: bool = False
     ignore_case: bool = False
@@ -447,6 +459,8 @@ class GrepQuery(ReadQuery, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class ListQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which captures are listed: each filter narrows the list. `cursor` goes on with an earlier one."""
+
     session: str | None = None
     call_id: Annotated[str, Meta(min_length=1)] | None = None
     tool: str | None = None
@@ -508,6 +522,8 @@ class Observations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Accepted(Struct, frozen=True, kw_only=True):
+    """The answer to a batch of observations: whether the metrics count them."""
+
     counted: bool
 
 

@@ -11,6 +11,8 @@ from typing import Final, Protocol
 
 
 class Uploader(Protocol):
+    """What uploads when the process ends: `close` may take `exit_seconds`."""
+
     exit_seconds: float
 
     def close(self, seconds: float) -> None:
@@ -33,6 +35,7 @@ def expect(uploader: Uploader) -> None:
 
 
 def forget(uploader: Uploader) -> None:
+    """Leave this uploader out when the process ends: it is closed already."""
     _open.discard(uploader)
 
 

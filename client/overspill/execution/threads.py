@@ -27,6 +27,8 @@ def is_lack_of_threads(error: RuntimeError) -> bool:
 
 
 class Threads:
+    """A pool of threads for blocking work, made on first use; a forked child makes its own."""
+
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
         self._pid = 0

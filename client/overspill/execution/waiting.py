@@ -24,9 +24,14 @@ log: Final = logging.getLogger("overspill")
 class Pending(Protocol):
     """A `Reply`, or a `concurrent.futures.Future`."""
 
-    def done(self) -> bool: ...
-    def cancel(self) -> bool: ...
-    def add_done_callback(self, callback: Callable[[Any], object], /) -> None: ...
+    def done(self) -> bool:
+        """Return whether there is a result, an exception, or a cancellation."""
+
+    def cancel(self) -> bool:
+        """Ask that it ends without a result; return whether it may still do so."""
+
+    def add_done_callback(self, callback: Callable[[Any], object], /) -> None:
+        """Call `callback` with this once it is done, at once if it is done already. The thread may be any."""
 
 
 class Reply(Generic[R]):
@@ -38,17 +43,21 @@ class Reply(Generic[R]):
         self._callbacks: deque[Callable[[Reply[R]], object]] = deque()
 
     def done(self) -> bool:
+        """Return whether there is a result or an exception."""
         return self._answer is not None
 
     def cancel(self) -> bool:
+        """Note that nobody waits any more; return whether it was not done yet."""
         self.is_cancelled = True
         return not self.done()
 
     def set_result(self, result: R) -> None:
+        """Take the result, and tell who waits."""
         self._answer = (result,)
         self._call_back()
 
     def set_exception(self, error: BaseException) -> None:
+        """Take the exception that `result` raises, and tell who waits."""
         self._answer = error
         self._call_back()
 
@@ -78,6 +87,8 @@ class Reply(Generic[R]):
 
 
 class Wait(Protocol):
+    """How a caller waits: by blocking its thread, or by awaiting on its event loop."""
+
     async def __call__(self, future: Pending, seconds: float) -> bool:
         """Wait for `future` for so long at most; return whether it is done."""
 

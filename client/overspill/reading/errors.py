@@ -8,8 +8,12 @@ from overspill.wire import Code
 
 
 class InvalidQuery(ValueError):
+    """The query makes no sense; `code` is what the service answers with."""
+
     code: ClassVar[Code] = Code.INVALID_PARAMETER
 
 
 class InvalidPattern(InvalidQuery):
+    """The pattern of a search cannot be compiled, or could take too long."""
+
     code = Code.INVALID_PATTERN

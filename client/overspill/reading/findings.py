@@ -238,6 +238,7 @@ class Findings:
         return _Shown(CUT * (start > 0) + text + CUT * (stop < len(line)), has_replaced)
 
     def matches(self) -> list[Match]:
+        """Return what was found, as the answer has it, in the order of the lines."""
         return [
             Match(
                 line_number=hit.number,

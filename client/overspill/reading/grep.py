@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 
 def never() -> bool:
+    """Return False: the time is never up."""
     return False
 
 

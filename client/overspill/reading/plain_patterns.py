@@ -47,13 +47,16 @@ class PlainPattern:
         return ((self,),)
 
     def search(self, data: bytes, start: int, stop: int) -> tuple[int, int] | None:
+        """Return start and end of the first match in `data[start:stop]`, or None."""
         match = self._engine.search(data, start, stop)
         return match.span() if match else None
 
     def first_line(self, data: bytes, start: int, stop: int) -> int:  # noqa: ARG002
+        """Return where to begin: without an index that is `start`."""
         return start
 
     def count(self, data: bytes, start: int, stop: int) -> int:
+        """Return how many lines of `data[start:stop]` match; `start` begins a line."""
         count = 0
         while start <= stop and (match := self._engine.search(data, start, stop)):
             count += 1

@@ -48,6 +48,7 @@ class Cursor(NamedTuple):
         return cursor
 
     def text(self, *, backwards: bool) -> str:
+        """Return the cursor as a query takes it: where to go on, and in which direction."""
         offset = "" if self.offset is None else f".{self.offset}"
         trails = "_".join(f"{found}-{distance}" for found, distance in self.trails)
         has_found = any(trail.found for trail in self.trails)
@@ -58,6 +59,7 @@ _NOT_A_CURSOR: Final = "cursor= takes what `next` of an earlier answer of the sa
 
 
 def foreign_cursor() -> InvalidQuery:
+    """Return the error for a cursor that belongs to another search or capture."""
     return InvalidQuery(f"{_NOT_A_CURSOR}; this one is of another search or capture")
 
 

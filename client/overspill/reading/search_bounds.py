@@ -20,6 +20,7 @@ _EVERYWHERE: Final = frozenset({"^", "$", ".*"})
 
 
 def takes_every_line(query: GrepQuery) -> bool:
+    """Return whether the query matches every line, so that nothing has to be searched."""
     is_everywhere = not query.pattern or (query.pattern in _EVERYWHERE and not query.fixed)
     return is_everywhere and not query.invert
 

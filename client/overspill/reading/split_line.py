@@ -220,6 +220,7 @@ class SplitLine:
 
 
 def is_utf8(data: bytes) -> bool:
+    """Return whether all of `data` is UTF-8."""
     try:
         data.decode()
     except UnicodeDecodeError:

@@ -40,6 +40,8 @@ _WARNINGS: Final = r"\bwarn(?:ings?)?\b|deprecat(?:ed|ion)"
 
 
 class Summarizer:
+    """Reads chunks of a capture, from its beginning or its end, and sums up what they show."""
+
     def __init__(
         self,
         extent: Extent,

@@ -40,6 +40,8 @@ _UNFINISHED: Final = re.compile(
 
 
 class Decoded(NamedTuple):
+    """Text out of bytes, and whether some of them were not UTF-8."""
+
     text: str
     replaced: bool
     """Whether U+FFFD stands for bytes that are not UTF-8."""

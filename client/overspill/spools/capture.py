@@ -58,6 +58,7 @@ class LocalCapture:
         self._file.close()
 
     def get(self, _ref: str = "", *, session: str | None = None) -> wire.Entry:  # noqa: ARG002
+        """Return what is known of the capture. Raises `OSError`."""
         return entry_of(self.spooled, self._kind())
 
     def _kind(self) -> str:
@@ -72,6 +73,7 @@ class LocalCapture:
         *,
         session: str | None = None,
     ) -> bytes:
+        """Return all bytes of the capture, or those of `range`. Raises `OSError`."""
         with self.stream(_ref, range, session=session) as pieces:
             return b"".join(pieces)
 
@@ -114,6 +116,7 @@ class LocalCapture:
         max_bytes: int | None = None,
         session: str | None = None,  # noqa: ARG002
     ) -> wire.Text:
+        """Return the first `lines` lines, in `max_bytes` bytes at most. Raises `OSError`."""
         query = _checked(wire.HeadQuery(lines=lines, ansi=ansi, max_bytes=max_bytes))
         return self._answer(query, lambda: by_number.head(lines, self._extent, caps=_caps(query), ansi=ansi))
 
@@ -126,6 +129,7 @@ class LocalCapture:
         max_bytes: int | None = None,
         session: str | None = None,  # noqa: ARG002
     ) -> wire.Text:
+        """Return the last `lines` lines, in `max_bytes` bytes at most. Raises `OSError`."""
         query = _checked(wire.TailQuery(lines=lines, ansi=ansi, max_bytes=max_bytes))
         return self._answer(query, lambda: by_number.tail(lines, self._extent, caps=_caps(query), ansi=ansi))
 
@@ -140,6 +144,10 @@ class LocalCapture:
         max_bytes: int | None = None,
         session: str | None = None,  # noqa: ARG002
     ) -> wire.Text:
+        """Return the lines `start` to `end`, from 1 and inclusive, in `max_bytes` bytes at most.
+
+        `offset` bytes of the first one are left out. Raises `OSError`.
+        """
         query = _checked(wire.LinesQuery(start=start, end=end, offset=offset, ansi=ansi, max_bytes=max_bytes))
         return self._answer(
             query,
@@ -154,6 +162,7 @@ class LocalCapture:
             return _going_on(self._chunks.search(search), query)
 
     def summary(self, _ref: str = "", *, session: str | None = None) -> wire.Summary:  # noqa: ARG002
+        """Return what the capture looks like, within the time that a summary may take. Raises `OSError`."""
         summarizer = Summarizer(
             self._extent,
             content_type=self.spooled.content_type,

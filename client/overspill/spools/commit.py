@@ -106,6 +106,7 @@ def take(claim: Claim | None) -> None:
 
 
 def too_large(size: int, bound: int) -> NotSpooled:
+    """Return the error for a content of `size` bytes where the whole spool may have `bound`."""
     mine, most = measure.readable_size(size), measure.readable_size(bound)
     return NotSpooled(f"it is larger than the whole local spool may be ({mine}, {most})")
 

@@ -64,6 +64,7 @@ class Draft:
         return list(self._descriptors)
 
     def name(self, suffix: str) -> str:
+        """Return the name that a file of this draft has until it is complete."""
         return f"{PART}{self._token}{suffix}"
 
     def fill(

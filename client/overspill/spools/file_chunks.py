@@ -27,8 +27,11 @@ class Read(Protocol[A_co]):
 
     wanted: Wanted | None
 
-    def feed(self, chunk: Chunk) -> None: ...
-    def answer(self) -> A_co: ...
+    def feed(self, chunk: Chunk) -> None:
+        """Take the next chunk that was wanted."""
+
+    def answer(self) -> A_co:
+        """Return the answer, once nothing more is wanted."""
 
 
 class FileChunks:

@@ -41,6 +41,7 @@ def open_regular(directory: int, name: str) -> IO[bytes]:
 
 
 def exists(directory: int, name: str) -> bool:
+    """Return whether `directory`, a descriptor, has a file of this name. Raises `OSError`."""
     return found(directory, name) is not None
 
 

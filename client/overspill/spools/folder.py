@@ -95,6 +95,8 @@ class Stock(NamedTuple):
 
 
 class Folder:
+    """The files of one service and key: for each capture its content, and a description beside it."""
+
     def __init__(self, path: Path, *, suffix: str = ".bin", mode: int = 0o600) -> None:
         """`mode` is that of the files."""
         self.path = path

@@ -21,6 +21,8 @@ UNKNOWN: Final = 10**19
 
 
 class Account(NamedTuple):
+    """What the ledger says, in the order of its line; a total that nobody has counted is `UNKNOWN`."""
+
     total: int = UNKNOWN
     moved: int = 0
     counted: int = 0
@@ -33,6 +35,7 @@ class Ledger:
         self._descriptor = descriptor
 
     def read(self) -> Account:
+        """Return what the ledger says; an unknown total if the file has no such line."""
         line = _LINE.fullmatch(os.pread(self._descriptor, _LENGTH + 1, 0))
         return Account() if line is None else Account(*map(int, line.groups()))
 

@@ -49,6 +49,7 @@ class Unshared:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
+        """In a forked child, close the copy of the descriptor."""
         self.close()
 
     def close(self) -> None:
@@ -81,9 +82,11 @@ class LockedFile:
         self.close()
 
     def reset_after_fork(self) -> None:
+        """In a forked child, close the copy of the descriptor; the lock stays its parent's."""
         self.file.close()
 
     def close(self) -> None:
+        """Release the lock and close the file. Does nothing the second time."""
         if not self.file.closed:
             lock(self.file.fileno(), shut=False)
         self.file.close()

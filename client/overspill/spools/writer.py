@@ -39,6 +39,7 @@ class SpoolWriter:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
+        """In a forked child, begin with no orders: the parent's thread writes its own."""
         self._lock = threading.RLock()
         self._orders: SimpleQueue[Order] = SimpleQueue()
         self._is_running = False

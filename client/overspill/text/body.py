@@ -33,6 +33,7 @@ class FileBody:
             return file.read(length)
 
     def pieces(self) -> Iterator[bytes]:
+        """Yield the content in blocks. Raises `OSError`."""
         with self.path.open("rb") as file:
             while piece := file.read(READ_BLOCK_BYTES):
                 yield piece

@@ -44,6 +44,7 @@ class Extent(NamedTuple):
 
     @classmethod
     def of(cls, body: Body) -> Extent:
+        """Measure a body: bytes in UTF-8, and lines, of which the last may lack its end."""
         if isinstance(body, FileBody):
             return cls(body.size, body.lines)
         if isinstance(body, bytes):
@@ -168,11 +169,13 @@ class NewlineIndex:
         return self._before[-1] + (not self.text.endswith("\n")) if self.text else 0
 
     def before(self, position: int) -> int:
+        """Return how many newlines stand before `position`."""
         step = position // _FEW
         return self._before[step] + self.text.count("\n", step * _FEW, position)
 
 
 def count_lines(text: str) -> int:
+    """Return the lines of a text; the last one counts without its end, too."""
     return count_newlines(text) + (not text.endswith("\n")) if text else 0
 
 
@@ -182,6 +185,7 @@ def newlines_of_bytes(data: bytes) -> int:
 
 
 def lines_of_bytes(data: bytes) -> int:
+    """Return the lines of `data`; the last one counts without its end, too."""
     return newlines_of_bytes(data) + (not data.endswith(b"\n")) if data else 0
 
 

@@ -58,6 +58,7 @@ class PlainStats(NamedTuple):
         return 6 * self.chars + self.values * (_LONGEST_NUMBER + 2 * INDENT * self.depth)
 
     def most_lines(self) -> int:
+        """Return no fewer lines than its indented JSON has."""
         return 2 * self.values + 1
 
 

@@ -55,6 +55,8 @@ class TokenizerUnusable(Exception):
 
 
 class Basis(StrEnum):
+    """What a number of tokens was got from: a tokenizer on all, a tokenizer on samples, or an estimate."""
+
     EXACT = "exact"
     SAMPLED = "sampled"
     ESTIMATED = "estimated"
@@ -116,11 +118,13 @@ class TokenCounter:
             return self._may_exceed(text, limit)
 
     def exceeds_data(self, data: bytes | FileBody, limit: int) -> bool:
+        """Return whether these bytes have more than `limit` tokens, by estimate."""
         if self.chars_per_token is not None:
             return len(data) > limit * self.chars_per_token
         return measure.data_has_more_tokens(data, limit)
 
     def surely_fits(self, limit: int) -> int:
+        """Return a number of characters up to which no text has more than `limit` tokens."""
         fits = max(0, limit - _SPECIAL) // measure.MAX_BYTES_PER_CHARACTER
         if self.tokenizer is not None:
             return fits

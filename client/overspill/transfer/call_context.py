@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 
 class Call(NamedTuple):
+    """A tool call: its id, and the session in which it was made."""
+
     id: str
     session: str | None = None
 

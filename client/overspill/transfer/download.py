@@ -73,6 +73,7 @@ class Stream:
         await self.aclose()
 
     async def aclose(self) -> None:
+        """End the transfer. Does nothing the second time."""
         self._is_done = True
         self._ready.clear()
         self._drop()

@@ -31,6 +31,7 @@ class Body(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, data: bytes, encoding: str | None = None) -> Body:
+        """Return the body that has all of `data` in memory, so that it can be sent again."""
         return cls(length=len(data), pieces=lambda: iter([data]), encoding=encoding, whole=data)
 
 
@@ -59,6 +60,7 @@ def about(method: str, path: str, ref: str, query: Struct | None = None) -> Requ
 
 
 def with_json(request: Request, body: Struct) -> Request:
+    """Return the request with `body` as its JSON."""
     headers = {**request.headers, "Content-Type": "application/json"}
     return structs.replace(request, headers=headers, body=Body.of(msgspec.json.encode(body)))
 

@@ -53,16 +53,20 @@ class Content(Protocol):
     def whole(self) -> memoryview | None:
         """All of it, where it is in memory."""
 
-    def pieces(self) -> Iterator[bytes | memoryview]: ...
+    def pieces(self) -> Iterator[bytes | memoryview]:
+        """Yield the bytes, from the beginning each time. Raises `OSError` and `ContentChanged`."""
 
 
 class InMemory:
+    """Content in memory, which is not copied."""
+
     def __init__(self, data: bytes | memoryview) -> None:
         self.whole: memoryview = memoryview(data).cast("B")
         self.size: int = len(self.whole)
         self.sha256: bytes = hashlib.sha256(self.whole).digest()
 
     def pieces(self) -> Iterator[bytes | memoryview]:
+        """Yield the bytes in pieces that a socket takes well."""
         for start in range(0, self.size, PIECE):
             yield self.whole[start : start + PIECE]
 
@@ -84,6 +88,10 @@ class InFile:
         self.sha256: bytes = state.digest()
 
     def pieces(self) -> Iterator[bytes | memoryview]:
+        """Yield the bytes from where the file stood.
+
+        Raises `OSError`, and `ContentChanged` if they are more or fewer than before.
+        """
         sent = 0
         while block := self._read(sent, PIECE):
             sent += len(block)

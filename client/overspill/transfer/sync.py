@@ -30,7 +30,8 @@ class _Closable(Protocol[T_co]):
     """What can be iterated over and ended early: an async generator, a `Stream`."""
 
     def __anext__(self) -> Awaitable[T_co]: ...
-    def aclose(self) -> Coroutine[Any, Any, None]: ...
+    def aclose(self) -> Coroutine[Any, Any, None]:
+        """End the iteration early."""
 
 
 class Iteration(Generic[T]):
@@ -56,6 +57,7 @@ class Iteration(Generic[T]):
         self.close()
 
     def close(self) -> None:
+        """End the iteration early. Does nothing the second time."""
         self._portal.run(self._source.aclose())
 
     def __del__(self) -> None:

@@ -51,14 +51,17 @@ class Deadline:
         self._is_over = False
 
     def extend(self) -> None:
+        """Begin the seconds anew, unless they are over."""
         if not self._is_over and not self._timeout.expired():
             self._timeout.reschedule(asyncio.get_running_loop().time() + self._seconds)
 
     def leaves(self, seconds: float) -> bool:
+        """Return whether more than `seconds` are left."""
         when = self._timeout.when()
         return when is not None and asyncio.get_running_loop().time() + seconds < when
 
     def end(self) -> None:
+        """Let the deadline stay where it is from now on."""
         self._is_over = True
 
 
@@ -96,6 +99,7 @@ class Transport:
             raise Unreachable(f"{self.address.url} broke off its answer: {_reason(error)}") from error
 
     async def close(self) -> None:
+        """Close the connections of the loop that they belong to."""
         session, self._session = self._session, None
         if self._dropped is not None:
             self._dropped.detach()
