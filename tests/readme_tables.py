@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from overspill_service.settings.settings import descriptions
+from overspill_service.settings.help import descriptions
 from overspill_service.web.registry import Access
 from overspill_service.web.routes import ROUTES
 

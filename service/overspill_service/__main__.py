@@ -19,14 +19,9 @@ from overspill_service.errors import ServiceError
 from overspill_service.errors.system import found_in
 from overspill_service.server.process import listening_socket, run, serve
 from overspill_service.server.supervisor import Supervisor
-from overspill_service.settings.settings import (
-    Described,
-    SettingError,
-    Settings,
-    descriptions,
-    load,
-    unknown_variables,
-)
+from overspill_service.settings.help import Described, descriptions
+from overspill_service.settings.settings import SettingError, Settings
+from overspill_service.settings.sources import load, unknown_variables
 from overspill_service.telemetry import logs
 
 if TYPE_CHECKING:

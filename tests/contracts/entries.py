@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 from overspill import wire
-from overspill_service.catalog import Entry, Segment, Tombstone
+from overspill_service.catalog.records import Entry, Segment, Tombstone
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from overspill_service.catalog import Catalog, Query
+    from overspill_service.catalog import Catalog
+    from overspill_service.catalog.records import Query
 
 TENANT = "acme"
 NOW = 1_800_000_000.0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 from msgspec.structs import replace
-from overspill_service.catalog import Query, Quota
+from overspill_service.catalog.records import Query, Quota
 from overspill_service.catalog.redis import key_names
 from overspill_service.catalog.redis.catalog import RedisCatalog
 from overspill_service.errors import RecordDamaged
@@ -14,7 +14,8 @@ from overspill_service.errors import RecordDamaged
 from tests.contracts.entries import NOW, TENANT, entry, listed, tombstone
 
 if TYPE_CHECKING:
-    from overspill_service.catalog import Catalog, Entry
+    from overspill_service.catalog import Catalog
+    from overspill_service.catalog.records import Entry
     from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 
 GARBAGE = [b"", b"E", b"E\x81\xa6tenant\xc3", b"\x00\xff", b"X" * 100]

@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from overspill_service.catalog import Examinable, Quota
+from overspill_service.catalog import Examinable
+from overspill_service.catalog.records import Quota
 from overspill_service.catalog.urls import open_catalog
 from overspill_service.errors import CatalogRefuses
 

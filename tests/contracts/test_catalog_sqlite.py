@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from overspill_service.catalog import Query, Quota
+from overspill_service.catalog.records import Query, Quota
 from overspill_service.catalog.sqlite import schema, worker
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 from overspill_service.errors import CatalogFull, CatalogRefuses, CatalogUnavailable
@@ -111,7 +111,7 @@ async def test_several_processes_share_one_file_from_its_creation_on(path: Path)
 COMMIT_FOR_EVER = """
 import asyncio, itertools, sys
 from pathlib import Path
-from overspill_service.catalog import Quota
+from overspill_service.catalog.records import Quota
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 from tests.contracts.entries import entry
 

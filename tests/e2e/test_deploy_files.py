@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import yaml
 from overspill_service.objects.urls import open_store
-from overspill_service.settings.settings import Settings, load
+from overspill_service.settings.settings import Settings
+from overspill_service.settings.sources import load
 from overspill_service.tenants import hash_key, read_tenants
 
 from tests.e2e.programs import program, run

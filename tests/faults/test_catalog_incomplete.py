@@ -17,7 +17,7 @@ from overspill.wire import Code
 from overspill_service.archive.lookup_limits import BURST, Misses
 from overspill_service.archive.recovery.entries import captures_in
 from overspill_service.archive.recovery.rebuild import adopt, rebuild, rebuild_if_due
-from overspill_service.catalog import Entry
+from overspill_service.catalog.records import Entry
 from overspill_service.catalog.redis import key_names
 
 from tests.faults.traffic import code_of, content_of, keys_in, until, usage_of

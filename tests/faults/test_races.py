@@ -15,7 +15,7 @@ from aiohttp import ClientError
 from overspill import wire
 from overspill.wire import Code
 from overspill_service.archive.recovery.rebuild import rebuild
-from overspill_service.catalog import Entry
+from overspill_service.catalog.records import Entry
 
 from tests.faults.traffic import MIB, advance, code_of, content_of, keys_in, noise, until
 from tests.web.conftest import Api, id_of, path_of

@@ -15,7 +15,7 @@ from overspill_service.archive.recovery.entries import encode_entry
 from overspill_service.archive.recovery.rebuild import rebuild
 from overspill_service.archive.recovery.stale_entries import Listed
 from overspill_service.archive.removal import finish_removals
-from overspill_service.catalog import Query
+from overspill_service.catalog.records import Query
 from overspill_service.errors import CatalogUnavailable, StoreUnavailable
 from overspill_service.store_format import object_keys
 
@@ -167,7 +167,7 @@ async def test_an_upload_that_a_removal_overtakes_is_sent_once_more(pair: list[A
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pair[1].service.archive.catalog, "commit", late)
-        patch.setattr("overspill_service.archive.storing._held", nothing_held)
+        patch.setattr("overspill_service.archive.storing.held_entry", nothing_held)
         put = asyncio.create_task(pair[1].send("PUT", path_of(LOG), data=LOG))
         await begun.wait()
         assert (await pair[0].send("DELETE", path_of(LOG))).status == 200

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from overspill_service.archive.sweep import PAGES_AT_ONCE, TENANTS_AT_ONCE, sweep_all
-from overspill_service.catalog import Quota
+from overspill_service.catalog.records import Quota
 from overspill_service.resources.tasks import fan_out
 
 from tests.contracts.entries import entry

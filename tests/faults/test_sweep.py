@@ -16,7 +16,7 @@ from overspill.wire import Code, Scope
 from overspill_service.archive.recovery.entries import encode_entry
 from overspill_service.archive.sweep import sweep_orphans
 from overspill_service.archive.uploading import Upload
-from overspill_service.catalog import Entry
+from overspill_service.catalog.records import Entry
 from overspill_service.maintenance import Maintenance
 from overspill_service.store_format import object_keys
 from overspill_service.store_format.ingest import Ingest

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from overspill.wire import Code, Scope
-from overspill_service.catalog import KeyRecord
+from overspill_service.catalog.records import KeyRecord
 from overspill_service.settings.settings import SettingError
 from overspill_service.tenants import hash_key, new_key
 from overspill_service.web.registry import PUBLIC, Route

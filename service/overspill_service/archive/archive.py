@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from overspill.reading.chunks import Chunk
 
     from overspill_service.archive.shared_clock import SharedClock
-    from overspill_service.catalog import Catalog, Entry
+    from overspill_service.catalog import Catalog
+    from overspill_service.catalog.records import Entry
     from overspill_service.objects import ObjectStore
     from overspill_service.resources.cpu import Cpu
     from overspill_service.resources.memory_budget import Budget

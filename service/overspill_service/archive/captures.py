@@ -12,7 +12,7 @@ from overspill_service.archive.recovery.entries import record_of, recover
 from overspill_service.archive.recovery.expiries import confirmed
 from overspill_service.archive.recovery.rebuild import give_back, is_young
 from overspill_service.archive.removal import erase, finish_removals
-from overspill_service.catalog import Entry, Query, Quota, Tombstone, instant
+from overspill_service.catalog.records import Entry, Query, Quota, Tombstone, instant
 from overspill_service.errors import (
     CatalogIncomplete,
     CatalogUnavailable,

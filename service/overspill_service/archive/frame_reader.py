@@ -21,7 +21,7 @@ from overspill_service.store_format.object_keys import segment_key
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 
-    from overspill_service.catalog import Entry
+    from overspill_service.catalog.records import Entry
     from overspill_service.objects import ObjectStore
     from overspill_service.resources.cpu import Cpu
     from overspill_service.resources.memory_budget import Line, Share

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from overspill.wire import Text
 
     from overspill_service.archive.archive import Archive
-    from overspill_service.catalog import Entry
+    from overspill_service.catalog.records import Entry
     from overspill_service.store_format.frame_map import FrameMap
 
 SCAN_LEAST: Final = 512 * 1024

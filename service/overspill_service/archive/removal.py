@@ -18,7 +18,7 @@ from msgspec import Struct
 from overspill import wire
 
 from overspill_service.archive import retention
-from overspill_service.catalog import Entry, Tombstone
+from overspill_service.catalog.records import Entry, Tombstone
 from overspill_service.errors import RecordDamaged, ServiceError, StoreUnavailable
 from overspill_service.resources.tasks import fan_out
 from overspill_service.store_format import object_keys

@@ -18,24 +18,15 @@ from overspill.reading.content_kind import detect
 from overspill.wire import State
 
 from overspill_service.archive import retention
-from overspill_service.archive.archive import inline_index
 from overspill_service.archive.captures import check_id
-from overspill_service.archive.recovery.entries import encode_entry, record_of
-from overspill_service.archive.recovery.expiries import is_expired
-from overspill_service.archive.recovery.stale_entries import forget
-from overspill_service.archive.removal import bury, removed_uploads
+from overspill_service.archive.committing import finish, held_entry, not_before, renewed, require_same
 from overspill_service.archive.upload_leases import announced
 from overspill_service.archive.uploading import Upload
 from overspill_service.archive.verification import examined, is_whole
-from overspill_service.catalog import UNCOUNTED, Entry, Tombstone
+from overspill_service.catalog.records import UNCOUNTED, Entry
 from overspill_service.errors import (
-    Absent,
     CatalogIncomplete,
-    CatalogRefuses,
     CatalogUnavailable,
-    IdConflict,
-    QuotaExceeded,
-    RecordDamaged,
 )
 from overspill_service.resources.tasks import to_the_end
 from overspill_service.store_format import object_keys
@@ -44,7 +35,6 @@ from overspill_service.store_format.ingest import Ingest
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from overspill_service.archive.archive import Archive
     from overspill_service.archive.captures import Captures
     from overspill_service.archive.upload_memory import UploadMemory
     from overspill_service.archive.verification import Examination
@@ -84,14 +74,14 @@ async def put(captures: Captures, capture: str, facts: Facts, body: Body) -> tup
     """
     check_id(capture)
     expires = retention.expiry(captures.archive.clock(), facts.ttl, captures.tenant.limits)
-    held = await _held(captures, capture)
+    held = await held_entry(captures, capture)
     if held is not None:
         async with examined(captures.archive, held) as examination:
             if await examination.seems_whole():
                 return await _repeat(captures, held, body, expires, examination), False
     upload, ingest = await _received(captures, capture, body)
-    draft = _draft(captures, upload, ingest, facts, _not_before(held, expires))
-    return await to_the_end(_finish(captures, upload, draft))
+    draft = _draft(captures, upload, ingest, facts, not_before(held, expires))
+    return await to_the_end(finish(captures, upload, draft))
 
 
 async def post(captures: Captures, facts: Facts, body: Body) -> tuple[Entry, bool]:
@@ -110,7 +100,7 @@ async def post(captures: Captures, facts: Facts, body: Body) -> tuple[Entry, boo
 async def _identified(captures: Captures, upload: Upload, draft: Entry) -> tuple[Entry, bool]:
     """Finish an upload whose id is known now, unless the id is taken: then it is the same content."""
     try:
-        held = await _held(captures, draft.id)
+        held = await held_entry(captures, draft.id)
         is_taken = held is not None and await is_whole(captures.archive, held)
         if not is_taken:
             await upload.move(draft.id)
@@ -118,11 +108,11 @@ async def _identified(captures: Captures, upload: Upload, draft: Entry) -> tuple
         await upload.discard()
         raise
     if held is None or not is_taken:
-        draft = msgspec.structs.replace(draft, expires=_not_before(held, draft.expires))
-        return await _finish(captures, upload, draft)
+        draft = msgspec.structs.replace(draft, expires=not_before(held, draft.expires))
+        return await finish(captures, upload, draft)
     await upload.discard()
-    _require_same(held, draft.sha256)
-    return await _renewed(captures, held, draft.expires), False
+    require_same(held, draft.sha256)
+    return await renewed(captures, held, draft.expires), False
 
 
 async def _received(
@@ -143,36 +133,6 @@ async def _received(
     return upload, ingest
 
 
-async def _held(captures: Captures, capture: str) -> Entry | None:
-    """The entry that holds this id; none where its time has come or it was removed.
-
-    A catalog that was lost within seconds may not know it: it is stored twice then, and swept once.
-    """
-    try:
-        found = await record_of(captures.archive, captures.tenant.name, capture)
-    except RecordDamaged:
-        return None
-    if found is None and not await captures.archive.was_complete():
-        found = await captures.look_up(capture, is_limited=False)
-    return found if isinstance(found, Entry) and await _is_alive(captures.archive, found) else None
-
-
-async def _is_alive(archive: Archive, held: Entry) -> bool:
-    return not await is_expired(archive, held) and not await _is_removed(archive, held)
-
-
-def _not_before(damaged: Entry | None, expires: float) -> float:
-    """The expiry of an upload that replaces a damaged one: none that a client was promised is forgotten."""
-    return expires if damaged is None else max(expires, damaged.expires)
-
-
-async def _is_removed(archive: Archive, held: Entry) -> bool:
-    """Whether the object store knows of a removal that a catalog which fell back does not."""
-    if await archive.catalog.is_complete():
-        return False
-    return held.upload in await removed_uploads(archive, object_keys.removals_prefix(held.tenant))
-
-
 async def _repeat(
     captures: Captures, held: Entry, body: Body, expires: float, examination: Examination
 ) -> Entry:
@@ -180,73 +140,12 @@ async def _repeat(
     ingest = _ingest(captures, body, is_dry=True)
     await _upload(captures, held.id, held.upload, body).fill(ingest, body.chunks)
     ingest.verify(body.digest)
-    _require_same(held, ingest.sha256)
+    require_same(held, ingest.sha256)
     if not await examination.is_whole():
         raise CatalogUnavailable(
             f"what was stored of {held.id} is damaged; send it once more to store it anew"
         )
-    return await _renewed(captures, held, expires)
-
-
-async def _renewed(captures: Captures, held: Entry, expires: float) -> Entry:
-    """The entry as it is now, its expiry moved where that is worth it. Raises `CatalogUnavailable`."""
-    found = await captures.look_up(held.id)
-    if not isinstance(found, Entry) or found.sha256 != held.sha256:
-        raise _removed(held)
-    if not retention.is_worth_renewing(captures.archive.clock(), found.expires, expires):
-        return found
-    try:
-        return await captures.extend(found, expires)
-    except Absent as error:
-        raise _removed(held) from error
-
-
-async def _finish(captures: Captures, upload: Upload, draft: Entry) -> tuple[Entry, bool]:
-    try:
-        await upload.seal(encode_entry(draft))
-    except BaseException:
-        await _withdraw(captures, upload)
-        raise
-    count = sum(map(len, upload.frames))
-    packed = await captures.archive.cpu.run_many(count, inline_index, upload.frames)
-    entry = msgspec.structs.replace(draft, segments=upload.segments, index=packed)
-    try:
-        winner = await _commit(captures, entry)
-    except (QuotaExceeded, CatalogIncomplete, CatalogRefuses):
-        await _withdraw(captures, upload)
-        raise
-    if isinstance(winner, Tombstone):
-        await upload.discard()
-        raise _removed(entry)
-    if winner.upload == entry.upload:
-        return winner, True
-    await upload.discard()
-    _require_same(winner, entry.sha256)
-    return await _renewed(captures, winner, entry.expires), False
-
-
-async def _withdraw(captures: Captures, upload: Upload) -> None:
-    """Take away what was stored, and an entry that who found it whole in the store has given it meanwhile."""
-    await upload.discard()
-    found = await captures.archive.catalog.get(upload.tenant, upload.capture)
-    if isinstance(found, Entry) and found.upload == upload.name:
-        await forget(captures.archive, found)
-
-
-async def _commit(captures: Captures, entry: Entry) -> Entry | Tombstone:
-    """Record the entry; one that holds its id but cannot be read any more gives way to it."""
-    catalog, quota = captures.archive.catalog, captures.quota
-    try:
-        winner = await catalog.commit(entry, quota)
-    except RecordDamaged:
-        winner = entry if await catalog.restore(entry) else await catalog.commit(entry, quota)
-    if not isinstance(winner, Entry) or winner.upload == entry.upload:
-        return winner
-    if await _is_alive(captures.archive, winner) and await is_whole(captures.archive, winner):
-        return winner
-    reason = "expired" if winner.is_expired(captures.archive.clock()) else "deleted"
-    await bury(captures.archive, [winner], reason)
-    return await catalog.commit(entry, quota)
+    return await renewed(captures, held, expires)
 
 
 def _upload(captures: Captures, capture: str, name: str, body: Body, *, is_moved: bool = False) -> Upload:
@@ -294,15 +193,3 @@ def _draft(captures: Captures, upload: Upload, ingest: Ingest, facts: Facts, exp
         expires=expires,
         segments=[],
     )
-
-
-def _removed(entry: Entry) -> CatalogUnavailable:
-    return CatalogUnavailable(f"{entry.id} was removed while it was being sent; send it once more")
-
-
-def _require_same(held: Entry, sha256: bytes) -> None:
-    if held.sha256 != sha256:
-        raise IdConflict(
-            f"{held.id} holds another content (SHA-256 {held.sha256.hex()}); "
-            "an id is derived from its content, so this one was computed wrongly"
-        )

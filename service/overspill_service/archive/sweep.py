@@ -19,7 +19,7 @@ from overspill_service.archive.recovery.expiries import all_confirmed
 from overspill_service.archive.recovery.rebuild import adopt
 from overspill_service.archive.removal import Grave, delete_objects, hide
 from overspill_service.archive.upload_leases import is_under_way
-from overspill_service.catalog import Entry, Tombstone
+from overspill_service.catalog.records import Entry, Tombstone
 from overspill_service.errors import RecordDamaged, ServiceError
 from overspill_service.resources.tasks import fan_out
 from overspill_service.store_format import object_keys

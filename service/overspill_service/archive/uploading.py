@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from overspill_service.archive.retention import LEAST_ORPHAN_AGE
 from overspill_service.archive.upload_memory import GULP, SEGMENT
-from overspill_service.catalog import Segment
+from overspill_service.catalog.records import Segment
 from overspill_service.errors import StoreUnavailable
 from overspill_service.store_format.index import Index, trailer
 from overspill_service.store_format.object_keys import capture_prefix, segment_key

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from overspill_service.archive.archive import Archive
-    from overspill_service.catalog import Entry
+    from overspill_service.catalog.records import Entry
 
 EXAMINE_SECONDS: Final = 10.0
 """How long a client waits, at most, until its body is taken."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from overspill import wire
 
-from overspill_service.catalog import Entry, KeyRecord, Query, Quota, Segment, Tombstone
+from overspill_service.catalog.records import Entry, KeyRecord, Query, Quota, Segment, Tombstone
 from overspill_service.errors import CatalogUnavailable
 from overspill_service.errors.checks import CheckResult, outcome
 from overspill_service.store_format.object_keys import new_upload

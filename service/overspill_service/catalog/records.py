@@ -1,202 +1,175 @@
-"""How entries and tombstones look inside a catalog, and how listings are ordered; the same in every adapter.
+"""The records of a catalog, and the values that its methods take and return.
 
-One value per capture id: a byte that names its kind, then msgpack. An entry's position orders listings:
-
-    8 bytes   created, IEEE 754 big-endian (of instants from 1970 on the bytes sort as the numbers do)
-    n bytes   capture id
-
-A cursor is the position of the last entry that was shown, in URL-safe base64.
+Instants are seconds since the epoch, sizes are bytes.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
-import logging
-import struct
-from typing import TYPE_CHECKING, Final
+from datetime import UTC, datetime
+from typing import Final
 
-import msgspec
+from msgspec import Struct
 from overspill import wire
 
-from overspill_service.catalog import Entry, KeyRecord, Tombstone
-from overspill_service.errors import InvalidParameter, RecordDamaged
+from overspill_service.store_format.object_keys import segment_key
 
-if TYPE_CHECKING:
-    from overspill_service.catalog import Query
-
-ENTRY: Final = b"E"
-TOMBSTONE: Final = b"T"
-MOST_DAMAGED: Final = 10_000
-"""Damaged records that are remembered at once, and that are logged at all."""
-PAGE_SIZE: Final = 2**20
-"""Bytes of entries that a page has: one entry may have up to 170 KB of labels and names."""
-FIXED: Final = 256
-"""Bytes of an entry's other fields."""
-SEGMENT: Final = 24
-"""Bytes of an entry for each segment."""
-NONCE: Final = 8
-"""Bytes of a tombstone's value that tell one removal from any other."""
-
-log = logging.getLogger(__name__)
-_INSTANT: Final = struct.Struct(">d")
-_encoder: Final = msgspec.msgpack.Encoder()
-_entries: Final = msgspec.msgpack.Decoder(Entry)
-_tombstones: Final = msgspec.msgpack.Decoder(Tombstone)
-_keys: Final = msgspec.msgpack.Decoder(KeyRecord)
+UNCOUNTED: Final = (
+    "the catalog is being rebuilt from the object store, and the tenant's limits cannot be held to until it "
+    "is; try again in a moment"
+)
 
 
-def encode_entry(entry: Entry) -> bytes:
-    return ENTRY + _encoder.encode(entry)
+KEY_ID_LENGTH: Final = 12
 
 
-def encode_tombstone(tombstone: Tombstone, nonce: bytes) -> bytes:
-    return TOMBSTONE + nonce + _encoder.encode(tombstone)
+class Segment(Struct, frozen=True, array_like=True):
+    """One object of a capture: its size in the store and its share of the content."""
+
+    stored_size: int
+    size: int
+    newlines: int
 
 
-def encode_key(key: KeyRecord) -> bytes:
-    return _encoder.encode(key)
+class Entry(Struct, frozen=True, kw_only=True):
+    """One capture's record. Sizes in bytes."""
+
+    tenant: str
+    id: str
+    upload: str
+    """Names this upload's objects, so that no two uploads ever share a key."""
+    state: wire.State
+    size: int
+    lines: int
+    sha256: bytes
+    content_type: str
+    kind: str
+    tool: str = ""
+    session: str = ""
+    call_id: str = ""
+    status: str = ""
+    labels: dict[str, str] = {}
+    created: float
+    expires: float
+    segments: list[Segment]
+    index: bytes | None = None
+    """The frame map, packed, where it is small enough to live here."""
+    marker: str | None = None
+    """The key of the object that holds a changed expiry."""
+
+    @property
+    def stored_size(self) -> int:
+        return sum(segment.stored_size for segment in self.segments)
+
+    @property
+    def segment_keys(self) -> list[str]:
+        numbers = range(len(self.segments))
+        return [segment_key(self.tenant, self.id, self.upload, number) for number in numbers]
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of every object of this upload."""
+        return self.segment_keys if self.marker is None else [*self.segment_keys, self.marker]
+
+    def is_expired(self, now: float) -> bool:
+        return self.expires <= now
+
+    def public(self) -> wire.Entry:
+        """The entry as the wire shows it."""
+        return wire.Entry(
+            id=self.id,
+            state=self.state,
+            size=self.size,
+            stored_size=self.stored_size,
+            lines=self.lines,
+            sha256=self.sha256.hex(),
+            content_type=self.content_type,
+            kind=self.kind,
+            tool=self.tool,
+            session=self.session,
+            call_id=self.call_id,
+            status=self.status,
+            labels=self.labels,
+            created=instant(self.created),
+            expires=instant(self.expires),
+        )
 
 
-def decode(value: bytes) -> Entry | Tombstone:
-    """The record behind a stored value. Raises `RecordDamaged`."""
-    try:
-        if value[:1] == ENTRY:
-            return _entries.decode(memoryview(value)[1:])
-        if value[:1] == TOMBSTONE:
-            return _tombstones.decode(memoryview(value)[1 + NONCE :])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _damaged("entry of a capture") from error
-    raise _damaged("entry of a capture")
+def instant(seconds: float) -> datetime:
+    """Seconds since the epoch as an aware UTC datetime of whole microseconds."""
+    return datetime.fromtimestamp(round(seconds, 6), UTC)
 
 
-def is_damaged(value: bytes) -> bool:
-    try:
-        decode(value)
-    except RecordDamaged:
-        return True
-    return False
+class Tombstone(Struct, frozen=True, kw_only=True):
+    """What remains of a capture that is gone, to answer 410; kept for a while, then gone too."""
+
+    id: str
+    reason: str
+    """`expired` or `deleted`."""
+    at: float
+    keys: list[str] = []
+    """The objects that go with it: a removal that was cut short is finished from here."""
+
+    def is_of(self, entry: Entry) -> bool:
+        """Whether it stands for this very upload, so that its objects are gone or about to go."""
+        return not set(entry.segment_keys).isdisjoint(self.keys)
+
+    def may_replace(self, stored: Entry) -> bool:
+        """Whether what is stored is still due: an expiry that was moved meanwhile saves a capture."""
+        return self.reason != "expired" or stored.is_expired(self.at)
 
 
-def weight(entry: Entry) -> int:
-    """About how many bytes an entry takes in the catalog."""
-    texts = entry.session, entry.call_id, entry.tool, entry.status, entry.content_type
-    labels = sum(len(name) + len(value) for name, value in entry.labels.items())
-    return FIXED + sum(map(len, texts)) + labels + len(entry.index or b"") + SEGMENT * len(entry.segments)
+class Quota(Struct, frozen=True):
+    """Limits that `commit` holds a tenant's totals to; 0 is none."""
+
+    stored_size: int = 0
+    captures: int = 0
+
+    @property
+    def is_limited(self) -> bool:
+        return self.stored_size > 0 or self.captures > 0
 
 
-class Page:
-    """Entries that a catalog gives at once: at most `limit`, and `PAGE_SIZE` bytes but for the first."""
+class Query(Struct, frozen=True, kw_only=True):
+    """What a listing selects: every given field must be equal; `since <= created < until`."""
 
-    def __init__(self, limit: int) -> None:
-        self.entries: list[Entry] = []
-        self._limit, self._size = limit, 0
-
-    def add(self, entry: Entry) -> bool:
-        """Whether there was room for one more."""
-        size = weight(entry)
-        if len(self.entries) == self._limit or (self.entries and self._size + size > PAGE_SIZE):
-            return False
-        self.entries.append(entry)
-        self._size += size
-        return True
+    session: str | None = None
+    call_id: str | None = None
+    tool: str | None = None
+    state: wire.State | None = None
+    since: float | None = None
+    until: float | None = None
 
 
-class Damaged:
-    """Captures whose records were passed over because they cannot be decoded; each is logged once."""
-
-    def __init__(self) -> None:
-        self._told: set[tuple[str, str]] = set()
-        self._waiting: dict[tuple[str, str], None] = {}
-
-    def entry(self, tenant: str, capture: str, value: bytes | None) -> Entry | None:
-        """The entry behind a stored value; None where that is none, or damaged, which is remembered."""
-        try:
-            record = None if value is None else decode(value)
-        except RecordDamaged as error:
-            self._note((tenant, capture), error)
-            return None
-        return record if isinstance(record, Entry) else None
-
-    def take(self) -> list[tuple[str, str]]:
-        """Those that are remembered, which are then forgotten."""
-        taken, self._waiting = [*self._waiting], {}
-        return taken
-
-    def _note(self, name: tuple[str, str], error: RecordDamaged) -> None:
-        if len(self._waiting) < MOST_DAMAGED:
-            self._waiting[name] = None
-        if name not in self._told and len(self._told) < MOST_DAMAGED:
-            self._told.add(name)
-            log.error("%s of tenant %s is passed over: %s", name[1], name[0], error)
+class Totals(Struct, frozen=True):
+    captures: int = 0
+    size: int = 0
+    stored_size: int = 0
+    oldest: float | None = None
+    """When the oldest capture was created."""
 
 
-def decode_key(value: bytes) -> KeyRecord:
-    try:
-        return _keys.decode(value)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _damaged("API key's record") from error
+class KeyRecord(Struct, frozen=True, kw_only=True):
+    """An API key as stored: never the key, only its keyed hash (hex)."""
+
+    hash: str
+    tenant: str
+    scopes: list[wire.Scope]
+    name: str = ""
+    created: float = 0
+    expires: float | None = None
+
+    @property
+    def id(self) -> str:
+        """What people and logs call the key: the beginning of its hash."""
+        return self.hash[:KEY_ID_LENGTH]
 
 
-def digest(text: str) -> bytes:
-    """16 bytes that stand for a session or call id in keys and indexes; those can be kilobytes long."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]
+class Generation(Struct, frozen=True, kw_only=True):
+    """Which state of a catalog this is: a copy that was put back has the name of an earlier one."""
 
-
-def position(created: float, capture: str) -> bytes:
-    return pack_instant(created) + capture.encode()
-
-
-def pack_instant(seconds: float) -> bytes:
-    """An instant as bytes that sort; before 1970 counts as 1970."""
-    return _INSTANT.pack(max(seconds, 0.0))
-
-
-def instant_of(position: bytes) -> float:
-    seconds: float = _INSTANT.unpack_from(position)[0]
-    return seconds
-
-
-def capture_of(position: bytes) -> str:
-    return position[_INSTANT.size :].decode()
-
-
-def encode_cursor(position: bytes) -> str:
-    return base64.urlsafe_b64encode(position).decode().rstrip("=")
-
-
-def decode_cursor(cursor: str) -> tuple[float, str]:
-    """When the last entry shown was created, and its id. Raises `InvalidParameter`."""
-    try:
-        raw = base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), b"-_", validate=True)
-        created, capture = instant_of(raw), capture_of(raw)
-    except (binascii.Error, UnicodeError, struct.error) as error:
-        raise _wrong_cursor() from error
-    if not (0 <= created < float("inf") and wire.CAPTURE_ID.fullmatch(capture)):
-        raise _wrong_cursor()
-    return created, capture
-
-
-def matches(entry: Entry, query: Query, now: float) -> bool:
-    """Whether an unexpired entry is what the query selects."""
-    return (
-        not entry.is_expired(now)
-        and query.session in (None, entry.session)
-        and query.call_id in (None, entry.call_id)
-        and query.tool in (None, entry.tool)
-        and query.state in (None, entry.state)
-        and (query.since is None or query.since <= entry.created)
-        and (query.until is None or entry.created < query.until)
-    )
-
-
-def _damaged(what: str) -> RecordDamaged:
-    return RecordDamaged(
-        f"the catalog holds an {what} that cannot be decoded: it is damaged or from a newer version; "
-        "empty the catalog to have it rebuilt from the object store"
-    )
-
-
-def _wrong_cursor() -> InvalidParameter:
-    return InvalidParameter("cursor is not one that a listing returned; leave it out to begin at the newest")
+    name: str = ""
+    """A random word that is also kept beside the objects; empty in a new catalog."""
+    is_closed: bool = False
+    """Whether whoever wrote to the catalog said at its end that nothing more was coming."""
+    state: str = ""
+    """Changes whenever a capture is recorded or removed."""

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from overspill.wire import Scope
 
 from overspill_service.app import directory_of, open_archive
-from overspill_service.catalog import KEY_ID_LENGTH, KeyRecord
+from overspill_service.catalog.records import KEY_ID_LENGTH, KeyRecord
 from overspill_service.settings.settings import SettingError
 from overspill_service.tenants import TENANT_PATTERN, hash_key, new_key
 

@@ -11,8 +11,9 @@ from overspill_service.archive.recovery.rebuild import rebuild as rebuild_catalo
 from overspill_service.archive.removal import REMOVAL_SECONDS, finish_removals
 from overspill_service.archive.removal import erase as erase_captures
 from overspill_service.archive.sweep import sweep_all, sweep_orphans
-from overspill_service.catalog import Examinable, Query
+from overspill_service.catalog import Examinable
 from overspill_service.catalog.checks import check_operations as check_catalog
+from overspill_service.catalog.records import Query
 from overspill_service.commands import backups, keys
 from overspill_service.commands.backups import backup, copy, restore
 from overspill_service.errors import CatalogIncomplete, StoreUnavailable

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from overspill.wire import Observation
 
-    from overspill_service.catalog import Entry
+    from overspill_service.catalog.records import Entry
 
 NAMESPACE: Final = "overspill"
 OTHER: Final = "other"

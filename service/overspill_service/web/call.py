@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from overspill.wire import Text
 
-    from overspill_service.catalog import Entry
+    from overspill_service.catalog.records import Entry
     from overspill_service.tenants import Principal
     from overspill_service.web.service import Service
 

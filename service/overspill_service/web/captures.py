@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from overspill import wire
 from overspill.wire import Header, Path, Scope
 
-from overspill_service.catalog import Query
+from overspill_service.catalog.records import Query
 from overspill_service.web.registry import Route
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
-    from overspill_service.catalog import Entry
+    from overspill_service.catalog.records import Entry
     from overspill_service.web.call import Call
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from overspill_service.archive.frame_reader import Reader
-    from overspill_service.catalog import Entry
+    from overspill_service.catalog.records import Entry
     from overspill_service.web.call import Call
 
 UNTRUSTED: Final = {

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from aiohttp import hdrs, web
 from overspill.reading.chunks import Caps
 
-from overspill_service.catalog import KEY_ID_LENGTH
+from overspill_service.catalog.records import KEY_ID_LENGTH
 from overspill_service.errors import Forbidden, Unauthorized
 from overspill_service.resources.connections import Connections
 from overspill_service.telemetry import logs

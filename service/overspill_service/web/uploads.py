@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from overspill_service.archive.upload_memory import UploadMemory
-    from overspill_service.catalog import Entry
+    from overspill_service.catalog.records import Entry
     from overspill_service.web.call import Call
 
 QUEUE_SECONDS: Final = 5.0

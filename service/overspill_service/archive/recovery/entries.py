@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from overspill_service.archive.archive import inline_index
 from overspill_service.archive.removal import removed_uploads
-from overspill_service.catalog import Entry, Segment, Tombstone
+from overspill_service.catalog.records import Entry, Segment, Tombstone
 from overspill_service.errors import CaptureDamaged, RecordDamaged
 from overspill_service.store_format import object_keys
 from overspill_service.store_format.frame_map import FrameMap

@@ -12,7 +12,7 @@ from overspill_service.store_format import object_keys
 if TYPE_CHECKING:
     from overspill_service.archive.archive import Archive
     from overspill_service.archive.recovery.entries import CaptureFound
-    from overspill_service.catalog import Entry
+    from overspill_service.catalog.records import Entry
 
 AT_ONCE: Final = 16
 """Captures whose objects are listed at the same time."""

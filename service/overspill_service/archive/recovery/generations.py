@@ -20,7 +20,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from overspill_service.catalog import Generation
+from overspill_service.catalog.records import Generation
 from overspill_service.store_format import object_keys
 from overspill_service.telemetry.logs import facts
 

@@ -12,7 +12,7 @@ from overspill_service.archive.recovery.entries import captures_in, entry_of, re
 from overspill_service.archive.recovery.expiries import corrected, newer_marker
 from overspill_service.archive.recovery.stale_entries import Listed, drop_stale, forget
 from overspill_service.archive.removal import finish_removals, removed_uploads
-from overspill_service.catalog import Entry, Quota, Tombstone
+from overspill_service.catalog.records import Entry, Quota, Tombstone
 from overspill_service.errors import CaptureDamaged, RecordDamaged, ServiceError
 from overspill_service.telemetry.logs import facts
 

@@ -10,14 +10,14 @@ import hashlib
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from overspill_service.catalog import Query, Tombstone
+from overspill_service.catalog.records import Query, Tombstone
 from overspill_service.resources.tasks import fan_out
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
 
     from overspill_service.archive.archive import Archive
-    from overspill_service.catalog import Entry
+    from overspill_service.catalog.records import Entry
 
 PAGE: Final = 500
 AT_ONCE: Final = 16

@@ -31,10 +31,10 @@ from typing import TYPE_CHECKING, Final
 
 from overspill import wire
 
-from overspill_service.catalog import records
+from overspill_service.catalog import encoding
 
 if TYPE_CHECKING:
-    from overspill_service.catalog import Entry, Query
+    from overspill_service.catalog.records import Entry, Query
 
 TENANTS: Final = "ov1:tenants"
 KEYS: Final = "ov1:keys"
@@ -58,15 +58,15 @@ def created(tenant: str) -> str:
 
 
 def session(tenant: str, session: str) -> str:
-    return f"ov1:{{{tenant}}}:session:{records.digest(session).hex()}"
+    return f"ov1:{{{tenant}}}:session:{encoding.digest(session).hex()}"
 
 
 def call(tenant: str, call_id: str) -> str:
-    return f"ov1:{{{tenant}}}:call:{records.digest(call_id).hex()}"
+    return f"ov1:{{{tenant}}}:call:{encoding.digest(call_id).hex()}"
 
 
 def tool(tenant: str, tool: str) -> str:
-    return f"ov1:{{{tenant}}}:tool:{records.digest(tool).hex()}"
+    return f"ov1:{{{tenant}}}:tool:{encoding.digest(tool).hex()}"
 
 
 def state(tenant: str, state: wire.State) -> str:

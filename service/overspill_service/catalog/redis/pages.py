@@ -6,13 +6,13 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
-from overspill_service.catalog import records
+from overspill_service.catalog import encoding
 from overspill_service.catalog.redis import key_names, scripts
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from overspill_service.catalog import Entry, Query
+    from overspill_service.catalog.records import Entry, Query
     from overspill_service.catalog.redis.link import Link
 
 BATCH: Final = 128
@@ -30,40 +30,40 @@ class Pages:
 
     def __init__(self, link: Link) -> None:
         self._link = link
-        self.damaged = records.Damaged()
+        self.damaged = encoding.Damaged()
 
     async def find(
         self, tenant: str, query: Query, *, now: float, limit: int, cursor: str | None = None
     ) -> tuple[list[Entry], str | None]:
         indexes = key_names.indexes(tenant, query)
         low, high = _bounds(query, cursor)
-        page = records.Page(limit)
+        page = encoding.Page(limit)
         scanned, count = 0, min(limit + 1, BATCH)
         while scanned < SCANNED or not page.entries:
             positions = await self._link.step(scripts.PAGE, indexes, high, low, count)
             async with aclosing(self._listed(tenant, positions)) as entries:
                 async for entry in entries:
-                    if records.matches(entry, query, now) and not page.add(entry):
-                        return page.entries, records.encode_cursor(position_of(page.entries[-1]))
+                    if encoding.matches(entry, query, now) and not page.add(entry):
+                        return page.entries, encoding.encode_cursor(position_of(page.entries[-1]))
             if len(positions) < count:
                 return page.entries, None
             high = b"(" + positions[-1]
             scanned, count = scanned + count, BATCH
-        return page.entries, records.encode_cursor(high[1:])
+        return page.entries, encoding.encode_cursor(high[1:])
 
     async def _listed(self, tenant: str, positions: Sequence[bytes]) -> AsyncGenerator[Entry, None]:
         """The entries that are still at these positions.
 
         A capture that was removed and stored anew has another position now, and is listed there.
         """
-        names = [records.capture_of(position) for position in positions]
+        names = [encoding.capture_of(position) for position in positions]
         async with aclosing(self._entries(tenant, names)) as entries:
             async for number, entry in entries:
                 if position_of(entry) == positions[number]:
                     yield entry
 
     async def expired(self, tenant: str, *, now: float, limit: int) -> list[Entry]:
-        page = records.Page(limit)
+        page = encoding.Page(limit)
         offset = 0
         while len(page.entries) < limit:
             count = limit - len(page.entries)
@@ -94,14 +94,14 @@ class Pages:
 
 
 def position_of(entry: Entry) -> bytes:
-    return records.position(entry.created, entry.id)
+    return encoding.position(entry.created, entry.id)
 
 
 def _bounds(query: Query, cursor: str | None) -> tuple[bytes, bytes]:
     """The lowest and highest position of a page, as ZREVRANGEBYLEX takes them."""
-    low = b"-" if query.since is None else b"[" + records.pack_instant(query.since)
-    high = b"+" if query.until is None else b"(" + records.pack_instant(query.until)
+    low = b"-" if query.since is None else b"[" + encoding.pack_instant(query.since)
+    high = b"+" if query.until is None else b"(" + encoding.pack_instant(query.until)
     if cursor is not None:
-        after = b"(" + records.position(*records.decode_cursor(cursor))
+        after = b"(" + encoding.position(*encoding.decode_cursor(cursor))
         high = after if query.until is None else min(high, after)
     return low, high

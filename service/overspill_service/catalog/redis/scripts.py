@@ -128,3 +128,8 @@ NOW: Final = Script("""
 -- KEYS: any, whose server is asked. Returns its clock: seconds and microseconds.
 return redis.call('TIME')
 """)
+
+
+def milliseconds(seconds: float) -> int:
+    """Return seconds as Redis takes lifetimes: whole milliseconds, at least one."""
+    return max(1, round(seconds * 1000))

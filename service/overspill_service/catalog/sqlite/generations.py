@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from overspill_service.catalog import Generation
+from overspill_service.catalog.records import Generation
 
 if TYPE_CHECKING:
     import sqlite3

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from overspill_service.catalog import UNCOUNTED, Entry, Tombstone, records
+from overspill_service.catalog import encoding
+from overspill_service.catalog.records import UNCOUNTED, Entry, Tombstone
 from overspill_service.errors import CatalogIncomplete, QuotaExceeded
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Mapping, Sequence
 
-    from overspill_service.catalog import Query, Quota
+    from overspill_service.catalog.records import Query, Quota
 
 AHEAD_SECONDS: Final = 60.0
 """By how much more than a lease lasts one may end later: else it is from a clock that was ahead."""
@@ -43,7 +44,7 @@ def _insert(entry: Entry, db: sqlite3.Connection) -> None:
     row = (
         *(entry.tenant, entry.id, entry.created, entry.expires, entry.state.value, entry.tool),
         *(_digest(entry.session), _digest(entry.call_id), entry.size, entry.stored_size),
-        records.encode_entry(entry),
+        encoding.encode_entry(entry),
     )
     db.execute("INSERT OR REPLACE INTO captures VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
@@ -51,7 +52,7 @@ def _insert(entry: Entry, db: sqlite3.Connection) -> None:
 def restore(entry: Entry, db: sqlite3.Connection) -> bool:
     select = "SELECT value, created, size, stored_size FROM captures WHERE tenant = ? AND id = ?"
     row = db.execute(select, (entry.tenant, entry.id)).fetchone()
-    if row is None or not records.is_damaged(row[0]):
+    if row is None or not encoding.is_damaged(row[0]):
         return False
     _, created, size, stored_size = row
     if created is not None:
@@ -94,7 +95,7 @@ def is_complete(db: sqlite3.Connection) -> bool:
 def get(tenant: str, capture: str, now: float, db: sqlite3.Connection) -> Entry | Tombstone | None:
     select = "SELECT value FROM captures WHERE tenant = ? AND id = ? AND (created IS NOT NULL OR expires > ?)"
     row = db.execute(select, (tenant, capture, now)).fetchone()
-    return records.decode(row[0]) if row else None
+    return encoding.decode(row[0]) if row else None
 
 
 def _held(tenant: str, capture: str, db: sqlite3.Connection) -> Entry | None:
@@ -105,11 +106,11 @@ def _held(tenant: str, capture: str, db: sqlite3.Connection) -> Entry | None:
 def _found(tenant: str, capture: str, db: sqlite3.Connection) -> Entry | Tombstone | None:
     select = "SELECT value FROM captures WHERE tenant = ? AND id = ?"
     row = db.execute(select, (tenant, capture)).fetchone()
-    return records.decode(row[0]) if row else None
+    return encoding.decode(row[0]) if row else None
 
 
 def find(
-    damaged: records.Damaged,
+    damaged: encoding.Damaged,
     index: str,
     where: Sequence[str],
     values: dict[str, Any],
@@ -152,7 +153,7 @@ def amend(entry: Entry, expires: float, marker: str | None, db: sqlite3.Connecti
         return stored
     changed = replace(stored, expires=expires, marker=marker)
     update = "UPDATE captures SET expires = ?, value = ? WHERE tenant = ? AND id = ?"
-    db.execute(update, (expires, records.encode_entry(changed), entry.tenant, entry.id))
+    db.execute(update, (expires, encoding.encode_entry(changed), entry.tenant, entry.id))
     return changed
 
 
@@ -160,7 +161,7 @@ def remove(entry: Entry, tombstone: Tombstone, now: float, until: float, db: sql
     stored = _held(entry.tenant, entry.id, db)
     if stored is None or stored.upload != entry.upload or not tombstone.may_replace(stored):
         return False
-    value = records.encode_tombstone(tombstone, secrets.token_bytes(records.NONCE))
+    value = encoding.encode_tombstone(tombstone, secrets.token_bytes(encoding.NONCE))
     db.execute(
         "UPDATE captures SET created = NULL, expires = ?, state = NULL, tool = NULL, session = NULL,"
         " call_id = NULL, size = NULL, stored_size = NULL, value = ? WHERE tenant = ? AND id = ?",
@@ -173,7 +174,7 @@ def remove(entry: Entry, tombstone: Tombstone, now: float, until: float, db: sql
 
 
 def expired(
-    damaged: records.Damaged, tenant: str, now: float, limit: int, db: sqlite3.Connection
+    damaged: encoding.Damaged, tenant: str, now: float, limit: int, db: sqlite3.Connection
 ) -> list[Entry]:
     select = (
         "SELECT id, value FROM captures WHERE tenant = ? AND created IS NOT NULL AND expires <= ?"
@@ -184,10 +185,10 @@ def expired(
 
 
 def _entries(
-    damaged: records.Damaged, tenant: str, rows: Iterable[tuple[str, bytes]], limit: int
+    damaged: encoding.Damaged, tenant: str, rows: Iterable[tuple[str, bytes]], limit: int
 ) -> tuple[list[Entry], bool]:
     """A page of the rows' entries, and whether there are more; what cannot be decoded is passed over."""
-    page = records.Page(limit)
+    page = encoding.Page(limit)
     for capture, value in rows:
         entry = damaged.entry(tenant, capture, value)
         if entry is not None and not page.add(entry):
@@ -212,4 +213,4 @@ def note_uses(uses: Mapping[str, float], db: sqlite3.Connection) -> None:
 
 
 def _digest(text: str) -> bytes | None:
-    return records.digest(text) if text else None
+    return encoding.digest(text) if text else None

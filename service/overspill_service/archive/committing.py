@@ -1,0 +1,137 @@
+"""From an upload that is in the object store to an entry in the catalog.
+
+An entry that holds the id already wins, unless its time has come, it was removed, or its objects are damaged.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from overspill_service.archive import retention
+from overspill_service.archive.archive import inline_index
+from overspill_service.archive.recovery.entries import encode_entry, record_of
+from overspill_service.archive.recovery.expiries import is_expired
+from overspill_service.archive.recovery.stale_entries import forget
+from overspill_service.archive.removal import bury, removed_uploads
+from overspill_service.archive.verification import is_whole
+from overspill_service.catalog.records import Entry, Tombstone
+from overspill_service.errors import (
+    Absent,
+    CatalogIncomplete,
+    CatalogRefuses,
+    CatalogUnavailable,
+    IdConflict,
+    QuotaExceeded,
+    RecordDamaged,
+)
+from overspill_service.store_format import object_keys
+
+if TYPE_CHECKING:
+    from overspill_service.archive.archive import Archive
+    from overspill_service.archive.captures import Captures
+    from overspill_service.archive.uploading import Upload
+
+
+async def held_entry(captures: Captures, capture: str) -> Entry | None:
+    """The entry that holds this id; none where its time has come or it was removed.
+
+    A catalog that was lost within seconds may not know it: it is stored twice then, and swept once.
+    """
+    try:
+        found = await record_of(captures.archive, captures.tenant.name, capture)
+    except RecordDamaged:
+        return None
+    if found is None and not await captures.archive.was_complete():
+        found = await captures.look_up(capture, is_limited=False)
+    return found if isinstance(found, Entry) and await _is_alive(captures.archive, found) else None
+
+
+async def _is_alive(archive: Archive, held: Entry) -> bool:
+    return not await is_expired(archive, held) and not await _is_removed(archive, held)
+
+
+def not_before(damaged: Entry | None, expires: float) -> float:
+    """The expiry of an upload that replaces a damaged one: none that a client was promised is forgotten."""
+    return expires if damaged is None else max(expires, damaged.expires)
+
+
+async def _is_removed(archive: Archive, held: Entry) -> bool:
+    """Whether the object store knows of a removal that a catalog which fell back does not."""
+    if await archive.catalog.is_complete():
+        return False
+    return held.upload in await removed_uploads(archive, object_keys.removals_prefix(held.tenant))
+
+
+async def renewed(captures: Captures, held: Entry, expires: float) -> Entry:
+    """The entry as it is now, its expiry moved where that is worth it. Raises `CatalogUnavailable`."""
+    found = await captures.look_up(held.id)
+    if not isinstance(found, Entry) or found.sha256 != held.sha256:
+        raise _removed(held)
+    if not retention.is_worth_renewing(captures.archive.clock(), found.expires, expires):
+        return found
+    try:
+        return await captures.extend(found, expires)
+    except Absent as error:
+        raise _removed(held) from error
+
+
+async def finish(captures: Captures, upload: Upload, draft: Entry) -> tuple[Entry, bool]:
+    try:
+        await upload.seal(encode_entry(draft))
+    except BaseException:
+        await _withdraw(captures, upload)
+        raise
+    count = sum(map(len, upload.frames))
+    packed = await captures.archive.cpu.run_many(count, inline_index, upload.frames)
+    entry = msgspec.structs.replace(draft, segments=upload.segments, index=packed)
+    try:
+        winner = await _commit(captures, entry)
+    except (QuotaExceeded, CatalogIncomplete, CatalogRefuses):
+        await _withdraw(captures, upload)
+        raise
+    if isinstance(winner, Tombstone):
+        await upload.discard()
+        raise _removed(entry)
+    if winner.upload == entry.upload:
+        return winner, True
+    await upload.discard()
+    require_same(winner, entry.sha256)
+    return await renewed(captures, winner, entry.expires), False
+
+
+async def _withdraw(captures: Captures, upload: Upload) -> None:
+    """Take away what was stored, and an entry that who found it whole in the store has given it meanwhile."""
+    await upload.discard()
+    found = await captures.archive.catalog.get(upload.tenant, upload.capture)
+    if isinstance(found, Entry) and found.upload == upload.name:
+        await forget(captures.archive, found)
+
+
+async def _commit(captures: Captures, entry: Entry) -> Entry | Tombstone:
+    """Record the entry; one that holds its id but cannot be read any more gives way to it."""
+    catalog, quota = captures.archive.catalog, captures.quota
+    try:
+        winner = await catalog.commit(entry, quota)
+    except RecordDamaged:
+        winner = entry if await catalog.restore(entry) else await catalog.commit(entry, quota)
+    if not isinstance(winner, Entry) or winner.upload == entry.upload:
+        return winner
+    if await _is_alive(captures.archive, winner) and await is_whole(captures.archive, winner):
+        return winner
+    reason = "expired" if winner.is_expired(captures.archive.clock()) else "deleted"
+    await bury(captures.archive, [winner], reason)
+    return await catalog.commit(entry, quota)
+
+
+def _removed(entry: Entry) -> CatalogUnavailable:
+    return CatalogUnavailable(f"{entry.id} was removed while it was being sent; send it once more")
+
+
+def require_same(held: Entry, sha256: bytes) -> None:
+    if held.sha256 != sha256:
+        raise IdConflict(
+            f"{held.id} holds another content (SHA-256 {held.sha256.hex()}); "
+            "an id is derived from its content, so this one was computed wrongly"
+        )

@@ -1,0 +1,56 @@
+"""What the parts of the Redis catalog share: the link, and what this process knows of the server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from overspill_service.catalog.redis import key_names, scripts, server_settings
+from overspill_service.catalog.redis.completeness import EVICTED, Completeness
+from overspill_service.catalog.redis.pages import Pages
+from overspill_service.errors import CatalogRefuses
+
+if TYPE_CHECKING:
+    from overspill_service.catalog.redis.link import Link
+
+
+class RedisAccess:
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._completeness = Completeness(link)
+        self._pages = Pages(link)
+        self._registered: set[str] = set()
+        """Tenants that Redis knows, and whose totals it keeps."""
+        self._eviction: str | None = None
+        """Why commits are refused; empty where they are not, None until Redis was asked."""
+
+    async def is_complete(self) -> bool:
+        """Also false once a server was restarted or promoted, or a split ended: writes may be lost."""
+        if await self._completeness.is_complete():
+            return True
+        self._registered.clear()
+        return False
+
+    async def now(self) -> float:
+        seconds, microseconds = await self._link.step(scripts.NOW, [key_names.COMPLETE])
+        return int(seconds) + int(microseconds) / 1e6
+
+    async def ping(self) -> None:
+        await self._link.call("SET", key_names.PING, 1, "PX", key_names.PING_LIFE)
+        known, self._eviction = self._eviction, server_settings.eviction(await self._link.info("memory"))
+        if self._eviction:
+            if not known:  # what was evicted meanwhile is only found by a rebuild
+                await self._completeness.doubt(EVICTED)
+            raise CatalogRefuses(self._eviction)
+
+    async def warnings(self) -> list[str]:
+        return await server_settings.warnings(self._link)
+
+    async def _require_no_eviction(self) -> None:
+        """Raise `CatalogRefuses` where entries may be evicted, as the last `ping` found."""
+        if self._eviction is None:
+            await self.ping()
+        if self._eviction:
+            raise CatalogRefuses(self._eviction)
+
+    async def close(self) -> None:
+        await self._link.close()

@@ -1,0 +1,142 @@
+"""The entries of captures in Redis."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from overspill_service.catalog import encoding
+from overspill_service.catalog.records import UNCOUNTED, Entry, Tombstone
+from overspill_service.catalog.redis import key_names, scripts
+from overspill_service.catalog.redis.access import RedisAccess
+from overspill_service.catalog.redis.pages import position_of
+from overspill_service.catalog.redis.scripts import milliseconds
+from overspill_service.errors import CatalogIncomplete, CatalogUnavailable, QuotaExceeded
+
+if TYPE_CHECKING:
+    from overspill_service.catalog.records import Query, Quota
+
+UNKNOWN: Final = "?"
+"""A complete state that no totals were ever counted in."""
+
+
+class RedisEntries(RedisAccess):
+    async def commit(self, entry: Entry, quota: Quota) -> Entry | Tombstone:
+        await self._require_no_eviction()
+        if entry.tenant not in self._registered:
+            await self._register(entry.tenant, quota)
+        answer = await self._commit(entry, quota)
+        if answer == scripts.UNREGISTERED:  # Redis has lost it since, or limits are held to it anew
+            await self._register(entry.tenant, quota)
+            answer = await self._commit(entry, quota)
+        if answer == scripts.DONE:
+            self._completeness.note_write()
+            return entry
+        if answer == scripts.TOO_MANY:
+            raise QuotaExceeded("captures", quota.captures)
+        if answer == scripts.TOO_LARGE:
+            raise QuotaExceeded("stored bytes", quota.stored_size)
+        if answer == scripts.UNREGISTERED:
+            raise CatalogUnavailable("Redis loses data while it is being written")
+        return encoding.decode(answer)
+
+    async def _commit(self, entry: Entry, quota: Quota) -> Any:
+        return await self._link.step(
+            scripts.COMMIT,
+            key_names.of_entry(entry),
+            encoding.encode_entry(entry),
+            encoding.position(entry.created, entry.id),
+            entry.id,
+            repr(entry.expires),
+            entry.size,
+            entry.stored_size,
+            quota.stored_size,
+            quota.captures,
+            entry.upload,
+            (self._completeness.state or UNKNOWN) if quota.is_limited else "",
+        )
+
+    async def _register(self, tenant: str, quota: Quota) -> None:
+        """Make the tenant known before its first entry, so that no sweep overlooks it.
+
+        Where there are limits, note that its totals are complete. Raises `CatalogIncomplete` if they are not.
+        """
+        await self._link.call("SADD", key_names.TENANTS, tenant)
+        await self._link.call("HSETNX", key_names.totals(tenant), "captures", 0)
+        if quota.is_limited:
+            if not await self.is_complete():
+                raise CatalogIncomplete(UNCOUNTED)
+            await self._link.call("HSET", key_names.totals(tenant), "complete", self._completeness.state)
+        self._registered.add(tenant)
+
+    async def get(self, tenant: str, capture: str) -> Entry | Tombstone | None:
+        value = await self._link.call("GET", key_names.capture(tenant, capture))
+        return None if value is None else encoding.decode(value)
+
+    async def restore(self, entry: Entry) -> bool:
+        value = await self._link.call("GET", key_names.capture(entry.tenant, entry.id))
+        if value is None or not encoding.is_damaged(value):
+            return False
+        answer = await self._link.step(
+            scripts.RESTORE,
+            key_names.of_entry(entry),
+            value,
+            encoding.encode_entry(entry),
+            encoding.position(entry.created, entry.id),
+            entry.id,
+            repr(entry.expires),
+        )
+        return bool(answer == scripts.DONE)
+
+    def damaged(self) -> list[tuple[str, str]]:
+        return self._pages.damaged.take()
+
+    async def find(
+        self, tenant: str, query: Query, *, now: float, limit: int, cursor: str | None = None
+    ) -> tuple[list[Entry], str | None]:
+        return await self._pages.find(tenant, query, now=now, limit=limit, cursor=cursor)
+
+    async def amend(self, entry: Entry, *, expires: float, marker: str | None) -> Entry | None:
+        stored: Entry | None = entry
+        keys = key_names.of_entry(entry)[:2]
+        while stored is not None and stored.marker == entry.marker:
+            changed = replace(stored, expires=expires, marker=marker)
+            values = encoding.encode_entry(stored), encoding.encode_entry(changed)
+            answer = await self._link.step(scripts.AMEND, keys, *values, entry.id, repr(expires))
+            if answer == scripts.DONE:
+                self._completeness.note_write()
+                return changed
+            stored = _same_upload(entry, answer)
+        return stored
+
+    async def remove(self, entry: Entry, tombstone: Tombstone, *, keep: float) -> bool:
+        grave = encoding.encode_tombstone(tombstone, secrets.token_bytes(encoding.NONCE))
+        stored: Entry | None = entry
+        value = encoding.encode_entry(entry)
+        while stored is not None:
+            value = await self._link.step(
+                scripts.REMOVE,
+                key_names.of_entry(stored),
+                value,
+                position_of(stored),
+                stored.id,
+                grave,
+                milliseconds(keep),
+                -stored.size,
+                -stored.stored_size,
+            )
+            if value == scripts.DONE:
+                self._completeness.note_write()
+                return True
+            stored = _same_upload(entry, value)
+            if stored is not None and not tombstone.may_replace(stored):
+                return False
+        return False
+
+
+def _same_upload(entry: Entry, value: bytes | None) -> Entry | None:
+    """What is stored, where it is still this upload; its expiry may have changed."""
+    stored = None if value is None else encoding.decode(value)
+    return stored if isinstance(stored, Entry) and stored.upload == entry.upload else None

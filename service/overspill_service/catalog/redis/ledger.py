@@ -1,0 +1,32 @@
+"""Tenants and their totals in Redis."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from overspill_service.catalog import encoding
+from overspill_service.catalog.records import Totals
+from overspill_service.catalog.redis import key_names, scripts
+from overspill_service.catalog.redis.access import RedisAccess
+
+if TYPE_CHECKING:
+    from overspill_service.catalog.records import Entry
+
+
+class RedisLedger(RedisAccess):
+    async def tenants(self) -> list[str]:
+        return sorted(name.decode() for name in await self._link.call("SMEMBERS", key_names.TENANTS))
+
+    async def forget_tenant(self, tenant: str) -> None:
+        self._registered.discard(tenant)
+        await self._link.call("SREM", key_names.TENANTS, tenant)
+        await self._link.call("DEL", key_names.totals(tenant))
+
+    async def totals(self, tenant: str) -> Totals:
+        keys = [key_names.totals(tenant), key_names.created(tenant)]
+        captures, size, stored_size, *oldest = await self._link.step(scripts.TOTALS, keys)
+        when = encoding.instant_of(oldest[0]) if oldest else None
+        return Totals(int(captures), int(size), int(stored_size), when)
+
+    async def expired(self, tenant: str, *, now: float, limit: int) -> list[Entry]:
+        return await self._pages.expired(tenant, now=now, limit=limit)

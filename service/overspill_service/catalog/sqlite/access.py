@@ -1,0 +1,86 @@
+"""What the parts of the SQLite catalog share: the file, its threads and its clock."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from overspill_service.catalog import encoding
+from overspill_service.catalog.sqlite import clock as file_clock
+from overspill_service.catalog.sqlite import schema
+from overspill_service.catalog.sqlite.worker import Worker
+from overspill_service.errors import CatalogUnavailable
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable
+    from pathlib import Path
+
+READERS: Final = 2
+
+
+class SqliteAccess:
+    def __init__(self, path: Path | None, clock: Callable[[], float] = time.time) -> None:
+        """Open or create the file; None keeps everything in memory. Raises `CatalogUnavailable`.
+
+        `clock` is the machine's, in seconds since the epoch.
+        """
+        self._path, self._machine, self._boot = path, clock, file_clock.boot()
+        self._damaged = encoding.Damaged()
+        self._file, writer = schema.prepare(path)
+        self._reading = file_clock.reconciled(file_clock.stored(writer), *self._moment())
+        self._writer = Worker(self._file, [writer], "catalog-writer", writes=True)
+        self._reader = self._writer
+        if path is not None:
+            readers = [schema.connect(path) for _ in range(READERS)]
+            self._reader = Worker(self._file, readers, "catalog-reader", writes=False)
+
+    async def now(self) -> float:
+        """The time by the file's clock, which is stored with it while that is possible."""
+        moment = self._moment()
+        with suppress(CatalogUnavailable):
+            self._reading = await self._writer.run(partial(file_clock.tell, *moment))
+        return self._clock()
+
+    async def trust_clock(self) -> float:
+        """Take the machine's clock as right from now on; return by how many seconds that moves the time."""
+        boot, steady, machine = self._moment()
+        moved = machine - await self.now()
+        self._reading = file_clock.Reading(boot, steady, machine, is_sure=True)
+        await self._writer.run(partial(file_clock.store, self._reading))
+        return moved
+
+    def _moment(self) -> tuple[str, float, float]:
+        return self._boot, file_clock.steady_seconds(), self._machine()
+
+    def _clock(self) -> float:
+        """The time as it was last told, and as long as it is ago."""
+        return self._reading.later(file_clock.steady_seconds())
+
+    async def ping(self) -> None:
+        try:
+            await self._writer.run(self._examine)
+        except OSError as error:
+            raise self._file.explained(error) from error
+        await self._rows("SELECT 1")
+
+    def _examine(self, db: sqlite3.Connection) -> None:
+        """Write to the catalog, and to the disk under it. Raises `OSError`."""
+        if self._path is not None:
+            with closing(schema.connect(self._path)) as fresh:  # which sees what the file is now
+                fresh.execute("SELECT count(*) FROM facts").fetchone()
+        self._file.try_out()
+        db.execute("INSERT OR REPLACE INTO facts VALUES ('ping')")
+
+    async def close(self) -> None:
+        await self._reader.close()
+        await self._writer.close()
+
+    async def _rows(self, statement: str, values: Any = ()) -> list[Any]:
+        return await self._reader.run(lambda db: db.execute(statement, values).fetchall())
+
+    async def _write(self, statement: str, values: Any = ()) -> int:
+        """The number of rows that the statement changed."""
+        return await self._writer.run(lambda db: db.execute(statement, values).rowcount)

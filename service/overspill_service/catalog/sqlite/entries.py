@@ -1,0 +1,50 @@
+"""The entries of captures in the SQLite file."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from overspill_service.catalog import encoding
+from overspill_service.catalog.sqlite import steps
+from overspill_service.catalog.sqlite.access import SqliteAccess
+
+if TYPE_CHECKING:
+    from overspill_service.catalog.records import Entry, Query, Quota, Tombstone
+
+
+class SqliteEntries(SqliteAccess):
+    async def commit(self, entry: Entry, quota: Quota) -> Entry | Tombstone:
+        return await self._writer.run(partial(steps.commit, entry, quota))
+
+    async def get(self, tenant: str, capture: str) -> Entry | Tombstone | None:
+        return await self._reader.run(partial(steps.get, tenant, capture, self._clock()))
+
+    async def restore(self, entry: Entry) -> bool:
+        return await self._writer.run(partial(steps.restore, entry))
+
+    def damaged(self) -> list[tuple[str, str]]:
+        return self._damaged.take()
+
+    async def find(
+        self, tenant: str, query: Query, *, now: float, limit: int, cursor: str | None = None
+    ) -> tuple[list[Entry], str | None]:
+        where, values = steps.conditions(query)
+        values |= {"tenant": tenant, "now": now}
+        if cursor is not None:
+            where.append("(created, id) < (:created, :id)")
+            values["created"], values["id"] = encoding.decode_cursor(cursor)
+        entries, has_more = await self._reader.run(
+            partial(steps.find, self._damaged, steps.index(query), where, values, limit)
+        )
+        if not has_more:
+            return entries, None
+        last = entries[-1]
+        return entries, encoding.encode_cursor(encoding.position(last.created, last.id))
+
+    async def amend(self, entry: Entry, *, expires: float, marker: str | None) -> Entry | None:
+        return await self._writer.run(partial(steps.amend, entry, expires, marker))
+
+    async def remove(self, entry: Entry, tombstone: Tombstone, *, keep: float) -> bool:
+        now = self._clock()
+        return await self._writer.run(partial(steps.remove, entry, tombstone, now, now + keep))

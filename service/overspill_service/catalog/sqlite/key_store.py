@@ -1,0 +1,38 @@
+"""API keys in the SQLite file."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from overspill_service.catalog import encoding
+from overspill_service.catalog.sqlite import steps
+from overspill_service.catalog.sqlite.access import SqliteAccess
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from overspill_service.catalog.records import KeyRecord
+
+
+class SqliteKeyStore(SqliteAccess):
+    async def add_key(self, key: KeyRecord) -> None:
+        await self._write("INSERT OR REPLACE INTO keys VALUES (?, ?)", (key.hash, encoding.encode_key(key)))
+
+    async def find_key(self, key_hash: str) -> KeyRecord | None:
+        rows = await self._rows("SELECT record FROM keys WHERE hash = ?", (key_hash,))
+        return encoding.decode_key(rows[0][0]) if rows else None
+
+    async def keys(self) -> list[KeyRecord]:
+        keys = [encoding.decode_key(record) for (record,) in await self._rows("SELECT record FROM keys")]
+        return sorted(keys, key=lambda key: (key.created, key.hash))
+
+    async def revoke_key(self, key_hash: str) -> bool:
+        await self._write("DELETE FROM uses WHERE hash = ?", (key_hash,))
+        return await self._write("DELETE FROM keys WHERE hash = ?", (key_hash,)) > 0
+
+    async def note_uses(self, uses: Mapping[str, float]) -> None:
+        await self._writer.run(partial(steps.note_uses, uses))
+
+    async def uses(self) -> dict[str, float]:
+        return dict(await self._rows("SELECT hash, used FROM uses"))

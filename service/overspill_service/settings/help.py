@@ -1,0 +1,55 @@
+"""What the command line's help and the operators' page say of each setting, out of its declaration."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Struct
+
+from overspill_service.settings.settings import Settings
+from overspill_service.settings.units import FORMS, metas, shown, unit_of
+
+
+class Described(Struct, frozen=True):
+    """What a setting's help says. `default` and `allowed` are empty if there is nothing to say."""
+
+    name: str
+    meaning: str
+    default: str
+    allowed: str
+
+
+def descriptions() -> list[Described]:
+    """Return the help of every setting, in the order in which they are declared."""
+    hints = get_type_hints(Settings, include_extras=True)
+    found = []
+    for each in msgspec.structs.fields(Settings):
+        hint = hints[each.name]
+        meaning = next(meta.description or "" for meta in metas(hint))
+        found.append(Described(each.name, meaning, _default(each, hint), allowed(hint)))
+    return found
+
+
+def _default(setting: msgspec.structs.FieldInfo, hint: Any) -> str:
+    value, unit = setting.default, unit_of(hint)
+    if setting.name == "data":
+        return "the user's data directory"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return shown(value, unit) if unit else str(value if value is not None else "")
+
+
+def allowed(hint: Any) -> str:
+    """Return what a setting takes: its choices, its bounds and its unit, as far as its type says."""
+    kind = get_args(hint)[0]
+    if get_origin(kind) is Literal:
+        return ", ".join(get_args(kind))
+    if kind is bool:
+        return "true, false"
+    meta, unit = next(metas(hint)), unit_of(hint)
+    least = f"{meta.ge} or more" if meta.ge is not None else f"more than {meta.gt}"
+    bounds = f"{meta.ge} to {meta.le}" if meta.le is not None else least
+    if meta.ge is None and meta.gt is None:
+        return ""
+    return f"{bounds}; {FORMS[unit]}" if unit else bounds

@@ -1,0 +1,114 @@
+"""Where settings come from: flags, the environment and a file.
+
+A flag wins over the environment (`OVERSPILL_` + the name in capitals), which wins over the file (TOML,
+`--config` or `OVERSPILL_CONFIG`), which wins over the default. A variable that is no setting is no error,
+since others set variables too; `unknown_variables` names those that may be a mistake.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, get_args, get_type_hints
+
+import msgspec
+
+from overspill_service.settings.help import allowed
+from overspill_service.settings.settings import SettingError, Settings, parse_address
+from overspill_service.settings.units import number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PREFIX = "OVERSPILL_"
+FOREIGN: Final = re.compile(
+    r"OVERSPILL_(CONFIG|URL|KEY|SESSION|SPOOL(_\w+)?|EXIT_SECONDS"  # the settings file; the client's own
+    r"|(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?))"
+)
+"""Variables that are neither settings nor mistakes. The second line is what Kubernetes makes of a Service."""
+SERVICE_LINK: Final = re.compile(r"OVERSPILL_(\w+_)?PORT=(tcp|udp|sctp)://.*")
+SIMILAR: Final = 0.7
+"""How alike a name must be to be suggested, from 0 to 1."""
+
+
+def load(flags: Mapping[str, str], environ: Mapping[str, str]) -> Settings:
+    """The settings in force. Raises `SettingError`, naming the first wrong one and its source."""
+    config = flags.get("config") or environ.get(PREFIX + "CONFIG")
+    known = frozenset(Settings.__struct_fields__)
+    values: dict[str, tuple[Any, str]] = {}
+    for name, value in (_read_file(Path(config)) if config else {}).items():
+        if name not in known:
+            raise SettingError(f"{name} in {config} is no setting; settings are {', '.join(sorted(known))}")
+        values[name] = value, f"{name} in {config}"
+    for name in known:
+        variable = PREFIX + name.upper()
+        if text := environ.get(variable):
+            values[name] = text, variable
+    for name, text in flags.items():
+        if name in known:
+            values[name] = text, "--" + name.replace("_", "-")
+    return _build(values)
+
+
+def unknown_variables(environ: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each `OVERSPILL_` variable that is no setting, with the one that it resembles.
+
+    Variables of the client and those that Kubernetes makes of a Service's name are not mentioned.
+    """
+    known = [name.upper() for name in Settings.__struct_fields__]
+    sentences = []
+    for variable in sorted(set(environ) - {PREFIX + name for name in known}):
+        is_foreign = FOREIGN.fullmatch(variable) or SERVICE_LINK.fullmatch(f"{variable}={environ[variable]}")
+        if variable.startswith(PREFIX) and not is_foreign:
+            similar = difflib.get_close_matches(variable.removeprefix(PREFIX), known, n=1, cutoff=SIMILAR)
+            advice = f"did you mean {PREFIX}{similar[0]}?" if similar else "`serve --help` lists the settings"
+            sentences.append(f"{variable} is no setting and is ignored; {advice}")
+    return sentences
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingError(f"the settings file {path} cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingError(f"the settings file {path} is not TOML: {error}") from error
+
+
+def _build(values: Mapping[str, tuple[Any, str]]) -> Settings:
+    hints = get_type_hints(Settings, include_extras=True)
+    ready = {name: _convert(value, hints[name], source) for name, (value, source) in values.items()}
+    if ready.get("store") and not ready.get("catalog", "sqlite:").startswith("sqlite:"):
+        ready.setdefault("data", Path())  # nothing lives there, so nobody needs a home for it
+    settings = Settings(**ready)
+    listen_source = values["listen"][1] if "listen" in values else "listen"
+    try:
+        parse_address(settings.listen)
+    except ValueError as error:
+        raise SettingError(f"{listen_source}: {error}, such as 127.0.0.1:8750") from error
+    if settings.default_ttl > settings.max_ttl:
+        raise SettingError(
+            f"default_ttl ({settings.default_ttl}) is longer than max_ttl ({settings.max_ttl})"
+        )
+    return settings
+
+
+def _convert(value: Any, hint: Any, source: str) -> Any:
+    if isinstance(value, str) and _is_path(hint):
+        return Path(value).expanduser()
+    try:
+        converted = msgspec.convert(number(value, hint, source), hint, strict=False)
+    except msgspec.ValidationError as error:
+        raise SettingError(f"{source}={value}: {error}; allowed: {allowed(hint)}") from error
+    except ValueError as error:
+        raise SettingError(str(error)) from error
+    if isinstance(converted, float) and not math.isfinite(converted):
+        raise SettingError(f"{source}={value}: not a finite number; allowed: {allowed(hint)}")
+    return converted
+
+
+def _is_path(hint: Any) -> bool:
+    return hint is Path or any(map(_is_path, get_args(hint)))
