@@ -125,12 +125,3 @@ def test_a_try_that_never_reports_lets_another_through_after_a_pause(circuit: Ci
     clock.now += FIRST
 
     assert circuit.allows()
-
-
-def test_it_says_for_how_long_it_has_been_open(circuit: Circuit, clock: Clock) -> None:
-    before = circuit.open_seconds
-    opened(circuit)
-    clock.now += 42
-    circuit.failed(slow=True)
-
-    assert (before, circuit.open_seconds) == (0, 42)

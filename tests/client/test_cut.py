@@ -7,7 +7,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill.previews import cut, excerpt
-from overspill.previews.cut import ENDS, HEAD, TAIL, Strategy, clip
+from overspill.previews.cut import ENDS, HEAD, TAIL, Strategy
 from overspill.previews.excerpt import Excerpt
 from overspill.text import measure
 from overspill.text.body import FileBody
@@ -142,52 +142,3 @@ def test_of_a_long_file_only_the_ends_are_needed(strategy: Strategy) -> None:
     assert not found.is_whole
 
     assert cut.cut(found, Limits(1_000, 20), strategy) == cut.cut(of(text), Limits(1_000, 20), strategy)
-
-
-# --- the byte ceiling of a registry ---------------------------------------------------------------
-
-
-@given(TEXT, st.integers(0, 600))
-def test_a_clip_never_exceeds_its_ceiling_and_never_grows(text: str, ceiling: int) -> None:
-    result = clip(text, ceiling)
-
-    assert measure.size(result.text) <= ceiling
-    assert result.size == measure.size(text)
-
-
-@given(TEXT, st.integers(60, 600))
-def test_the_count_in_a_clip_is_exact(text: str, ceiling: int) -> None:
-    result = clip(text, ceiling)
-    if result.omitted_bytes:
-        marker = f"\n... [{result.omitted_bytes} bytes truncated; head + tail kept] ...\n"
-        head, _, tail = result.text.partition(marker)
-
-        assert text.startswith(head)
-        assert text.endswith(tail)
-        assert measure.size(head) + result.omitted_bytes + measure.size(tail) == result.size
-
-
-def test_a_text_at_the_ceiling_is_untouched() -> None:
-    text = "x" * 131_072
-
-    assert clip(text).text is text
-
-
-def test_a_text_one_byte_over_the_ceiling_is_cut_correctly() -> None:
-    result = clip("a" * 65_536 + "b" * 65_537)
-
-    assert result.text == "a" * 65_510 + "\n... [53 bytes truncated; head + tail kept] ...\n" + "b" * 65_510
-    assert result.size == 131_073
-
-
-@pytest.mark.parametrize("character", ["é", "漢", "😀", "e\u0301"])
-def test_both_cuts_of_a_clip_fall_between_characters(character: str) -> None:
-    for ceiling in range(200, 210):
-        text = clip(character * 1_000, ceiling).text
-        head, tail = re.split(r"\n\.\.\. \[\d+ bytes truncated; head \+ tail kept\] \.\.\.\n", text)
-
-        assert head.replace(character, "") == tail.replace(character, "") == ""
-
-
-def test_a_ceiling_too_low_for_a_marker_keeps_the_head() -> None:
-    assert clip("0123456789", 4).text == "0123"

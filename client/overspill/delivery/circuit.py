@@ -34,18 +34,12 @@ class Circuit:
         self._lock = threading.RLock()
         self._failures = 0
         self._pause = 0.0
-        self._since = 0.0
         self._next_try = 0.0
         self._is_trying = False
 
     @property
     def is_open(self) -> bool:
         return self._pause > 0
-
-    @property
-    def open_seconds(self) -> float:
-        """For how long it has been open; 0 where it is closed."""
-        return self._clock() - self._since if self.is_open else 0.0
 
     def allows(self) -> bool:
         """Whether the service may be asked now. Where it is open, True is for the caller alone."""
@@ -73,5 +67,5 @@ class Circuit:
             if self.is_open:
                 self._pause = min(2 * self._pause, self._longest)
             elif slow or self._failures >= QUICK_FAILURES:
-                self._pause, self._since = min(self._first, self._longest), now
+                self._pause = min(self._first, self._longest)
             self._next_try, self._is_trying = now + self._pause, False

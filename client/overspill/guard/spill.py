@@ -219,10 +219,6 @@ class Spill:
         """Whether a notice might be no shorter than the output."""
         return _is_small(self.content, self.policy)
 
-    def captured(self, expires: datetime) -> Notice:
-        """The notice once the service has it until `expires`."""
-        return self.notice(Kept(outcome=Outcome.CAPTURED, expires=expires))
-
     def truncated(self, reason: str) -> Notice:
         """The notice where it could not be stored; it shows more, for nothing else is left."""
         return self.notice(Kept(outcome=Outcome.TRUNCATED, reason=reason))

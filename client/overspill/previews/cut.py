@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from overspill.previews.excerpt import Excerpt, excerpt_of_text
 from overspill.text import measure, token_estimate
 from overspill.text.measure import UNLIMITED, Extent, Limits
 from overspill.text.sanitize import cut_after, cut_before
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from overspill.previews.excerpt import Excerpt
 
     View = Callable[[str], str]
 
@@ -209,28 +210,6 @@ def _line_start(text: str, max_lines: int) -> int:
 # --- the byte ceiling of a registry ---------------------------------------------------------------
 
 
-class Clip(NamedTuple):
-    """`text` within the ceiling; `size` is that of the original, `omitted_bytes` what the cut took."""
-
-    text: str
-    size: int
-    omitted_bytes: int
-
-
-def clip(text: str, max_bytes: int = CEILING) -> Clip:
-    """`text` under a hard ceiling in bytes, the marker included: head and tail kept around a count.
-
-    Nothing is neutralised: this is for text that goes on to a program. Never longer than `text`.
-    """
-    size = measure.size(text)
-    if size <= max_bytes:
-        return Clip(text, size, 0)
-    room = max_bytes - len(clip_marker(size))
-    whole = excerpt_of_text(text, Extent(size, 0))
-    kept = cut(whole, Limits(room), ENDS) if room > 0 else cut(whole, Limits(max_bytes), HEAD)
-    marker = clip_marker(kept.omitted.size) if room > 0 else ""
-    return Clip(f"{kept.head}{marker}{kept.tail}", size, kept.omitted.size)
-
-
 def clip_marker(omitted: int) -> str:
+    """Return the line that stands for `omitted` bytes cut out of the middle."""
     return f"\n... [{omitted} bytes truncated; head + tail kept] ...\n"

@@ -31,8 +31,6 @@ MAX_NOTICE: Final = 64 * 1024
 """A longer text is no notice, whatever marks it wears."""
 TOO_LONG: Final = "too long"
 """Why an output is not shown, as the end of a sentence about it."""
-TERSE_BYTES: Final = 200
-"""A terse notice without its preview is shorter."""
 _MAX_TOOL: Final = 100
 _MAX_CALL_ID: Final = 64
 """A longer id, as one that carries a signature, says nothing to a model."""

@@ -57,10 +57,6 @@ class PlainStats(NamedTuple):
         """No fewer bytes than its indented JSON has: six for an escaped character, lines of their own."""
         return 6 * self.chars + self.values * (_LONGEST_NUMBER + 2 * INDENT * self.depth)
 
-    def most_lines(self) -> int:
-        """Return no fewer lines than its indented JSON has."""
-        return 2 * self.values + 1
-
 
 def plain_stats(value: Any, most: int) -> PlainStats | None:
     """The outline of plain data of up to `most` values; None for more, and for anything else.

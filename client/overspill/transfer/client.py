@@ -6,7 +6,6 @@ request, so that an agent whose outputs all stay small never pays for them.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import importlib
 import os
@@ -22,7 +21,6 @@ from overspill.transfer.address import Address, checked_key, checked_url
 from overspill.transfer.download import Stream
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
     from collections.abc import AsyncGenerator, Callable, Mapping
     from datetime import datetime
     from types import TracebackType
@@ -80,7 +78,6 @@ class Client:
         self._compress = compress
         self._threads = Threads()
         self._opened: Transport | None = None
-        self._entered_in: AbstractEventLoop | None = None
         self._is_closed = False
 
     @property
@@ -103,7 +100,6 @@ class Client:
         return f"Client({self.address!r}, session={self.session!r})"
 
     async def __aenter__(self) -> Self:
-        self._entered_in = asyncio.get_running_loop()
         self._is_closed = False
         return self
 
@@ -111,12 +107,6 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
-
-    @property
-    def belongs_here(self) -> bool:
-        """Whether the running event loop may use it: no other one does, or entered it."""
-        loop = self._entered_in if self._opened is None else self._opened.loop or self._entered_in
-        return loop is None or loop is asyncio.get_running_loop() or loop.is_closed()
 
     async def aclose(self) -> None:
         """Close the connections. Calls raise `ClientClosed` from then on; `async with` opens it again."""
