@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from overspill.cli import app
-from overspill.cli.declaring import LazyCommand
+from overspill.cli.command_types import LazyCommand
 
 from tests.client.shell import Shell, command
 from tests.servers.overspill import ForkedService, ServiceProcess, clean_environment
@@ -231,8 +231,8 @@ def test_what_needs_no_command_waits_for_no_library_of_one(
 
 @pytest.mark.parametrize("name", app.COMMANDS)
 def test_the_list_of_commands_says_of_each_what_its_own_help_begins_with(name: str) -> None:
-    module, summary = app.COMMANDS[name]
-    itself = LazyCommand(name, f"overspill.cli.{module}", summary).load()
+    summary = app.COMMANDS[name]
+    itself = LazyCommand(name, summary).load()
 
     assert itself.name == name
     assert itself.help.partition("\n")[0] == summary

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from overspill.cli.matching import Matcher, combined
+from overspill.cli.search.spans import Matcher, combined
 from overspill.spools.spool import Shelf, Spool
 
 from tests.client.shell import Shell

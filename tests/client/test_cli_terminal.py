@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill.cli.visible import Visible, harmless_json, visible, visible_line
+from overspill.cli.printable import PrintableDecoder, printable, printable_json, printable_line
 from rich.cells import cell_len
 
 from tests.client.shell import Shell, Terminal, command
@@ -33,28 +33,28 @@ def hostile(overspill: Shell) -> str:
 
 
 def test_control_characters_are_shown() -> None:
-    assert visible(HOSTILE) == SHOWN
+    assert printable(HOSTILE) == SHOWN
 
 
 @given(st.text(), st.lists(st.integers(min_value=0, max_value=40), max_size=8))
 def test_in_whatever_pieces_bytes_come_they_are_shown_the_same(text: str, cuts: list[int]) -> None:
     data = (text + HOSTILE).encode("utf-8", "surrogatepass")
     places = sorted({0, *cuts, len(data)})
-    shown = Visible()
+    shown = PrintableDecoder()
     pieces = [shown.feed(data[start:stop]) for start, stop in pairwise(places)]
 
-    assert "".join([*pieces, shown.feed(b"", last=True)]) == visible(data.decode("utf-8", "replace"))
+    assert "".join([*pieces, shown.feed(b"", last=True)]) == printable(data.decode("utf-8", "replace"))
 
 
 @given(st.text())
 def test_nothing_unsafe_remains(text: str) -> None:
-    assert not UNSAFE.search(visible(text))
-    assert not re.search(r"[\t\r\n]", visible_line(text))
+    assert not UNSAFE.search(printable(text))
+    assert not re.search(r"[\t\r\n]", printable_line(text))
 
 
 @given(st.text())
 def test_harmless_json_means_the_same(text: str) -> None:
-    written = harmless_json(json.dumps({"text": text}, ensure_ascii=False))
+    written = printable_json(json.dumps({"text": text}, ensure_ascii=False))
 
     assert json.loads(written) == {"text": text}
     assert not re.search("[\x7f-\x9f\u202a-\u202e]", written)

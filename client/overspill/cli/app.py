@@ -6,9 +6,9 @@ import typer
 from typer.core import TyperGroup
 
 import overspill
-from overspill.cli.color import When
-from overspill.cli.declaring import LazyCommand, examples_of
-from overspill.cli.memory import spare_address_space
+from overspill.cli.address_space import spare_address_space
+from overspill.cli.color import ColorMode
+from overspill.cli.command_types import LazyCommand, examples_of
 from overspill.cli.options import Color, Json, Key, Raw, Url
 
 HELP = """Store oversized tool outputs, and read exactly the lines that are needed.
@@ -31,24 +31,24 @@ EXAMPLES = (
 )
 
 COMMANDS: Final = {
-    "run": ("running", "Run a command, and store its output if it is long."),
-    "ls": ("listing", "List captures, newest first."),
-    "stat": ("listing", "Tell what is known of a capture."),
-    "summary": ("listing", "Tell what a capture looks like."),
-    "usage": ("listing", "Tell what the tenant has stored, and its limits."),
-    "grep": ("searching", "Print the lines that match."),
-    "cat": ("reading", "Print all of a capture, or a range of bytes."),
-    "head": ("reading", "Print the first lines."),
-    "tail": ("reading", "Print the last lines."),
-    "lines": ("reading", "Print lines by number."),
-    "put": ("storing", "Store a file or standard input, and print its handle."),
-    "rm": ("storing", "Remove captures, or all of a session."),
-    "ttl": ("storing", "Change how long a capture lives, and print when it ends."),
-    "demo": ("showcase", "Show it all on this machine."),
-    "completion": ("completion", "Print what a shell needs to complete commands."),
-    "spool": ("spooling", "Captures that wait on this machine for the service."),
+    "run": "Run a command, and store its output if it is long.",
+    "ls": "List captures, newest first.",
+    "stat": "Tell what is known of a capture.",
+    "summary": "Tell what a capture looks like.",
+    "usage": "Tell what the tenant has stored, and its limits.",
+    "grep": "Print the lines that match.",
+    "cat": "Print all of a capture, or a range of bytes.",
+    "head": "Print the first lines.",
+    "tail": "Print the last lines.",
+    "lines": "Print lines by number.",
+    "put": "Store a file or standard input, and print its handle.",
+    "rm": "Remove captures, or all of a session.",
+    "ttl": "Change how long a capture lives, and print when it ends.",
+    "demo": "Show it all on this machine.",
+    "completion": "Print what a shell needs to complete commands.",
+    "spool": "Captures that wait on this machine for the service.",
 }
-"""The module of each command in this package, and the first sentence of its help."""
+"""The first sentence of each command's help; the command is in the module of its name in `commands`."""
 
 
 class Commands(TyperGroup):
@@ -56,8 +56,8 @@ class Commands(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        for name, (module, summary) in COMMANDS.items():
-            self.add_command(LazyCommand(name, f"overspill.cli.{module}", summary))
+        for name, summary in COMMANDS.items():
+            self.add_command(LazyCommand(name, summary))
 
 
 app: Final = typer.Typer(
@@ -95,7 +95,7 @@ def common(
     color: Color = None,
 ) -> None:
     """Keep the options that stand before the command's name, for the command."""
-    context.obj = {"url": url, "key": key, "json": json, "raw": raw, "color": color or When.AUTO}
+    context.obj = {"url": url, "key": key, "json": json, "raw": raw, "color": color or ColorMode.AUTO}
 
 
 def main() -> int:

@@ -12,7 +12,7 @@ from typing import Final
 from overspill.cli import output
 
 
-class When(StrEnum):
+class ColorMode(StrEnum):
     AUTO = "auto"
     ALWAYS = "always"
     NEVER = "never"
@@ -33,8 +33,8 @@ _RESET: Final = "\x1b[0m"
 class Paint:
     """Puts text that is harmless already into colour, where colour is wanted."""
 
-    def __init__(self, when: When = When.AUTO) -> None:
-        self.is_on: bool = when is When.ALWAYS or (when is When.AUTO and _suits())
+    def __init__(self, when: ColorMode = ColorMode.AUTO) -> None:
+        self.is_on: bool = when is ColorMode.ALWAYS or (when is ColorMode.AUTO and _suits())
 
     def __call__(self, text: str, style: Style) -> str:
         return f"\x1b[{style}m{text}{_RESET}" if self.is_on and text else text

@@ -11,12 +11,12 @@ import msgspec
 import typer
 
 from overspill.cli import output
-from overspill.cli.color import When
-from overspill.cli.declaring import Command, examples_of
-from overspill.cli.exits import Code, Failure, reported
+from overspill.cli.color import ColorMode
+from overspill.cli.command_types import Command, examples_of
+from overspill.cli.exit_codes import CommandFailure, ExitCode, failures_reported
 from overspill.cli.options import ANSWER, COMMON
-from overspill.cli.visible import harmless_json
-from overspill.cli.waiting import uploaded_afterwards
+from overspill.cli.printable import printable_json
+from overspill.cli.spool_fallback import uploaded_afterwards
 from overspill.delivery.storage import shelf_for
 from overspill.spools.capture import LocalCapture
 from overspill.spools.holder import Holder
@@ -36,29 +36,29 @@ class Invocation:
     key: str | None = None
     json: bool = False
     raw: bool = False
-    color: When = When.AUTO
+    color: ColorMode = ColorMode.AUTO
 
     def client(self, **limits: Any) -> "SyncClient":
-        """A client of the service that the options or the environment name. Raises `Failure`."""
+        """A client of the service that the options or the environment name. Raises `CommandFailure`."""
         try:
             return SyncClient(self.url, self.key, **limits)
         except ValueError as error:
-            raise Failure(str(error), Code.USAGE) from error
+            raise CommandFailure(str(error), ExitCode.USAGE) from error
 
     def session(self) -> str:
-        """That of the environment; empty where it names none. Raises `Failure`."""
+        """That of the environment; empty where it names none. Raises `CommandFailure`."""
         with self.client() as client:
             return client.session
 
     def shelf(self) -> "Shelf | None":
         """Where captures wait that this service did not take yet; None where there is no spool.
 
-        Raises `Failure`.
+        Raises `CommandFailure`.
         """
         try:
             return shelf_for(self.client())
         except ValueError as error:
-            raise Failure(str(error), Code.USAGE) from error
+            raise CommandFailure(str(error), ExitCode.USAGE) from error
 
     @contextmanager
     def source(self, ref: str, session: str | None) -> Iterator["SyncSource"]:
@@ -74,7 +74,7 @@ class Invocation:
     def answer(self, value: object) -> None:
         """`value` as the JSON of the wire. Raises `OSError`."""
         text = msgspec.json.encode(value).decode()
-        output.line(text if self.raw else harmless_json(text))
+        output.line(text if self.raw else printable_json(text))
 
     def command(self, *words: str) -> str:
         """A command line that asks the same service; the key is never shown."""
@@ -106,9 +106,9 @@ def command(
         def run(typer_context: typer.Context, **given: Any) -> None:
             uploads = uploaded_afterwards if flushes and options else nullcontext
             common = {option: given.pop(option) for option in options}
-            at = Invocation(**{**(typer_context.obj or {}), **_said(common)})
-            with reported(), uploads(at):
-                function(at, **given)
+            invocation = Invocation(**{**(typer_context.obj or {}), **_said(common)})
+            with failures_reported(), uploads(invocation):
+                function(invocation, **given)
 
         _disguise(run, function, options)
         app.command(name or function.__name__, cls=Command, epilog=examples_of(examples), **settings)(run)

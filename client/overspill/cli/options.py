@@ -4,7 +4,8 @@ from typing import Annotated, Final
 
 import typer
 
-from overspill.cli.color import When
+from overspill.cli.color import ColorMode
+from overspill.cli.parsers import seconds
 
 Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="The service (else OVERSPILL_URL).")]
 Key = Annotated[
@@ -17,7 +18,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print the service's JSON.")]
 Raw = Annotated[bool, typer.Option("--raw", help="Let escapes and control characters through.")]
 
 Color = Annotated[
-    When | None,
+    ColorMode | None,
     typer.Option("--color", help="Colour: on terminals only (auto), always, or never.", show_default=False),
 ]
 
@@ -31,3 +32,25 @@ COMMON: Final = {
 ANSWER: Final = ("url", "key", "json", "raw")
 """The options of a command that prints what the service answers."""
 COLORED: Final = (*ANSWER, "color")
+
+Ref = Annotated[
+    str, typer.Argument(metavar="REF", help="A capture id, or call:TOOL_CALL_ID.", show_default=False)
+]
+OutputFile = Annotated[
+    str | None,
+    typer.Option("-o", "--output", metavar="FILE", help="Write into this file; - is standard output."),
+]
+Session = Annotated[
+    str | None,
+    typer.Option("--session", metavar="SESSION", help="Of this session (else OVERSPILL_SESSION)."),
+]
+SessionFilter = Annotated[
+    str | None,
+    typer.Option("--session", metavar="SESSION", help="Look for a call: reference in this session only."),
+]
+Ttl = Annotated[
+    int | None,
+    typer.Option(
+        "--ttl", metavar="DURATION", parser=seconds, help="How long it is kept: seconds, 30m, 2h, 7d."
+    ),
+]

@@ -14,7 +14,7 @@ from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from overspill.cli.visible import Visible, visible, visible_line
+from overspill.cli.printable import PrintableDecoder, printable, printable_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,7 +36,7 @@ def write(data: bytes) -> None:
 
 def content(pieces: Iterable[bytes], *, raw: bool) -> None:
     """Captured bytes to standard output, on a terminal harmless unless `raw`. Raises `OSError`."""
-    shown = Visible() if is_terminal() and not raw else None
+    shown = PrintableDecoder() if is_terminal() and not raw else None
     for piece in pieces:
         write(shown.feed(piece).encode() if shown else piece)
     if shown:
@@ -45,7 +45,7 @@ def content(pieces: Iterable[bytes], *, raw: bool) -> None:
 
 def text(value: str, *, raw: bool = False) -> None:
     """Captured text to standard output, harmless unless `raw`. Raises `OSError`."""
-    write((value if raw else visible(value)).encode("utf-8", "backslashreplace"))
+    write((value if raw else printable(value)).encode("utf-8", "backslashreplace"))
 
 
 def line(value: str) -> None:
@@ -65,7 +65,7 @@ def say(message: str) -> None:
         flush()  # what fails here is kept, and fails again at the end
     with suppress(OSError, ValueError):
         if sys.stderr is not None:
-            sys.stderr.write(f"overspill: {visible_line(message)}\n")
+            sys.stderr.write(f"overspill: {printable_line(message)}\n")
             sys.stderr.flush()
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from overspill.cli import output
 from overspill.cli.color import Style
-from overspill.cli.visible import visible_line
+from overspill.cli.printable import printable_line
 from overspill.text import measure
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Table:
 
     def print(self, rows: Sequence[tuple[str, ...]]) -> None:
         """Raises `OSError`."""
-        shown = [[visible_line(text) or NOTHING for text in row] for row in rows]
+        shown = [[printable_line(text) or NOTHING for text in row] for row in rows]
         if not shown:
             return
         if self.is_exact:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from overspill import wire
 from overspill.cli import output
-from overspill.cli.exits import Code, Failure
-from overspill.cli.live import Live
-from overspill.cli.process import run_command
-from overspill.cli.recording import Recording
+from overspill.cli.command_output.child_process import run_command
+from overspill.cli.command_output.live_output import LiveOutput
+from overspill.cli.command_output.recording import Recording
+from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.guard.guard import Guard
 from overspill.guard.policy import Policy
 from overspill.previews import notice
@@ -35,7 +35,7 @@ _NO_COPY = "the disk for temporary files is nearly full"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Origin:
+class CommandCall:
     """Whose output it is."""
 
     tool: str
@@ -59,33 +59,35 @@ def minted_call_id() -> str:
     return f"call_{secrets.token_hex(12)}"
 
 
-def run(at: Invocation, words: Sequence[str], origin: Origin, policy: Policy, *, live: bool | None) -> int:
+def run(
+    invocation: Invocation, words: Sequence[str], origin: CommandCall, policy: Policy, *, live: bool | None
+) -> int:
     """Run the command `words`, print its output or what stands in for it; return the command's exit code.
 
-    Raises `Unstartable`, and `Failure` before anything runs where the options are wrong.
+    Raises `CommandNotStarted`, and `CommandFailure` before anything runs where the options are wrong.
     """
-    with at.client() as client, Recording() as recording:
-        guard = _guard(client, replace(policy, reader=_reader(at)), origin.session)
-        shown = Live.where_wanted(wanted=live, raw=at.raw)
+    with invocation.client() as client, Recording() as recording:
+        guard = _guard(client, replace(policy, reader=_reader(invocation)), origin.session)
+        shown = LiveOutput.where_wanted(wanted=live, raw=invocation.raw)
         code = run_command(words, recording.take if shown is None else _both(recording.take, shown.show))
         if shown is not None:
             shown.end()
-        ended = _Ended(at, recording, is_seen=shown is not None and shown.is_standard_output)
+        ended = _FinishedOutput(invocation, recording, is_seen=shown is not None and shown.is_standard_output)
         ended.settle(guard, replace(origin, status=f"exit {code}"))
     return code
 
 
 def _guard(client: SyncClient, policy: Policy, session: str | None) -> Guard:
-    """Raises `Failure` where the environment makes no sense."""
+    """Raises `CommandFailure` where the environment makes no sense."""
     try:
         return _CommandGuard(client, policy, session=session)
     except ValueError as error:
-        raise Failure(str(error), Code.USAGE) from error
+        raise CommandFailure(str(error), ExitCode.USAGE) from error
 
 
-def _reader(at: Invocation) -> str:
+def _reader(invocation: Invocation) -> str:
     """Return the command that reads more of a capture, for an agent that has a terminal."""
-    return at.command("head", "-n", "200", _CAPTURE).replace(_CAPTURE, "{id}")
+    return invocation.command("head", "-n", "200", _CAPTURE).replace(_CAPTURE, "{id}")
 
 
 def _both(first: Callable[[bytes], None], second: Callable[[bytes], None]) -> Callable[[bytes], None]:
@@ -102,13 +104,13 @@ class _CommandGuard(Guard):
     _uploads_unasked = False
 
 
-class _Ended:
+class _FinishedOutput:
     """An output whose command has ended; `is_seen` where standard output has shown it already."""
 
-    def __init__(self, at: Invocation, recording: Recording, *, is_seen: bool) -> None:
-        self._at, self._recording, self._is_seen = at, recording, is_seen
+    def __init__(self, invocation: Invocation, recording: Recording, *, is_seen: bool) -> None:
+        self._invocation, self._recording, self._is_seen = invocation, recording, is_seen
 
-    def settle(self, guard: Guard, origin: Origin) -> None:
+    def settle(self, guard: Guard, origin: CommandCall) -> None:
         """Print it, or store it and print what stands in for it. Raises `OSError`."""
         if self._recording.is_filed and not self._recording.has_room_for_a_copy():
             self._recording.give_up_middle(_NO_COPY)
@@ -140,7 +142,7 @@ class _Ended:
     def _print(self) -> None:
         if self._is_seen:
             return
-        output.content(self._recording.pieces(), raw=self._at.raw)
+        output.content(self._recording.pieces(), raw=self._invocation.raw)
 
     def _told(self, made: Notice | None) -> Notice | None:
         """The notice, which says where the middle is missing from what is stored."""
@@ -160,7 +162,7 @@ class _Ended:
         if self._is_seen:
             counts = (guarded.bytes_before, "byte"), (guarded.lines or 0, "line")
             size = ", ".join(measure.plural(*count) for count in counts)
-            words = self._at.command("grep", str(guarded.capture), "PATTERN")
+            words = self._invocation.command("grep", str(guarded.capture), "PATTERN")
             extent = "without its middle" if self._recording.missing else "whole"
             output.say(f"the output has {size}; it is stored {extent}, search it with: {words}")
 

@@ -11,7 +11,7 @@ import typer
 from overspill import wire
 from overspill.cli import output
 from overspill.cli.color import Paint
-from overspill.cli.exits import Code, Failure, code_of, message_of
+from overspill.cli.exit_codes import CommandFailure, ExitCode, code_of, message_of
 from overspill.cli.invocation import Invocation, command
 from overspill.cli.options import COLORED
 from overspill.cli.table import Column, Table, instant, period, short, size
@@ -45,18 +45,18 @@ _COLUMNS = (
 
 
 def list_(
-    at: Invocation,
+    invocation: Invocation,
     *,
     everything: Annotated[
         bool, typer.Option("--all", help="Also those that wait for other services and keys.")
     ] = False,
 ) -> None:
     """List the captures that wait on this machine, oldest first, and why."""
-    entries = [entry for shelf in _shelves(at, everything=everything) for entry in shelf.entries()]
-    if at.json:
-        at.answer(entries)
+    entries = [entry for shelf in _shelves(invocation, everything=everything) for entry in shelf.entries()]
+    if invocation.json:
+        invocation.answer(entries)
         return
-    table = Table(_COLUMNS, Paint(at.color))
+    table = Table(_COLUMNS, Paint(invocation.color))
     now = datetime.now(UTC)
     table.print([_row(entry, None if table.is_exact else now) for entry in entries])
     if not entries:
@@ -75,7 +75,7 @@ def _row(entry: "Spooled", now: datetime | None) -> tuple[str, ...]:
 
 
 def flush(
-    at: Invocation,
+    invocation: Invocation,
     *,
     everything: Annotated[
         bool,
@@ -85,19 +85,19 @@ def flush(
     ] = False,
 ) -> None:
     """Upload the captures that wait on this machine, oldest first; those that were refused once, too."""
-    flushed = _flushed(at, _shelves(at, everything=everything))
+    flushed = _flushed(invocation, _shelves(invocation, everything=everything))
     output.say(_told(flushed))
     if flushed.failure is not None:
         output.say(message_of(flushed.failure))
         raise typer.Exit(code_of(flushed.failure))
     if flushed.refused:
-        raise typer.Exit(Code.REFUSED)
+        raise typer.Exit(ExitCode.REFUSED)
 
 
-def _flushed(at: Invocation, shelves: "list[Shelf]") -> "Flushed":
+def _flushed(invocation: Invocation, shelves: "list[Shelf]") -> "Flushed":
 
     total = uploads.Flushed()
-    with at.client() as client:
+    with invocation.client() as client:
         for shelf in shelves:
             total += uploads.flush(shelf, client, again=True)
     return total
@@ -119,7 +119,7 @@ def _told(flushed: "Flushed") -> str:
 
 
 def drop(
-    at: Invocation,
+    invocation: Invocation,
     refs: Annotated[
         list[str] | None, typer.Argument(metavar="[REF]...", help="Capture ids, or call:TOOL_CALL_ID.")
     ] = None,
@@ -142,11 +142,11 @@ def drop(
         raise typer.BadParameter("say which captures, or --all", param_hint="REF")
     if everything and session == "":  # a variable that was not set means no session at all
         raise typer.BadParameter("it is empty", param_hint="--session")
-    shelf = _own_shelf(at)
+    shelf = _own_shelf(invocation)
     if everything:
         _drop_all(shelf, session, yes=yes)
     else:
-        _drop_some(shelf, refs or [], at.session() if session is None else session)
+        _drop_some(shelf, refs or [], invocation.session() if session is None else session)
 
 
 def _drop_all(shelf: "Shelf", session: str | None, *, yes: bool) -> None:
@@ -154,17 +154,17 @@ def _drop_all(shelf: "Shelf", session: str | None, *, yes: bool) -> None:
     wanted = None if session is None else wire.fit(session)
     ids = [entry.id for entry in shelf.entries() if wanted is None or entry.session == wanted]
     if ids and not yes and not _confirmed(len(ids)):
-        raise Failure("nothing was dropped", Code.NO)
+        raise CommandFailure("nothing was dropped", ExitCode.NO)
     _drop(shelf, ids)
 
 
 def _drop_some(shelf: "Shelf", refs: list[str], session: str) -> None:
-    """Nothing, where one of `refs` may mean the captures of several sessions. Raises `Failure`."""
+    """Nothing, where one of `refs` may mean the captures of several sessions. Raises `CommandFailure`."""
     found = {ref: _sole(shelf, ref, session) for ref in refs}
     _drop(shelf, [entry.id for entry in found.values() if entry is not None])
     missing = [ref for ref, entry in found.items() if entry is None]
     if missing:
-        raise Failure(f"not in the spool: {', '.join(missing)}", Code.ABSENT)
+        raise CommandFailure(f"not in the spool: {', '.join(missing)}", ExitCode.ABSENT)
 
 
 def _drop(shelf: "Shelf", ids: list[str]) -> None:
@@ -176,42 +176,47 @@ def _drop(shelf: "Shelf", ids: list[str]) -> None:
 
 
 def _sole(shelf: "Shelf", ref: str, session: str) -> "Spooled | None":
-    """The capture that `ref` means: of a call the newest, if all are of one session. Raises `Failure`."""
+    """Return the capture that `ref` means; of a call, its newest.
+
+    Raises `CommandFailure` if captures of several sessions have that call id.
+    """
     entry = shelf.find(ref, session)
     if entry is None or entry.id == ref or session:
         return entry
     same = [each for each in shelf.entries() if each.call_id == entry.call_id]
     if len({each.session for each in same}) > 1:
         named = ", ".join(f"{each.id} ({short(each.session) or 'no session'})" for each in same)
-        raise Failure(f"{ref} is in several sessions: say --session, or which of {named}", Code.USAGE)
+        raise CommandFailure(
+            f"{ref} is in several sessions: say --session, or which of {named}", ExitCode.USAGE
+        )
     return entry
 
 
 def _confirmed(count: int) -> bool:
 
     if sys.stdin is None or not sys.stdin.isatty():
-        raise Failure("dropping everything needs --yes where nobody can be asked", Code.USAGE)
+        raise CommandFailure("dropping everything needs --yes where nobody can be asked", ExitCode.USAGE)
     return typer.confirm(f"Drop {measure.plural(count, 'capture')} that nobody else has?", err=True)
 
 
-def _shelves(at: Invocation, *, everything: bool) -> "list[Shelf]":
+def _shelves(invocation: Invocation, *, everything: bool) -> "list[Shelf]":
     """That of the service and the key first; none that is empty. Raises what `_own_shelf` does."""
-    own = _own_shelf(at)
+    own = _own_shelf(invocation)
     others = (
         [shelf for shelf in own.spool.shelves() if shelf.folder.path != own.folder.path] if everything else []
     )
     return [shelf for shelf in (own, *others) if shelf.exists()]
 
 
-def _own_shelf(at: Invocation) -> "Shelf":
-    """That of the service and the key, which may be empty.
+def _own_shelf(invocation: Invocation) -> "Shelf":
+    """Return the captures that wait for this service and key; there may be none.
 
-    Raises `Failure` where there is no spool, and `NotSpooled` where there can be none: what should wait
-    there is lost.
+    Raises `CommandFailure` if there is no spool, and `NotSpooled` if none can be made: what should wait there
+    is lost.
     """
-    own = at.shelf()
+    own = invocation.shelf()
     if own is None:
-        raise Failure("there is no local spool: OVERSPILL_SPOOL is off", Code.USAGE)
+        raise CommandFailure("there is no local spool: OVERSPILL_SPOOL is off", ExitCode.USAGE)
     if not own.spool.exists():
         _look_for_room(own.spool.path)
     return own

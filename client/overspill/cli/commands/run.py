@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
-from overspill.cli import output, spilling
-from overspill.cli.arguments import Session, Ttl
+from overspill.cli import output
+from overspill.cli.command_output import guarded_output
+from overspill.cli.command_output.child_process import CommandNotStarted
 from overspill.cli.invocation import Invocation, command
-from overspill.cli.process import Unstartable
+from overspill.cli.options import Session, Ttl
 
 _EXAMPLES = (
     "overspill run -- make test",
@@ -18,7 +19,7 @@ _EXAMPLES = (
 
 
 def run(  # noqa: PLR0913  (one option for each decision)
-    at: Invocation,
+    invocation: Invocation,
     words: Annotated[list[str], typer.Argument(metavar="COMMAND", help="What to run; put -- before it.")],
     *,
     tool: Annotated[str | None, typer.Option(help="The tool's name (else the command's).")] = None,
@@ -47,12 +48,12 @@ def run(  # noqa: PLR0913  (one option for each decision)
     n where signal n ended it.
     """
     name = tool or PurePath(words[0]).name
-    policy = spilling.policy_for(name, max_bytes=max_bytes, max_lines=max_lines, ttl=ttl)
-    call = spilling.minted_call_id() if call_id is None else call_id
-    origin = spilling.Origin(tool=name, call_id=call, session=session)
+    policy = guarded_output.policy_for(name, max_bytes=max_bytes, max_lines=max_lines, ttl=ttl)
+    call = guarded_output.minted_call_id() if call_id is None else call_id
+    origin = guarded_output.CommandCall(tool=name, call_id=call, session=session)
     try:
-        code = spilling.run(at, words, origin, policy, live=live)
-    except Unstartable as error:
+        code = guarded_output.run(invocation, words, origin, policy, live=live)
+    except CommandNotStarted as error:
         output.say(str(error))
         code = error.code
     raise typer.Exit(code)

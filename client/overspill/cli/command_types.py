@@ -33,20 +33,19 @@ class Command(TyperCommand):
 
 
 class LazyCommand(TyperCommand):
-    """A command of which the module is imported when it is used, so that the list of commands needs none.
+    """A command whose module is imported when the command is used, so that `overspill --help` is quick.
 
-    The module has a function `add_to`, which adds its commands to a Typer. `summary` is the first sentence
-    of the command's help.
+    The module `overspill.cli.commands.NAME` has a function `add_to`, which adds the command to a Typer.
+    `summary` is the first sentence of the command's help.
     """
 
-    def __init__(self, name: str, module: str, summary: str) -> None:
+    def __init__(self, name: str, summary: str) -> None:
         super().__init__(name, help=summary)
-        self._module = module
 
     def load(self) -> Any:
         """Import the module; return the command itself, or the group of that name."""
         app = typer.Typer(rich_markup_mode=None)
-        import_module(self._module).add_to(app)
+        import_module(f"overspill.cli.commands.{self.name}").add_to(app)
         return typer.main.get_group(app).commands[self.name or ""]
 
     def make_context(self, *arguments: Any, **settings: Any) -> Any:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 from overspill import wire
 from overspill.cli import output
 from overspill.cli.color import Paint
-from overspill.cli.exits import Code, Failure
-from overspill.cli.found import Form, Printer
-from overspill.cli.matching import Matcher, combined
+from overspill.cli.exit_codes import CommandFailure, ExitCode
+from overspill.cli.search.printing import LineFormat, MatchPrinter
+from overspill.cli.search.spans import Matcher, combined
 from overspill.reading.errors import InvalidPattern
 
 if TYPE_CHECKING:
@@ -72,10 +72,10 @@ class Query:
             **({"count": True} if self.count else {}),
         }
 
-    def form(self, *, is_raw: bool) -> Form:
+    def form(self, *, is_raw: bool) -> LineFormat:
         around = (0, 0) if self.only else (self.before, self.after)
         before, after = (self.context if lines is None else lines for lines in around)
-        return Form(self.only, self.numbers, before, after, self.from_end, is_raw)
+        return LineFormat(self.only, self.numbers, before, after, self.from_end, is_raw)
 
     def matcher(self) -> Matcher:
         """Raises `InvalidPattern`."""
@@ -109,18 +109,18 @@ class Limits:
 
 class Search:
     def __init__(self, ref: str, query: Query, limits: Limits) -> None:
-        """Raises `Failure` for options that make no sense together."""
+        """Raises `CommandFailure` for options that make no sense together."""
         if query.only and query.invert:
-            raise Failure("-o prints what matches, and -v the lines where nothing does", Code.USAGE)
-        self.ref = ref
-        self.query = query
-        self.limits = limits
+            raise CommandFailure(
+                "-o prints what matches, and -v the lines where nothing does", ExitCode.USAGE
+            )
+        self.ref, self.query, self.limits = ref, query, limits
         self.incomplete: list[int] = []
         """Numbers of lines that may match too."""
 
-    def run(self, at: Invocation, source: Any) -> int:
+    def run(self, invocation: Invocation, source: Any) -> int:
         """Search and print; how many lines matched. A search that is stopped for time or size goes on."""
-        printer = self._printer(at, source)
+        printer = self._printer(invocation, source)
         found = 0
         while True:
             left = self.limits.left(found, is_count=self.query.count)
@@ -129,13 +129,13 @@ class Search:
                 **self.query.on_the_wire(),
                 max_matches=min(left, _AT_ONCE),
                 cursor=self.limits.cursor,
-                ansi=at.raw,
+                ansi=invocation.raw,
             )
             found += int(text.match_count)
             self.incomplete += text.incomplete or []
             self.limits.cursor = (text.next or {}).get("cursor")
-            if at.json:
-                at.answer(text)
+            if invocation.json:
+                invocation.answer(text)
                 return found
             is_last = self.limits.cursor is None or self.limits.left(found, is_count=self.query.count) <= 0
             if not self.query.count:
@@ -160,14 +160,14 @@ class Search:
         patterns = [word for pattern in self.query.patterns for word in ("-e", pattern)]
         return ["grep", *self.query.words(), *most, "--cursor", str(self.limits.cursor), *patterns, self.ref]
 
-    def _printer(self, at: Invocation, source: Any) -> Printer:
-        """Raises `Failure` where it would have to know what matches, and cannot."""
-        paint = Paint(at.color)
-        return Printer(
+    def _printer(self, invocation: Invocation, source: Any) -> MatchPrinter:
+        """Raises `CommandFailure` where it would have to know what matches, and cannot."""
+        paint = Paint(invocation.color)
+        return MatchPrinter(
             paint,
-            _Lines(source, self.ref, self.query.session, is_raw=at.raw),
+            _Lines(source, self.ref, self.query.session, is_raw=invocation.raw),
             self._matcher(paint),
-            self.query.form(is_raw=at.raw),
+            self.query.form(is_raw=invocation.raw),
         )
 
     def _matcher(self, paint: Paint) -> Matcher | None:
@@ -177,7 +177,9 @@ class Search:
             return self.query.matcher()
         except InvalidPattern as error:
             if self.query.only:
-                raise Failure(f"-o cannot say what this pattern matches: {error}", Code.USAGE) from error
+                raise CommandFailure(
+                    f"-o cannot say what this pattern matches: {error}", ExitCode.USAGE
+                ) from error
             return None
 
 
@@ -197,20 +199,20 @@ class _Lines:
 
 
 def targets(first: str, second: str | None, patterns: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """The reference and the patterns, whichever comes first. Raises `Failure`."""
+    """The reference and the patterns, whichever comes first. Raises `CommandFailure`."""
     if patterns and second is None:
         return first, patterns
     if patterns or second is None:
         wanted = "a handle alone, since -e gives the pattern" if patterns else "a handle and a pattern"
-        raise Failure(f"say {wanted}: overspill grep cap_... PATTERN", Code.USAGE)
+        raise CommandFailure(f"say {wanted}: overspill grep cap_... PATTERN", ExitCode.USAGE)
     if is_handle(first):
         return first, [second]
     if is_handle(second):
         return second, [first]
-    raise Failure(
+    raise CommandFailure(
         f"neither {first!r} nor {second!r} is a handle: that is cap_ and 20 characters of a-z and 2-7, "
         "as the notice gives it, or call: and a tool-call id",
-        Code.USAGE,
+        ExitCode.USAGE,
     )
 
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self
 
 from overspill.cli import output
 from overspill.cli.color import Style
-from overspill.cli.visible import visible
+from overspill.cli.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from overspill.cli.color import Paint
-    from overspill.cli.matching import Matcher
+    from overspill.cli.search.spans import Matcher
 
 _LINE: Final = re.compile(r"(\d+)([:-])(.*)", re.DOTALL)
 _GAP: Final = "--"
@@ -30,7 +30,7 @@ class Lines(Protocol):
         """The whole line of that number."""
 
 
-class _Line(NamedTuple):
+class _NumberedLine(NamedTuple):
     number: int
     mark: str
     text: str
@@ -46,7 +46,7 @@ class _Line(NamedTuple):
         return self.mark == ":"
 
 
-class Form(NamedTuple):
+class LineFormat(NamedTuple):
     """How lines are wanted."""
 
     is_only: bool
@@ -66,7 +66,7 @@ class Form(NamedTuple):
         return self.is_numbered and not (self.is_only or self.is_around)
 
 
-class Printer:
+class MatchPrinter:
     """Prints the pages of one search. Without a matcher nothing is said about where lines match."""
 
     def __init__(
@@ -74,11 +74,11 @@ class Printer:
         paint: Paint,
         lines: Lines,
         matcher: Matcher | None,
-        form: Form,
+        form: LineFormat,
     ) -> None:
         self._paint, self._lines, self._matcher, self._form = paint, lines, matcher, form
         self._done = 0
-        self._kept: list[_Line] = []
+        self._kept: list[_NumberedLine] = []
 
     def page(self, content: str, total: int, *, is_last: bool) -> None:
         """Print a page as the service gives it: each line behind its number and a mark.
@@ -97,11 +97,11 @@ class Printer:
         if self._form.is_backwards:
             self._print_backwards(lines)
             return
-        found = [line for line in map(_Line.parsed, lines) if line is not None]
+        found = [line for line in map(_NumberedLine.parsed, lines) if line is not None]
         for line in self._joined(self._completed(found, total), is_last=is_last):
             self._print(line)
 
-    def _completed(self, found: Sequence[_Line], total: int) -> list[_Line]:
+    def _completed(self, found: Sequence[_NumberedLine], total: int) -> list[_NumberedLine]:
         """`found` with all lines around its matches: a page that is full may lack some of the last one's."""
         numbers = {line.number for line in found}
         matches = [line.number for line in found if line.is_match]
@@ -111,10 +111,10 @@ class Printer:
             for near in range(number - self._form.before, number + self._form.after + 1)
             if self._done < near <= total
         }
-        missing = (_Line(number, "-", self._lines[number]) for number in wanted - numbers)
+        missing = (_NumberedLine(number, "-", self._lines[number]) for number in wanted - numbers)
         return sorted([*found, *missing])
 
-    def _joined(self, found: Sequence[_Line], *, is_last: bool) -> Iterator[_Line]:
+    def _joined(self, found: Sequence[_NumberedLine], *, is_last: bool) -> Iterator[_NumberedLine]:
         """The lines that are new: where pages meet, both have lines around their matches.
 
         The end of a page is kept until the next shows which of these lines match too.
@@ -131,14 +131,14 @@ class Printer:
         if self._done:
             output.line(self._paint(_GAP, Style.SEPARATOR))
         for text in lines:
-            line = _Line.parsed(text)
+            line = _NumberedLine.parsed(text)
             self._done = 0
             if line is None:
                 output.line(self._paint(_GAP, Style.SEPARATOR))
             else:
                 self._print(line)
 
-    def _print(self, line: _Line) -> None:
+    def _print(self, line: _NumberedLine) -> None:
         if self._form.is_around and self._done and line.number != self._done + 1:
             output.line(self._paint(_GAP, Style.SEPARATOR))
         self._done = line.number
@@ -150,7 +150,7 @@ class Printer:
             shown = self._highlighted(line.text) if line.is_match else self._safe(line.text)
             output.line(self._prefix(line) + shown)
 
-    def _prefix(self, line: _Line) -> str:
+    def _prefix(self, line: _NumberedLine) -> str:
         if not self._form.is_numbered:
             return ""
         return self._paint(str(line.number), Style.NUMBER) + self._paint(line.mark, Style.SEPARATOR)
@@ -167,7 +167,7 @@ class Printer:
         return [] if self._matcher is None else self._matcher.spans(text)
 
     def _safe(self, text: str) -> str:
-        return text if self._form.is_raw else visible(text)
+        return text if self._form.is_raw else printable(text)
 
 
 def _is_cut(text: str) -> bool:

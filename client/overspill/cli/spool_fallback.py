@@ -12,7 +12,7 @@ import typer
 
 from overspill import wire
 from overspill.cli import output
-from overspill.cli.exits import Code, Failure, message_of
+from overspill.cli.exit_codes import CommandFailure, ExitCode, message_of
 from overspill.errors import Internal, OverspillError, TooManyRequests, Unavailable, Unreachable
 from overspill.spools.capture import LocalCapture
 from overspill.spools.flush_job import flush_shortly
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from overspill.spools.spool import Shelf
     from overspill.text.body import Body
 
-AWAY: Final = (Unreachable, Unavailable, Internal, TooManyRequests)
+SERVICE_AWAY: Final = (Unreachable, Unavailable, Internal, TooManyRequests)
 """Failures of the service after which `put` keeps the content on this machine."""
 UPLOAD_SECONDS: Final = 2.0
 """How much longer a command may take to upload what waits."""
@@ -36,7 +36,7 @@ _BLOCK: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
-class About:
+class CaptureMetadata:
     """What is kept with a capture, as `put` is given it."""
 
     session: str
@@ -70,26 +70,28 @@ class About:
         )
 
 
-def keep(at: Invocation, file: IO[bytes], about: About, error: OverspillError) -> wire.Entry:
+def keep_in_spool(
+    invocation: Invocation, file: IO[bytes], about: CaptureMetadata, error: OverspillError
+) -> wire.Entry:
     """Keep the content of `file` on this machine, since the service failed with `error`, and say so.
 
-    Raises `error` where there is no spool, and `Failure` where it cannot take it.
+    Raises `error` where there is no spool, and `CommandFailure` where it cannot take it.
     """
-    shelf = at.shelf()
+    shelf = invocation.shelf()
     if shelf is None:
         raise error
     try:
         entry = _kept(shelf, file, about, str(error))
     except NotSpooled as why:
-        raise Failure(
-            f"{message_of(error)}. It was not kept on this machine: {why}", Code.UNAVAILABLE
+        raise CommandFailure(
+            f"{message_of(error)}. It was not kept on this machine: {why}", ExitCode.UNAVAILABLE
         ) from None
     output.say(f"{entry.id} is on this machine only, until it is uploaded: {error}")
     with LocalCapture(entry, shelf.open(entry)) as capture:
         return capture.get()
 
 
-def _kept(shelf: Shelf, file: IO[bytes], about: About, reason: str) -> Spooled:
+def _kept(shelf: Shelf, file: IO[bytes], about: CaptureMetadata, reason: str) -> Spooled:
 
     gathering = Buffer()
     try:
@@ -113,29 +115,29 @@ def _bytes(body: str | bytes) -> bytes:
 
 
 @contextmanager
-def uploaded_afterwards(at: Invocation) -> Iterator[None]:
+def uploaded_afterwards(invocation: Invocation) -> Iterator[None]:
     """After the block, unless it fails, upload what waits for the service, for `UPLOAD_SECONDS` at most."""
     try:
         yield
     except typer.Exit:
-        _upload(at)
+        _upload(invocation)
         raise
-    _upload(at)
+    _upload(invocation)
 
 
-def _upload(at: Invocation) -> None:
+def _upload(invocation: Invocation) -> None:
     """An interrupt ends this and changes nothing: the command has done its work."""
     output.flush()
     with suppress(KeyboardInterrupt, NotSpooled, OSError):
-        shelf = at.shelf()
+        shelf = invocation.shelf()
         if shelf is not None and not shelf.is_empty():
-            _upload_from(shelf, at)
+            _upload_from(shelf, invocation)
 
 
-def _upload_from(shelf: Shelf, at: Invocation) -> None:
+def _upload_from(shelf: Shelf, invocation: Invocation) -> None:
 
     limits: dict[str, Any] = {"timeout": UPLOAD_SECONDS, "connect_timeout": UPLOAD_SECONDS, "retries": 0}
-    with at.client(**limits) as client:
+    with invocation.client(**limits) as client:
         done = flush_shortly(shelf, client, UPLOAD_SECONDS)
     if done.uploaded:
         output.say(f"uploaded {plural(done.uploaded, 'capture')} that waited on this machine")

@@ -11,7 +11,7 @@ import typer
 
 from overspill import errors
 from overspill.cli import output
-from overspill.cli.wording import in_flags
+from overspill.cli.flag_names import in_flags
 from overspill.execution.threads import is_lack_of_threads
 from overspill.spools.own_directory import NotSpooled
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class Code(IntEnum):
+class ExitCode(IntEnum):
     """What the exit code says; the README documents them."""
 
     OK = 0
@@ -40,22 +40,22 @@ class Code(IntEnum):
     """Nobody reads standard output any more; as a shell reports SIGPIPE."""
 
 
-class Failure(Exception):
+class CommandFailure(Exception):
     """Ends the command with a message and an exit code."""
 
-    def __init__(self, message: str, code: Code) -> None:
+    def __init__(self, message: str, code: ExitCode) -> None:
         super().__init__(message)
         self.code = code
 
 
-_CODES: tuple[tuple[type[errors.OverspillError], Code], ...] = (
-    (errors.RangeNotSatisfiable, Code.USAGE),
-    (errors.BadRequest, Code.USAGE),
-    (errors.Absent, Code.ABSENT),
-    (errors.Denied, Code.REFUSED),
-    (errors.Refused, Code.REFUSED),
-    (errors.Unavailable, Code.UNAVAILABLE),
-    (errors.Unreachable, Code.UNAVAILABLE),
+_CODES: tuple[tuple[type[errors.OverspillError], ExitCode], ...] = (
+    (errors.RangeNotSatisfiable, ExitCode.USAGE),
+    (errors.BadRequest, ExitCode.USAGE),
+    (errors.Absent, ExitCode.ABSENT),
+    (errors.Denied, ExitCode.REFUSED),
+    (errors.Refused, ExitCode.REFUSED),
+    (errors.Unavailable, ExitCode.UNAVAILABLE),
+    (errors.Unreachable, ExitCode.UNAVAILABLE),
 )
 
 _NEXT: tuple[tuple[type[errors.OverspillError], str], ...] = (
@@ -73,7 +73,7 @@ class _Said(logging.Handler):
 
 
 @contextmanager
-def reported() -> Iterator[None]:
+def failures_reported() -> Iterator[None]:
     """Within the block, a failure that can be expected becomes a line on standard error and an exit code."""
     logging.getLogger("overspill").addHandler(_Said(logging.WARNING))
     try:
@@ -84,38 +84,40 @@ def reported() -> Iterator[None]:
         except typer.Exit:
             output.flush()
             raise
-    except Failure as failure:
+    except CommandFailure as failure:
         _stop(failure.code, str(failure))
     except errors.OverspillError as error:
         _stop(code_of(error), message_of(error))
     except (KeyboardInterrupt, typer.Abort):
-        _stop(Code.INTERRUPTED, "interrupted")
+        _stop(ExitCode.INTERRUPTED, "interrupted")
     except BrokenPipeError:
         output.abandon()
-        raise typer.Exit(Code.BROKEN_PIPE) from None
+        raise typer.Exit(ExitCode.BROKEN_PIPE) from None
     except NotSpooled as error:
-        _stop(Code.FAILED, str(error))
+        _stop(ExitCode.FAILED, str(error))
     except OSError as error:
         output.abandon()
-        _stop(Code.FAILED, _told(error))
+        _stop(ExitCode.FAILED, _told(error))
 
 
 @contextmanager
 def _shortages_told() -> Iterator[None]:
-    """Raises `Failure` where the block lacks memory or threads."""
+    """Raises `CommandFailure` where the block lacks memory or threads."""
     try:
         yield
     except MemoryError:
-        raise Failure("this process has no memory left: raise its limit (ulimit -v)", Code.FAILED) from None
+        raise CommandFailure(
+            "this process has no memory left: raise its limit (ulimit -v)", ExitCode.FAILED
+        ) from None
     except RuntimeError as error:
         if not is_lack_of_threads(error):
             raise
         why = "no thread can be started: raise the limit on processes (ulimit -u) or on memory (ulimit -v)"
-        raise Failure(why, Code.FAILED) from None
+        raise CommandFailure(why, ExitCode.FAILED) from None
 
 
-def code_of(error: errors.OverspillError) -> Code:
-    return next((code for kind, code in _CODES if isinstance(error, kind)), Code.FAILED)
+def code_of(error: errors.OverspillError) -> ExitCode:
+    return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.FAILED)
 
 
 def message_of(error: errors.OverspillError) -> str:
@@ -141,6 +143,6 @@ def _told(error: OSError) -> str:
     return f"{error.filename}: {reason}" if error.filename else reason
 
 
-def _stop(code: Code, message: str) -> None:
+def _stop(code: ExitCode, message: str) -> None:
     output.say(message)
     raise typer.Exit(code) from None

@@ -21,22 +21,22 @@ _FIRST_PRINTABLE: Final = 0x20
 _ONE_BYTE: Final = 0x100
 
 
-def visible(text: str) -> str:
+def printable(text: str) -> str:
     """`text` with every unsafe character shown."""
     return _UNSAFE.sub(_shown, text)
 
 
-def visible_line(text: str) -> str:
-    """As `visible`, on one line: tabs and line ends are shown too."""
+def printable_line(text: str) -> str:
+    """As `printable`, on one line: tabs and line ends are shown too."""
     return _NOT_ONE_LINE.sub(_shown, text)
 
 
-def harmless_json(text: str) -> str:
+def printable_json(text: str) -> str:
     """The same JSON, with the unsafe characters in its strings escaped."""
     return _NOT_IN_JSON.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
-class Visible:
+class PrintableDecoder:
     """Bytes that come in pieces, as safe text; a character that two pieces share stays one."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Visible:
         r"""The text of the next piece. A `\r` at its end waits for the next, which may begin with `\n`."""
         text = self._held + self._decoder.decode(data, last)
         self._held = "\r" if text.endswith("\r") and not last else ""
-        return visible(text.removesuffix(self._held) if self._held else text)
+        return printable(text.removesuffix(self._held) if self._held else text)
 
 
 def _shown(match: re.Match[str]) -> str:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from overspill.cli.exits import Code, Failure
+from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.wire import Path as Route
 
 if TYPE_CHECKING:
@@ -48,11 +48,11 @@ class DemoService:
 
 @contextmanager
 def running(data: Path) -> Iterator[DemoService]:
-    """A service with its data in `data`, until the block ends. Raises `Failure` where it cannot start."""
+    """Run a service on the folder `data` until the block ends. Raises `CommandFailure` if it cannot start."""
     if find_spec("overspill_service") is None:
-        raise Failure(
+        raise CommandFailure(
             "the demo starts a service, which is not installed; from a checkout: pip install ./service",
-            Code.USAGE,
+            ExitCode.USAGE,
         )
     with _ending_on_signals(), (data / "service.log").open("wb") as log:
         process = subprocess.Popen(  # noqa: S603  (our own service)
@@ -80,7 +80,7 @@ def _announced(process: subprocess.Popen[str], data: Path) -> str:
     alarm.cancel()
     if not line.startswith(_ANNOUNCEMENT):
         log = (data / "service.log").read_text(encoding="utf-8", errors="replace").strip()
-        raise Failure(f"the service did not start: {log[-500:] or 'it said nothing'}", Code.FAILED)
+        raise CommandFailure(f"the service did not start: {log[-500:] or 'it said nothing'}", ExitCode.FAILED)
     return line.removeprefix(_ANNOUNCEMENT).strip()
 
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from overspill.cli.declaring import Command, examples_of
-from overspill.cli.exits import reported
+from overspill.cli.command_types import Command, examples_of
+from overspill.cli.exit_codes import failures_reported
 
 _EXAMPLES = (
     'eval "$(overspill completion bash)"',
@@ -30,7 +30,7 @@ def completion(
     --install-completion installs it.
     """
     os.environ["_OVERSPILL_COMPLETE"] = f"source_{shell}"
-    with reported():
+    with failures_reported():
         context.find_root().command.main(prog_name="overspill")
 
 

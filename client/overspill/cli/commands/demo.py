@@ -5,14 +5,14 @@ from typing import Annotated
 
 import typer
 
-from overspill.cli.demo import run
+from overspill.cli.demo.story import run
 from overspill.cli.invocation import Invocation, command
 
 _EXAMPLES = ("overspill demo", "overspill demo --keep --data ./demo-data")
 
 
 def demo(
-    at: Invocation,  # noqa: ARG001  (it brings a service of its own)
+    invocation: Invocation,  # noqa: ARG001  (it brings a service of its own)
     *,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the service running until Ctrl-C.")] = False,
     data: Annotated[

@@ -5,10 +5,9 @@ from typing import Annotated
 import typer
 
 from overspill.cli import output
-from overspill.cli.arguments import Ref, Within
 from overspill.cli.invocation import Invocation, command
-from overspill.cli.options import COLORED
-from overspill.cli.search import Limits, Query, Search, targets
+from overspill.cli.options import COLORED, Ref, SessionFilter
+from overspill.cli.search.search import Limits, Query, Search, targets
 
 _EXAMPLES = (
     "overspill grep cap_k3v7q2m5x4c6z2b7n5aa 'error|failed'",
@@ -20,7 +19,7 @@ _EXAMPLES = (
 
 
 def grep(  # noqa: PLR0913  (one option for each of grep's)
-    at: Invocation,
+    invocation: Invocation,
     first: Ref,
     second: Annotated[
         str | None,
@@ -82,7 +81,7 @@ def grep(  # noqa: PLR0913  (one option for each of grep's)
         str | None, typer.Option("--cursor", metavar="CURSOR", help="Go on where an earlier search stopped.")
     ] = None,
     extended: Annotated[bool, typer.Option("-E", hidden=True)] = False,  # noqa: ARG001  (RE2 is)
-    session: Within = None,
+    session: SessionFilter = None,
 ) -> None:
     """Print the lines that match.
 
@@ -105,11 +104,11 @@ def grep(  # noqa: PLR0913  (one option for each of grep's)
         session=session,
     )
     search = Search(ref, query, Limits(max_matches, cursor, is_everything=everything))
-    with at.source(ref, session) as source:
-        found = search.run(at, source)
-    if search.limits.cursor is not None and not at.json:
-        _say_more(at, search, found)
-    if search.incomplete and not at.json:
+    with invocation.source(ref, session) as source:
+        found = search.run(invocation, source)
+    if search.limits.cursor is not None and not invocation.json:
+        _say_more(invocation, search, found)
+    if search.incomplete and not invocation.json:
         _say_unsure(search.incomplete)
     if not found:
         raise typer.Exit(1)
@@ -121,9 +120,9 @@ def _say_unsure(numbers: list[int]) -> None:
     output.say(f"{lines} too long to be searched as a whole for this pattern, and may match too")
 
 
-def _say_more(at: Invocation, search: "Search", found: int) -> None:
+def _say_more(invocation: Invocation, search: "Search", found: int) -> None:
     lines = "1 line" if found == 1 else f"{found:,} lines"
-    output.say(f"stopped at {lines}; go on: {at.command(*search.words())}")
+    output.say(f"stopped at {lines}; go on: {invocation.command(*search.words())}")
 
 
 def add_to(app: typer.Typer) -> None:

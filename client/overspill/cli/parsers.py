@@ -1,7 +1,7 @@
 """Arguments that several commands share, and what their texts mean."""
 
 import re
-from typing import Annotated, Final
+from typing import Final
 
 import typer
 
@@ -51,26 +51,3 @@ def labels_of(pairs: list[str]) -> dict[str, str]:
             raise typer.BadParameter(f"{pair!r} is no label: say NAME=VALUE", param_hint="--label")
         labels[name] = value
     return labels
-
-
-Ref = Annotated[
-    str, typer.Argument(metavar="REF", help="A capture id, or call:TOOL_CALL_ID.", show_default=False)
-]
-Into = Annotated[
-    str | None,
-    typer.Option("-o", "--output", metavar="FILE", help="Write into this file; - is standard output."),
-]
-Session = Annotated[
-    str | None,
-    typer.Option("--session", metavar="SESSION", help="Of this session (else OVERSPILL_SESSION)."),
-]
-Within = Annotated[
-    str | None,
-    typer.Option("--session", metavar="SESSION", help="Look for a call: reference in this session only."),
-]
-Ttl = Annotated[
-    int | None,
-    typer.Option(
-        "--ttl", metavar="DURATION", parser=seconds, help="How long it is kept: seconds, 30m, 2h, 7d."
-    ),
-]

@@ -28,7 +28,7 @@ _PASSED_ON: Final = (*_FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGU
 _READ_ON: Final = "import os\nwhile os.read(0, 65536):\n    pass"
 
 
-class Unstartable(Exception):
+class CommandNotStarted(Exception):
     """The command could not be started; `code` is what a shell would exit with."""
 
     def __init__(self, command: str, error: OSError) -> None:
@@ -41,7 +41,7 @@ def run_command(words: Sequence[str], take: Callable[[bytes], None]) -> int:
 
     `take` gets what the command prints on either output, in the order of writing; it must not raise.
     Signals to this process go on to the command, which decides what becomes of them; those that are ignored
-    stay ignored, as in a shell. Raises `Unstartable`.
+    stay ignored, as in a shell. Raises `CommandNotStarted`.
     """
     reader, writer = os.pipe()
     try:
@@ -49,7 +49,7 @@ def run_command(words: Sequence[str], take: Callable[[bytes], None]) -> int:
             try:
                 child = subprocess.Popen(words, stdout=writer, stderr=writer, close_fds=False)  # noqa: S603  (as asked)
             except OSError as error:
-                raise Unstartable(words[0], error) from error
+                raise CommandNotStarted(words[0], error) from error
             finally:
                 os.close(writer)
             relay.connect(child)

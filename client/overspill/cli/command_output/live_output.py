@@ -6,15 +6,15 @@ import sys
 from typing import BinaryIO, Self
 
 from overspill.cli import output
-from overspill.cli.visible import Visible
+from overspill.cli.printable import PrintableDecoder
 
 
-class Live:
+class LiveOutput:
     """Shows bytes on a stream as they come. A terminal is shown control characters, unless `raw`."""
 
     def __init__(self, stream: BinaryIO | None, *, is_terminal: bool, raw: bool) -> None:
         self._stream = stream
-        self._visible = Visible() if is_terminal and not raw else None
+        self._visible = PrintableDecoder() if is_terminal and not raw else None
         self._is_terminal = is_terminal
         self._ends_line = True
         self.is_standard_output: bool = stream is not None and stream is output.stream()

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill import wire
-from overspill.cli import demo_page as page
-from overspill.cli import demo_tools
-from overspill.cli.demo_service import running
-from overspill.cli.exits import Code, Failure
+from overspill.cli.demo import page
+from overspill.cli.demo import tools as demo_tools
+from overspill.cli.demo.service import running
+from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.guard.guard import Guard
 from overspill.text import measure
 from overspill.transfer.call_context import calling
@@ -24,7 +24,7 @@ from overspill.transfer.client import Client
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from overspill.cli.demo_service import DemoService
+    from overspill.cli.demo.service import DemoService
     from overspill.wire import Entry, Text
 
 _SESSION: Final = "demo"
@@ -32,7 +32,7 @@ _PATTERN: Final = "raise "
 
 
 @dataclass(frozen=True)
-class Seen:
+class GuardedCall:
     """One tool output: what the tool returned and what the model was given, in bytes, and what is stored."""
 
     tool: str
@@ -46,11 +46,11 @@ class Story:
     service: DemoService
     client: Client
     guard: Guard
-    seen: list[Seen] = field(default_factory=list)
+    seen: list[GuardedCall] = field(default_factory=list)
 
 
 def run(data: Path | None, *, keep: bool) -> None:
-    """Run the demo; with `keep` the service stays until Ctrl-C. Raises `Failure`."""
+    """Run the demo; with `keep` the service stays until Ctrl-C. Raises `CommandFailure`."""
     started = time.monotonic()
     with _folder(data) as folder:
         with running(folder) as service:
@@ -111,13 +111,13 @@ async def _use(
     page.say(f"  the model was given  {count.bytes_after:>11,} bytes ({share:.2g} %)")
     page.say(f"  outcome              {outcome}")
     if outcome is not wire.Outcome.CAPTURED:
-        raise Failure(
-            f"the output of {name} should have been captured: {page.in_full(value)[:500]}", Code.FAILED
+        raise CommandFailure(
+            f"the output of {name} should have been captured: {page.in_full(value)[:500]}", ExitCode.FAILED
         )
     page.say("\n  What the model sees:\n")
     page.quote(show(value))
     entry = await story.client.get(page.handle_in(value))
-    story.seen.append(Seen(name, count.bytes_before, count.bytes_after, entry))
+    story.seen.append(GuardedCall(name, count.bytes_before, count.bytes_after, entry))
 
 
 async def _read_back(story: Story) -> None:

@@ -1,0 +1,1 @@
+"""`overspill run`: the child process, what it printed, and what is shown in its place."""

@@ -1,0 +1,73 @@
+"""The command cat: the exact bytes of a capture."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Annotated
+
+import typer
+
+from overspill.cli import output
+from overspill.cli.invocation import Invocation, command
+from overspill.cli.options import OutputFile, Ref, SessionFilter
+from overspill.cli.progress import counted
+from overspill.wire import ByteRange
+
+_EXAMPLES = (
+    "overspill cat cap_k3v7q2m5x4c6z2b7n5aa | jq .",
+    "overspill cat cap_k3v7q2m5x4c6z2b7n5aa -o build.log",
+    "overspill cat --range 0-999 call:call_17",
+)
+
+
+def cat(
+    invocation: Invocation,
+    ref: Ref,
+    *,
+    byte_range: Annotated[
+        str | None,
+        typer.Option(
+            "--range", metavar="A-B", help="Bytes A to B, from 0 and inclusive; A- to the end, -N the last N."
+        ),
+    ] = None,
+    into: OutputFile = None,
+    session: SessionFilter = None,
+) -> None:
+    """Print all of a capture, or a range of bytes.
+
+    A pipe or a file gets exactly what was captured; a terminal is shown control characters.
+    """
+    wanted = _parsed(byte_range)
+    with invocation.source(ref, session) as source, output.into(into):
+        size = source.get(ref, session=session).size if wanted is None and _is_watched() else 0
+        with source.stream(ref, wanted, session=session) as pieces:
+            _print_bytes(invocation, pieces, size)
+
+
+def _print_bytes(invocation: Invocation, pieces: Iterator[bytes], size: int) -> None:
+
+    with closing(counted(pieces, size)) as followed:
+        output.content(followed, raw=invocation.raw)
+    output.flush()
+
+
+def _is_watched() -> bool:
+    """Whether somebody sees standard error while the bytes go elsewhere."""
+    return sys.stderr is not None and sys.stderr.isatty() and not output.is_terminal()
+
+
+def _parsed(text: str | None) -> "ByteRange | None":
+    if text is None:
+        return None
+
+    parsed = ByteRange.parse(f"bytes={text}")
+    if parsed is None:
+        raise typer.BadParameter(
+            f"{text!r} is no range of bytes: say 0-99, 100- or -100", param_hint="--range"
+        )
+    return parsed
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, examples=_EXAMPLES)(cat)

@@ -1,0 +1,37 @@
+"""The command head: the first lines of a capture."""
+
+from typing import Annotated
+
+import typer
+
+from overspill.cli import output
+from overspill.cli.invocation import Invocation, command
+from overspill.cli.options import OutputFile, Ref, SessionFilter
+from overspill.cli.text_printing import print_text
+
+_EXAMPLES = (
+    "overspill head cap_k3v7q2m5x4c6z2b7n5aa",
+    "overspill head -20 call:call_17",
+)
+
+
+def head(
+    invocation: Invocation,
+    ref: Ref,
+    *,
+    lines: Annotated[
+        int, typer.Option("-n", "--lines", metavar="NUM", min=1, max=2**53, help="How many lines; also -NUM.")
+    ] = 50,
+    into: OutputFile = None,
+    session: SessionFilter = None,
+) -> None:
+    """Print the first lines."""
+    with invocation.source(ref, session) as source, output.into(into):
+        print_text(
+            invocation, source, ref, session, source.head(ref, lines, ansi=invocation.raw, session=session)
+        )
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, examples=_EXAMPLES)(head)

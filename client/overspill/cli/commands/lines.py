@@ -1,0 +1,46 @@
+"""The command lines: lines of a capture by their numbers."""
+
+from typing import Annotated, Any
+
+import typer
+
+from overspill.cli import output
+from overspill.cli.invocation import Invocation, command
+from overspill.cli.options import OutputFile, Ref, SessionFilter
+from overspill.cli.parsers import line_range
+from overspill.cli.text_printing import print_text
+
+_EXAMPLES = (
+    "overspill lines cap_k3v7q2m5x4c6z2b7n5aa 120:140",
+    "overspill lines call:call_17 --session run-42 5000:",
+)
+
+
+def lines(
+    invocation: Invocation,
+    ref: Ref,
+    numbers: Annotated[
+        Any,
+        typer.Argument(
+            metavar="A:B", parser=line_range, help="Lines A to B, from 1 and inclusive; also A:, :B and A."
+        ),
+    ],
+    *,
+    into: OutputFile = None,
+    session: SessionFilter = None,
+) -> None:
+    """Print lines by number."""
+    start, end = numbers
+    with invocation.source(ref, session) as source, output.into(into):
+        print_text(
+            invocation,
+            source,
+            ref,
+            session,
+            source.lines(ref, start, end, ansi=invocation.raw, session=session),
+        )
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, examples=_EXAMPLES)(lines)

@@ -1,0 +1,157 @@
+"""The command ls: captures, newest first."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from overspill import wire
+from overspill.cli import output
+from overspill.cli.color import Paint
+from overspill.cli.invocation import Invocation, command
+from overspill.cli.options import COLORED
+from overspill.cli.table import Column, Table, instant, period, size
+from overspill.spools.capture import entry_of
+from overspill.spools.own_directory import NotSpooled
+
+if TYPE_CHECKING:
+    from overspill.wire import Entry, Listing
+
+_EXAMPLES = (
+    "overspill ls",
+    "overspill ls --session run-42 --tool pytest --limit 100",
+    "overspill ls --all --json | jq -r '.captures[].id'",
+)
+_PAGE = 1000
+
+
+def ls(
+    invocation: Invocation,
+    *,
+    session: Annotated[
+        str | None, typer.Option("--session", metavar="SESSION", help="Of this session.")
+    ] = None,
+    call_id: Annotated[str | None, typer.Option("--call-id", metavar="ID", help="Of this tool call.")] = None,
+    tool: Annotated[str | None, typer.Option("--tool", metavar="TOOL", help="Of this tool.")] = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="NUM", min=1, help="At most so many.")] = 20,
+    everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+) -> None:
+    """List captures, newest first.
+
+    Before them stand those that are on this machine only: their state is spooled. A terminal is shown what it
+    has room for, a pipe every column, with instants and bytes.
+    """
+    filters = {"session": session, "call_id": call_id, "tool": tool}
+    with invocation.client() as client:
+        pages = _pages(client, filters, None if everything else limit)
+        if invocation.json:
+            for page in pages:
+                invocation.answer(page)
+            return
+        is_more = _tabulate(invocation, _waiting(invocation, filters), pages, filters)
+    if is_more and not everything:
+        output.say("there are more: --limit shows more, --all all of them")
+
+
+def _tabulate(
+    invocation: Invocation,
+    waiting: "list[tuple[Entry, str]]",
+    pages: Iterator["Listing"],
+    filters: dict[str, str | None],
+) -> bool:
+    """Print what waits and then the pages; whether there are more. Notes stand behind the table."""
+    table = _Table(invocation)
+    is_incomplete, is_more = False, False
+    try:
+        for page in pages:
+            table.print([*waiting, *((entry, entry.state) for entry in page.captures)])
+            waiting = []
+            is_incomplete = is_incomplete or page.incomplete
+            is_more = page.cursor is not None
+    finally:
+        table.print(waiting)  # the service was not there: at least what is here
+    if table.is_empty:
+        output.say(_nothing(filters))
+    if is_incomplete:
+        output.say("the catalog is being rebuilt: captures may be missing")
+    return is_more
+
+
+class _Table:
+    """Entries with their states as rows."""
+
+    def __init__(self, invocation: Invocation) -> None:
+        columns = (
+            Column("CAPTURE"),
+            Column("AGE", is_number=True),
+            Column("SIZE", is_number=True),
+            Column("LINES", is_number=True),
+            Column("STATE", usual="complete"),
+            Column("EXPIRES", is_number=True),
+            Column("TOOL", least=8, rank=1),
+            Column("SESSION", least=8, rank=2),
+            Column("CALL ID", least=8, rank=3),
+        )
+        self._table = Table(columns, Paint(invocation.color))
+        self._now = datetime.now(UTC)
+        self.is_empty = True
+
+    def print(self, entries: "Sequence[tuple[Entry, str]]") -> None:
+        self.is_empty = self.is_empty and not entries
+        self._table.print([self._row(entry, state) for entry, state in entries])
+
+    def _row(self, entry: "Entry", state: str) -> tuple[str, ...]:
+        names = (entry.tool, entry.session, entry.call_id)
+        if self._table.is_exact:
+            figures = (
+                instant(entry.created),
+                str(entry.size),
+                str(entry.lines),
+                state,
+                instant(entry.expires),
+            )
+        else:
+            age, left = period(self._now - entry.created), period(entry.expires - self._now)
+            figures = (age, size(entry.size), f"{entry.lines:,}", state, left)
+        return (entry.id, *figures, *names)
+
+
+def _nothing(filters: dict[str, str | None]) -> str:
+    """What to do where nothing is listed."""
+    asked = [f"--{name.replace('_', '-')} {value!r}" for name, value in filters.items() if value is not None]
+    if asked:
+        return f"no capture has {' and '.join(asked)}; `overspill ls` lists all"
+    return "nothing is stored; store something with `overspill run -- COMMAND` or `overspill put FILE`"
+
+
+def _waiting(invocation: Invocation, filters: dict[str, str | None]) -> "list[tuple[Entry, str]]":
+    """The spooled captures that match, newest first."""
+    wanted = {name: wire.fit(value) for name, value in filters.items() if value is not None}
+    try:
+        shelf = invocation.shelf()
+        found = [] if shelf is None else [entry_of(each, "") for each in reversed(shelf.entries())]
+    except NotSpooled as error:
+        output.say(str(error))
+        return []
+    return [
+        (entry, "spooled")
+        for entry in found
+        if all(getattr(entry, name) == value for name, value in wanted.items())
+    ]
+
+
+def _pages(client: Any, filters: dict[str, str | None], limit: int | None) -> Iterator["Listing"]:
+    cursor: str | None = None
+    while True:
+        page = client.list(**filters, cursor=cursor, limit=min(_PAGE, _PAGE if limit is None else limit))
+        yield page
+        cursor = page.cursor
+        limit = None if limit is None else limit - len(page.captures)
+        if cursor is None or limit == 0:
+            return
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, examples=_EXAMPLES, options=COLORED)(ls)

@@ -1,0 +1,150 @@
+"""The command put: a file or standard input becomes a capture."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from overspill import wire
+from overspill.cli import output
+from overspill.cli.exit_codes import CommandFailure, ExitCode
+from overspill.cli.invocation import Invocation, command
+from overspill.cli.options import Session, Ttl
+from overspill.cli.parsers import labels_of
+from overspill.cli.progress import watched
+from overspill.cli.spool_fallback import SERVICE_AWAY, CaptureMetadata, keep_in_spool
+
+if TYPE_CHECKING:
+    from overspill.wire import Entry
+
+_EXAMPLES = (
+    "make test 2>&1 | overspill put --tool make",
+    "overspill put build.log --session run-42 --label job=nightly --ttl 7d",
+    "id=$(overspill put report.json --content-type application/json)",
+)
+_ROUNDED = 2
+_HARDLY_SECONDS, _HARDLY_SHARE = 90, 0.03
+"""Seconds by which a life may be off what was asked for."""
+
+
+@contextmanager
+def _opened(file: str) -> Iterator[IO[bytes]]:
+    """A binary file that can be read twice: what a pipe brings is copied to a temporary one."""
+    with _source(file) as opened, ExitStack() as stack:
+        if opened.seekable():
+            yield opened
+            return
+        copy = stack.enter_context(TemporaryFile(prefix="overspill-put-"))
+        copyfileobj(opened, copy)
+        copy.seek(0)
+        yield copy
+
+
+def put(  # noqa: PLR0913  (one option for each thing that is kept with a capture)
+    invocation: Invocation,
+    file: Annotated[str, typer.Argument(metavar="[FILE]", help="What to store; - is standard input.")] = "-",
+    *,
+    tool: Annotated[str, typer.Option(help="The tool whose output this is.")] = "",
+    call_id: Annotated[str, typer.Option("--call-id", metavar="ID", help="The tool-call id.")] = "",
+    session: Session = None,
+    ttl: Ttl = None,
+    label: Annotated[
+        list[str] | None, typer.Option("--label", metavar="NAME=VALUE", help="May be repeated.")
+    ] = None,
+    content_type: Annotated[
+        str | None, typer.Option("--content-type", metavar="TYPE", help="The media type.")
+    ] = None,
+    status: Annotated[str, typer.Option(help="How the tool ended, in your words.")] = "",
+) -> None:
+    """Store a file or standard input, and print its handle.
+
+    Where the service is down, it is kept on this machine and uploaded later; the handle is the same.
+    """
+    try:
+        about = CaptureMetadata(
+            session=invocation.session() if session is None else session,
+            tool=tool,
+            call_id=call_id,
+            ttl=ttl,
+            status=status,
+            content_type=content_type,
+            labels=labels_of(label or []),
+        )
+        with _opened(file) as source:
+            entry = _stored(invocation, source, about)
+    except ValueError as error:
+        raise CommandFailure(str(error), ExitCode.USAGE) from error
+    if invocation.json:
+        invocation.answer(entry)
+    else:
+        output.line(entry.id)
+    _say_unheeded(entry, asdict(about))
+
+
+def _say_unheeded(entry: "Entry", said: dict[str, Any]) -> None:
+    unheeded = _unheeded(entry, said)
+    if unheeded:
+        changing = "changes" if len(unheeded) == 1 else "change"
+        output.say(
+            f"{entry.id} was stored before, and stays as it was: {_listed(unheeded)} {changing} nothing; "
+            "another --call-id makes another capture, `overspill ttl` changes how long it lives"
+        )
+
+
+def _unheeded(entry: "Entry", said: dict[str, Any]) -> list[str]:
+    """The options that changed nothing: the same content of the same call was stored before with others."""
+    is_other = {
+        "--label": bool(said["labels"]) and entry.labels != said["labels"],
+        "--tool": bool(said["tool"]) and entry.tool != wire.fit(said["tool"]),
+        "--status": bool(said["status"]) and entry.status != wire.fit(said["status"]),
+        "--content-type": bool(said["content_type"]) and entry.content_type != said["content_type"],
+        "--ttl": said["ttl"] is not None and _lives_otherwise(entry, said["ttl"]),
+    }
+    return [option for option, is_so in is_other.items() if is_so]
+
+
+def _lives_otherwise(entry: "Entry", ttl: int) -> bool:
+    """Whether `ttl` seconds are neither what it was stored with nor, about, what it has from now on.
+
+    A longer life than it has is granted to what is stored again, but not by a minute or a few percent.
+    """
+    left = (entry.expires - datetime.now(UTC)).total_seconds()
+    is_new = abs((entry.expires - entry.created).total_seconds() - ttl) <= _ROUNDED
+    return not is_new and abs(left - ttl) > max(_HARDLY_SECONDS, _HARDLY_SHARE * ttl)
+
+
+def _listed(words: list[str]) -> str:
+    *most, last = words
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _stored(invocation: Invocation, source: IO[bytes], about: "CaptureMetadata") -> "Entry":
+    """Store it, or keep it on this machine. Raises what storing raises, and `CommandFailure`."""
+    start = source.tell()
+    try:
+        with invocation.client() as client, watched(source) as content:
+            return client.put(content, **asdict(about))
+    except SERVICE_AWAY as error:
+        source.seek(start)
+        return keep_in_spool(invocation, source, about, error)
+
+
+def _source(file: str) -> IO[bytes]:
+    """A binary file; standard input is left open. Raises `OSError`."""
+    if file != "-":
+        return Path(file).open("rb")
+    if sys.stdin is None:
+        raise OSError("standard input is closed")
+    return open(sys.stdin.fileno(), "rb", closefd=False)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, examples=_EXAMPLES)(put)

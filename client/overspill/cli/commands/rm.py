@@ -1,0 +1,86 @@
+"""The command rm: removes captures."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from overspill.cli import output
+from overspill.cli.exit_codes import CommandFailure, ExitCode, code_of, message_of
+from overspill.cli.invocation import Invocation, command
+from overspill.cli.printable import printable_line
+from overspill.errors import ProblemError
+
+_EXAMPLES = (
+    "overspill rm cap_k3v7q2m5x4c6z2b7n5aa",
+    "overspill rm --session run-42 --yes",
+)
+
+
+def rm(
+    invocation: Invocation,
+    refs: Annotated[
+        list[str] | None, typer.Argument(metavar="[REF]...", help="Capture ids, or call:TOOL_CALL_ID.")
+    ] = None,
+    *,
+    session: Annotated[
+        str | None,
+        typer.Option(
+            "--session",
+            metavar="SESSION",
+            help="Without REF: everything of this session. With call: references: look in it only.",
+        ),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before a session is removed.")] = False,
+) -> None:
+    """Remove captures, or all of a session."""
+    if refs:
+        _remove(invocation, refs, session)
+    elif session == "":  # a variable that was not set means no session at all
+        raise typer.BadParameter("it is empty", param_hint="--session")
+    elif session is not None:
+        _remove_session(invocation, session, yes=yes)
+    else:
+        raise typer.BadParameter("say which captures, or --session SESSION", param_hint="REF")
+
+
+def _remove(invocation: Invocation, refs: list[str], session: str | None) -> None:
+    """Remove each; one that cannot be removed does not keep the others."""
+    code = 0
+    with invocation.client() as client:
+        for ref in refs:
+            try:
+                removed = client.delete(ref, session=session)
+            except ProblemError as error:
+                output.say(message_of(error))
+                code = code or code_of(error)
+            else:
+                if invocation.json:
+                    invocation.answer(removed)
+    if code:
+        raise typer.Exit(code)
+
+
+def _remove_session(invocation: Invocation, session: str, *, yes: bool) -> None:
+
+    if not yes and not _confirmed(session):
+        raise CommandFailure("nothing was removed", ExitCode.NO)
+    with invocation.client() as client:
+        removed = client.delete_session(session)
+    if invocation.json:
+        invocation.answer(removed)
+    else:
+        output.say(f"removed {removed.captures:,} captures, {removed.stored_size:,} stored bytes")
+
+
+def _confirmed(session: str) -> bool:
+
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise CommandFailure("removing a whole session needs --yes where nobody can be asked", ExitCode.USAGE)
+    question = f"Remove every capture of session {printable_line(session)!r}?"
+    return typer.confirm(question, err=True)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, examples=_EXAMPLES)(rm)

@@ -1,0 +1,72 @@
+"""The command summary: what a capture looks like."""
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from overspill.cli import output
+from overspill.cli.color import Paint, Style
+from overspill.cli.facts import print_facts
+from overspill.cli.invocation import Invocation, command
+from overspill.cli.options import COLORED, Ref, SessionFilter
+from overspill.cli.printable import printable
+from overspill.cli.table import fitting
+
+if TYPE_CHECKING:
+    from overspill.wire import Summary
+
+_EXAMPLES = (
+    "overspill summary cap_k3v7q2m5x4c6z2b7n5aa",
+    "overspill summary call:call_17",
+)
+
+
+def summary(invocation: Invocation, ref: Ref, *, session: SessionFilter = None) -> None:
+    """Tell what a capture looks like.
+
+    That is: totals, first and last lines, repeated lines, errors, warnings, the shape of its JSON.
+    """
+    with invocation.source(ref, session) as source:
+        found = source.summary(ref, session=session)
+    if invocation.json:
+        invocation.answer(found)
+    else:
+        _summarise(found, Paint(invocation.color), raw=invocation.raw)
+
+
+def _summarise(found: "Summary", paint: Paint, *, raw: bool) -> None:
+    print_facts(
+        {
+            "size": f"{found.total_bytes:,} bytes, {found.total_lines:,} lines, {found.empty_lines:,} empty",
+            "longest line": f"{found.longest_line:,} bytes",
+            "type": f"{found.content_type} ({found.kind})",
+            "errors": _severity(found.errors),
+            "warnings": _severity(found.warnings),
+        }
+    )
+    shown = (lambda text: text) if raw else printable
+    sections = {
+        "first lines": found.first_lines,
+        "last lines": found.last_lines,
+        "repeated": [
+            f"{each.count:,} times from line {each.first_line:,}: {each.line}" for each in found.repeated
+        ],
+        "JSON": (found.json_shape or "").splitlines(),
+    }
+    for title, lines in sections.items():
+        if lines:
+            output.line(paint(f"{title}:", Style.HEADER))
+            for each in lines:
+                output.line(f"  {fitting(shown(each), 2)}")
+    if found.truncated:
+        output.say(f"only the first {found.scanned_bytes:,} bytes were looked at")
+
+
+def _severity(found: Any) -> str:
+    numbers = ", ".join(f"{number:,}" for number in found.line_numbers)
+    return f"{found.count:,}{f' (lines {numbers})' if numbers else ''}"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, examples=_EXAMPLES, options=COLORED)(summary)

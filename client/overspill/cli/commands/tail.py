@@ -1,0 +1,45 @@
+"""The command tail: the last lines of a capture."""
+
+from typing import Annotated
+
+import typer
+
+from overspill.cli import output
+from overspill.cli.invocation import Invocation, command
+from overspill.cli.options import OutputFile, Ref, SessionFilter
+from overspill.cli.parsers import tail_of
+from overspill.cli.text_printing import print_text
+
+_EXAMPLES = (
+    "overspill tail -20 cap_k3v7q2m5x4c6z2b7n5aa",
+    "overspill tail -n 5000 cap_k3v7q2m5x4c6z2b7n5aa -o end.log",
+    "overspill tail -n +120 cap_k3v7q2m5x4c6z2b7n5aa",
+)
+
+
+def tail(
+    invocation: Invocation,
+    ref: Ref,
+    *,
+    lines: Annotated[
+        str,
+        typer.Option("-n", "--lines", metavar="NUM", help="How many lines; also -NUM. +NUM: from that on."),
+    ] = "50",
+    into: OutputFile = None,
+    session: SessionFilter = None,
+) -> None:
+    """Print the last lines."""
+    start, count = tail_of(lines)
+    with invocation.source(ref, session) as source, output.into(into):
+        if start is None:
+            text = source.tail(ref, count, ansi=invocation.raw, session=session)
+            if text.next and not invocation.json:  # it holds the last of them only: begin with the first
+                start = int(text.next["start"])
+        if start is not None:
+            text = source.lines(ref, start, ansi=invocation.raw, session=session)
+        print_text(invocation, source, ref, session, text)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, examples=_EXAMPLES)(tail)

@@ -1,0 +1,35 @@
+"""The command ttl: changes how long a capture lives."""
+
+from typing import Annotated
+
+import typer
+
+from overspill.cli import output
+from overspill.cli.invocation import Invocation, command
+from overspill.cli.options import Ref, SessionFilter
+from overspill.cli.parsers import seconds
+
+_EXAMPLES = ("overspill ttl cap_k3v7q2m5x4c6z2b7n5aa 7d",)
+
+
+def ttl(
+    invocation: Invocation,
+    ref: Ref,
+    duration: Annotated[
+        int, typer.Argument(metavar="DURATION", parser=seconds, help="From now: seconds, 30m, 2h, 7d.")
+    ],
+    *,
+    session: SessionFilter = None,
+) -> None:
+    """Change how long a capture lives, and print when it ends."""
+    with invocation.client() as client:
+        entry = client.set_ttl(ref, duration, session=session)
+    if invocation.json:
+        invocation.answer(entry)
+    else:
+        output.line(f"{entry.expires:%Y-%m-%dT%H:%M:%SZ}")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, examples=_EXAMPLES)(ttl)

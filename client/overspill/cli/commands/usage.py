@@ -1,0 +1,44 @@
+"""The command usage: a tenant's totals and limits."""
+
+import typer
+
+from overspill.cli import output
+from overspill.cli.facts import print_facts
+from overspill.cli.invocation import Invocation, command
+from overspill.cli.table import instant
+
+_EXAMPLES = (
+    "overspill usage",
+    "overspill usage --json",
+)
+
+
+def usage(invocation: Invocation) -> None:
+    """Tell what the tenant has stored, and its limits."""
+    with invocation.client() as client:
+        used = client.usage()
+    if invocation.json:
+        invocation.answer(used)
+        return
+    print_facts(
+        {
+            "tenant": used.tenant,
+            "captures": _of(used.captures, used.max_captures),
+            "content": f"{used.size:,} bytes",
+            "stored": f"{_of(used.stored_size, used.max_stored_size)} bytes",
+            "oldest": instant(used.oldest) if used.oldest else "-",
+            "largest capture": f"{used.max_capture_size:,} bytes",
+            "kept": f"{used.default_ttl:,} s, at most {used.max_ttl:,} s",
+        }
+    )
+    if used.incomplete:
+        output.say("the catalog is being rebuilt: the totals may be too low")
+
+
+def _of(number: int, limit: int) -> str:
+    return f"{number:,} of {limit:,}" if limit else f"{number:,}"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, examples=_EXAMPLES)(usage)

@@ -1,0 +1,1 @@
+"""`overspill demo`: a service of its own, three real tools, their notices, and reading back."""

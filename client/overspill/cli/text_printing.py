@@ -1,0 +1,33 @@
+"""Prints lines of a capture of any number, as head, tail and lines do.
+
+One answer of the service is bounded: the next ones follow until all lines that were asked for are printed.
+Memory stays bounded too.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from overspill.cli import output
+from overspill.cli.invocation import Invocation
+
+if TYPE_CHECKING:
+    from overspill.wire import Text
+
+
+def print_text(invocation: Invocation, source: Any, ref: str, session: str | None, text: "Text") -> None:
+    """Print `text` and the answers that follow it. With `--json`, print `text` alone, as it came."""
+    if invocation.json:
+        invocation.answer(text)
+        return
+    replaced = text.replaced
+    output.text(text.content, raw=invocation.raw)
+    while text.next:
+        output.flush()
+        place = text.place
+        text = source.lines(ref, **place, ansi=invocation.raw, session=session)
+        output.text(text.content, raw=invocation.raw)
+        replaced = replaced or text.replaced
+    output.flush()
+    if replaced:
+        output.say(
+            "bytes that are not UTF-8 are shown as \N{REPLACEMENT CHARACTER}; `overspill cat` has them"
+        )
