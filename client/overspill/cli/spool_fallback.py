@@ -92,25 +92,24 @@ def keep_in_spool(
 
 
 def _kept(shelf: Shelf, file: IO[bytes], about: CaptureMetadata, reason: str) -> Spooled:
-
-    gathering = Buffer()
+    buffer = Buffer()
     try:
         while block := file.read(_BLOCK):
-            gathering.write(block)
-        body = gathering.finish()
+            buffer.write(block)
+        body = buffer.finish()
     except BufferFull as full:
         raise NotSpooled(f"the disk for temporary files is full: {full}") from None
     finally:
-        gathering.close()
-    if gathering.missing:
-        raise NotSpooled(f"the disk for temporary files is full: {gathering.missing}")
+        buffer.close()
+    if buffer.missing:
+        raise NotSpooled(f"the disk for temporary files is full: {buffer.missing}")
     entry = about.entry(body, url=shelf.url, reason=reason)
     shelf.add(entry, _bytes(body) if isinstance(body, str) else body)
     return entry
 
 
 def _bytes(body: str | bytes) -> bytes:
-    """A gathering of nothing at all is an empty text."""
+    """A buffer that took nothing finishes as an empty text."""
     return body.encode() if isinstance(body, str) else body
 
 
@@ -135,7 +134,6 @@ def _upload(invocation: Invocation) -> None:
 
 
 def _upload_from(shelf: Shelf, invocation: Invocation) -> None:
-
     limits: dict[str, Any] = {"timeout": UPLOAD_SECONDS, "connect_timeout": UPLOAD_SECONDS, "retries": 0}
     with invocation.client(**limits) as client:
         done = flush_shortly(shelf, client, UPLOAD_SECONDS)

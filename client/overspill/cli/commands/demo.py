@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
+from overspill.cli.declaration import command
 from overspill.cli.demo.story import run
-from overspill.cli.invocation import Invocation, command
+from overspill.cli.invocation import Invocation
 
 _EXAMPLES = ("overspill demo", "overspill demo --keep --data ./demo-data")
 

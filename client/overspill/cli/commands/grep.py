@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from overspill.cli import output
-from overspill.cli.invocation import Invocation, command
+from overspill.cli.declaration import command
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import COLORED, Ref, SessionFilter
 from overspill.cli.search.search import Limits, Query, Search, targets
 

@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from overspill.cli import output
-from overspill.cli.invocation import Invocation, command
+from overspill.cli.declaration import command
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import OutputFile, Ref, SessionFilter
 from overspill.cli.text_printing import print_text
 

@@ -9,7 +9,8 @@ import typer
 from overspill import wire
 from overspill.cli import output
 from overspill.cli.color import Paint
-from overspill.cli.invocation import Invocation, command
+from overspill.cli.declaration import command
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import COLORED
 from overspill.cli.table import Column, Table, instant, period, size
 from overspill.spools.capture import entry_of

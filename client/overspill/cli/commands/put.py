@@ -14,8 +14,9 @@ import typer
 
 from overspill import wire
 from overspill.cli import output
+from overspill.cli.declaration import command
 from overspill.cli.exit_codes import CommandFailure, ExitCode
-from overspill.cli.invocation import Invocation, command
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import Session, Ttl
 from overspill.cli.parsers import labels_of
 from overspill.cli.progress import watched

@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from overspill.cli import output
+from overspill.cli.declaration import command
 from overspill.cli.exit_codes import CommandFailure, ExitCode, code_of, message_of
-from overspill.cli.invocation import Invocation, command
+from overspill.cli.invocation import Invocation
 from overspill.cli.printable import printable_line
 from overspill.errors import ProblemError
 
@@ -62,7 +63,6 @@ def _remove(invocation: Invocation, refs: list[str], session: str | None) -> Non
 
 
 def _remove_session(invocation: Invocation, session: str, *, yes: bool) -> None:
-
     if not yes and not _confirmed(session):
         raise CommandFailure("nothing was removed", ExitCode.NO)
     with invocation.client() as client:

@@ -8,7 +8,8 @@ import typer
 from overspill.cli import output
 from overspill.cli.command_output import guarded_output
 from overspill.cli.command_output.child_process import CommandNotStarted
-from overspill.cli.invocation import Invocation, command
+from overspill.cli.declaration import command
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import Session, Ttl
 
 _EXAMPLES = (

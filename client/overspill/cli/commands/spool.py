@@ -11,8 +11,9 @@ import typer
 from overspill import wire
 from overspill.cli import output
 from overspill.cli.color import Paint
+from overspill.cli.declaration import command
 from overspill.cli.exit_codes import CommandFailure, ExitCode, code_of, message_of
-from overspill.cli.invocation import Invocation, command
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import COLORED
 from overspill.cli.table import Column, Table, instant, period, short, size
 from overspill.spools import flush as uploads

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from overspill.cli.declaration import command
 from overspill.cli.facts import print_facts
-from overspill.cli.invocation import Invocation, command
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import Ref, SessionFilter
 from overspill.cli.table import instant
 

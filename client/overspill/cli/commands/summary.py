@@ -6,8 +6,9 @@ import typer
 
 from overspill.cli import output
 from overspill.cli.color import Paint, Style
+from overspill.cli.declaration import command
 from overspill.cli.facts import print_facts
-from overspill.cli.invocation import Invocation, command
+from overspill.cli.invocation import Invocation
 from overspill.cli.options import COLORED, Ref, SessionFilter
 from overspill.cli.printable import printable
 from overspill.cli.table import fitting

@@ -3,8 +3,9 @@
 import typer
 
 from overspill.cli import output
+from overspill.cli.declaration import command
 from overspill.cli.facts import print_facts
-from overspill.cli.invocation import Invocation, command
+from overspill.cli.invocation import Invocation
 from overspill.cli.table import instant
 
 _EXAMPLES = (

@@ -114,7 +114,9 @@ class Search:
             raise CommandFailure(
                 "-o prints what matches, and -v the lines where nothing does", ExitCode.USAGE
             )
-        self.ref, self.query, self.limits = ref, query, limits
+        self.ref = ref
+        self.query = query
+        self.limits = limits
         self.incomplete: list[int] = []
         """Numbers of lines that may match too."""
 
