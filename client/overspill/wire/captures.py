@@ -1,0 +1,80 @@
+"""What is known of captures, and of all that a tenant has stored."""
+
+from __future__ import annotations
+
+from datetime import datetime  # noqa: TC003  (msgspec resolves annotations at run time)
+from enum import StrEnum
+from typing import Annotated, Final
+
+from msgspec import Meta, Struct
+
+DEFAULT_TTL: Final = 24 * 3600
+"""Retention of a capture in seconds where nobody asks for another."""
+
+
+class State(StrEnum):
+    """Whether a capture still grows, is whole, or ended early."""
+
+    LIVE = "live"
+    COMPLETE = "complete"
+    PARTIAL = "partial"
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """What is known of one capture. Sizes in bytes; `lines` counts a last line without a newline too."""
+
+    id: str
+    state: State
+    size: int
+    stored_size: int
+    lines: int
+    sha256: str
+    content_type: str
+    kind: str
+    """text, json, log, binary or unknown: found by looking at the content."""
+    tool: str
+    session: str
+    call_id: str
+    status: str
+    labels: dict[str, str]
+    created: datetime
+    expires: datetime
+
+
+class Listing(Struct, frozen=True, kw_only=True):
+    """A page of captures, newest first; `cursor` asks for the next one and is null on the last."""
+
+    captures: list[Entry]
+    cursor: str | None = None
+    incomplete: bool = False
+    """The catalog was lost and is being rebuilt from the object store: captures may be missing."""
+
+
+class Usage(Struct, frozen=True, kw_only=True):
+    """A tenant's stored totals and limits; a limit of 0 is none."""
+
+    tenant: str
+    captures: int
+    size: int
+    stored_size: int
+    oldest: datetime | None
+    max_capture_size: int
+    max_stored_size: int
+    max_captures: int
+    default_ttl: int
+    max_ttl: int
+    incomplete: bool = False
+    """The catalog was lost and is being rebuilt from the object store: the totals may be too low."""
+
+
+class Removed(Struct, frozen=True, kw_only=True):
+    """How many captures a removal or a sweep took away, and their stored bytes."""
+
+    captures: int
+    stored_size: int
+
+
+class Amendment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of PATCH: a new life of `ttl` seconds, counted from now."""
+
+    ttl: Annotated[int, Meta(ge=1)]

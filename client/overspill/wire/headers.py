@@ -1,0 +1,71 @@
+"""Headers beyond the standard ones, how they carry any text, and digests (RFC 9530)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from typing import Final
+from urllib.parse import quote, unquote
+
+
+class Header:
+    """Header names beyond the standard ones. Values are percent-encoded UTF-8 (RFC 3986)."""
+
+    SESSION: Final = "Overspill-Session"
+    CALL_ID: Final = "Overspill-Call-Id"
+    TOOL: Final = "Overspill-Tool"
+    STATUS: Final = "Overspill-Status"
+    TTL: Final = "Overspill-Ttl"
+    LABEL: Final = "Overspill-Label-"
+    SHA256: Final = "Overspill-Sha256"
+    SIZE: Final = "Overspill-Size"
+    STATE: Final = "Overspill-State"
+    EXPIRES: Final = "Overspill-Expires"
+    REPR_DIGEST: Final = "Repr-Digest"
+    REQUEST_ID: Final = "X-Request-Id"
+
+
+def encode_header(value: str) -> str:
+    """Any text as a header value: percent-encoded UTF-8, so no control byte ever reaches the wire."""
+    return quote(value, safe=" !#$&'()*+,-./:;<=>?@[]^_`{|}~").replace(" ", "%20")
+
+
+def decode_header(value: str) -> str:
+    """The inverse of `encode_header`. Raises `UnicodeDecodeError` on bytes that are not UTF-8."""
+    return unquote(value, errors="strict")
+
+
+def encode_digest(sha256: bytes) -> str:
+    """The `Repr-Digest` field value of a SHA-256 digest."""
+    return f"sha-256=:{base64.b64encode(sha256).decode()}:"
+
+
+_KEY: Final = r"[A-Za-z*][A-Za-z0-9_.*-]*"
+_STRING: Final = r'"(?:[ !#-\[\]-~]|\\["\\])*"'
+_BARE: Final = rf"(?: :[A-Za-z0-9+/=]*: | {_STRING} | [A-Za-z0-9!#$%&'*+.^_`|~:/?-]+ )"
+_LIST: Final = rf"\( (?: [^()\"] | {_STRING} )* \)"
+_PARAMETERS: Final = rf"(?: ;[ ]*{_KEY} (?: ={_BARE} )? )*"
+_MEMBER: Final = re.compile(
+    rf"[ \t]* (?P<key>{_KEY}) (?: =(?P<value> {_BARE} | {_LIST} ) )? {_PARAMETERS} [ \t]* (?P<comma>,)?",
+    re.VERBOSE,
+)
+"""One member of a dictionary (RFC 8941, section 3.2), read loosely where it is no byte sequence."""
+
+
+def decode_digest(field: str) -> bytes:
+    """Return the SHA-256 digest (32 bytes) of a `Repr-Digest` field.
+
+    The field is a dictionary of algorithms (RFC 8941): other algorithms and all parameters are ignored, and
+    of a repeated algorithm the last one counts. Raises `ValueError` if it has no SHA-256 or is malformed.
+    """
+    found, position, follows = "", 0, True
+    while follows and (member := _MEMBER.match(field, position)):
+        if member["key"].lower() == "sha-256":
+            found = member["value"] or ""
+        position, follows = member.end(), member["comma"] is not None
+    if position == len(field) and not follows and found[:1] == ":":
+        digest = base64.b64decode(found[1:-1], validate=True)
+        if len(digest) == hashlib.sha256().digest_size:
+            return digest
+    raise ValueError("Repr-Digest needs the form sha-256=:BASE64: with a digest of 32 bytes")

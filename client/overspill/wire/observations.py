@@ -1,0 +1,64 @@
+"""What clients report of tool outputs, for the service's metrics."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Final
+
+from msgspec import Meta, Struct
+
+from overspill.wire.identity import MAX_VALUE
+from overspill.wire.queries import Count  # noqa: TC001  (msgspec resolves annotations at run time)
+
+
+class Outcome(StrEnum):
+    """What became of an output: it stays, is in the service, waits on this machine, or is lost in part."""
+
+    INLINE = "inline"
+    CAPTURED = "captured"
+    SPOOLED = "spooled"
+    TRUNCATED = "truncated"
+
+
+SIZE_BOUNDS: Final = tuple(4**power for power in range(4, 16))
+"""Bounds in bytes, each inclusive, of the classes that outputs' sizes are counted in: 256 B to 1 GiB."""
+SIZE_CLASSES: Final = len(SIZE_BOUNDS) + 1
+"""One for each bound, and one for what is larger than all."""
+BATCH_MEMORY: Final = 24 * 3600
+"""Seconds for which the service knows a batch of observations, and does not count it again."""
+_Sizes = Annotated[
+    tuple[Annotated[int, Meta(ge=0, le=2**53)], ...],
+    Meta(min_length=SIZE_CLASSES, max_length=SIZE_CLASSES),
+]
+
+
+class Observation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Tool outputs that a client saw, grouped by tool and outcome.
+
+    `sizes` is how many of them, as the tools returned them, fell into each class of `SIZE_BOUNDS`; without
+    it they are counted in no histogram. Raises `ValueError` where it does not add up to `count`.
+    """
+
+    tool: Annotated[str, Meta(max_length=MAX_VALUE)]
+    outcome: Outcome
+    count: Count
+    bytes_before: Annotated[int, Meta(ge=0, le=2**63 - 1)]
+    bytes_after: Annotated[int, Meta(ge=0, le=2**63 - 1)]
+    sizes: _Sizes | None = None
+
+    def __post_init__(self) -> None:
+        if self.sizes is not None and sum(self.sizes) != self.count:
+            raise ValueError(f"sizes must add up to count: {sum(self.sizes)} is not {self.count}")
+
+
+class Observations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A batch of observations; one whose id was seen within `BATCH_MEMORY` is not counted again."""
+
+    batch: Annotated[str, Meta(min_length=8, max_length=64, pattern="^[A-Za-z0-9_-]+$")]
+    observations: Annotated[list[Observation], Meta(max_length=1000)]
+
+
+class Accepted(Struct, frozen=True, kw_only=True):
+    """The answer to a batch of observations: whether the metrics count them."""
+
+    counted: bool

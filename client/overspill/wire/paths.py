@@ -1,0 +1,47 @@
+"""Where requests go, and what a key may do there."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+from urllib.parse import quote
+
+VERSION: Final = "v1"
+DEFAULT_URL: Final = "http://127.0.0.1:8750"
+
+
+class Path:
+    """Paths under the service's URL; braces mark parameters."""
+
+    CAPTURES: Final = "/v1/captures"
+    CAPTURE: Final = "/v1/captures/{ref}"
+    CONTENT: Final = "/v1/captures/{ref}/content"
+    HEAD: Final = "/v1/captures/{ref}/head"
+    TAIL: Final = "/v1/captures/{ref}/tail"
+    LINES: Final = "/v1/captures/{ref}/lines"
+    GREP: Final = "/v1/captures/{ref}/grep"
+    SUMMARY: Final = "/v1/captures/{ref}/summary"
+    SESSION: Final = "/v1/sessions/{session}"
+    OBSERVATIONS: Final = "/v1/observations"
+    USAGE: Final = "/v1/usage"
+    SWEEP: Final = "/v1/admin/sweep"
+    HEALTHZ: Final = "/healthz"
+    READYZ: Final = "/readyz"
+    METRICS: Final = "/metrics"
+    OPENAPI: Final = "/openapi.json"
+    INDEX: Final = "/"
+
+
+class Scope(StrEnum):
+    """What a key may do."""
+
+    WRITE = "write"
+    READ = "read"
+    DELETE = "delete"
+    OBSERVE = "observe"
+    ADMIN = "admin"
+
+
+def encode_path(value: str) -> str:
+    """A reference or session as one path segment."""
+    return quote(value, safe=":")

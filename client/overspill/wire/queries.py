@@ -1,0 +1,83 @@
+"""The queries of requests: a structure for each, whose fields are the parameters."""
+
+from __future__ import annotations
+
+from datetime import datetime  # noqa: TC003  (msgspec resolves annotations at run time)
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from overspill.wire.captures import State  # noqa: TC001  (as above)
+
+Count = Annotated[int, Meta(ge=1, le=2**53)]
+"""A number of lines, or a line's number; JSON's numbers are exact up to the highest."""
+
+
+class NoQuery(Struct, frozen=True, forbid_unknown_fields=True):
+    """The query of a request that takes no parameter."""
+
+
+class RefQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Every read by reference: `session` narrows a `call:` reference."""
+
+    session: str | None = None
+
+
+class ReadQuery(RefQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What every reading of text can be given."""
+
+    ansi: bool = False
+    """Keep ANSI escape sequences."""
+    max_bytes: Annotated[int, Meta(ge=256, le=65536)] | None = None
+    """Bytes of text that the answer has at most, where that is less than the service's own cap."""
+
+
+class HeadQuery(ReadQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many of the first lines are read."""
+
+    lines: Count = 50
+
+
+class TailQuery(ReadQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many of the last lines are read."""
+
+    lines: Count = 50
+
+
+class LinesQuery(ReadQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which lines are read, numbered from 1; `end` is one of them."""
+
+    start: Count = 1
+    end: Count | None = None
+    offset: Annotated[int, Meta(ge=0, le=2**53)] = 0
+    """Bytes to skip inside line `start`: how to go on inside one very long line."""
+
+
+class GrepQuery(ReadQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `grep` searches for, and how much it shows."""
+
+    pattern: str
+    fixed: bool = False
+    ignore_case: bool = False
+    invert: bool = False
+    context: Annotated[int, Meta(ge=0, le=100)] = 0
+    before: Annotated[int, Meta(ge=0, le=100)] | None = None
+    after: Annotated[int, Meta(ge=0, le=100)] | None = None
+    max_matches: Annotated[int, Meta(ge=1, le=1000)] = 50
+    from_end: bool = False
+    count: bool = False
+    """Only count matching lines, all of them, and list none."""
+    cursor: str | None = None
+
+
+class ListQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which captures are listed: each filter narrows the list. `cursor` goes on with an earlier one."""
+
+    session: str | None = None
+    call_id: Annotated[str, Meta(min_length=1)] | None = None
+    tool: str | None = None
+    state: State | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    cursor: str | None = None
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 100

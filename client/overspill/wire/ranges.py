@@ -1,0 +1,74 @@
+"""Byte ranges, as asked for and as resolved (RFC 9110, section 14)."""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+from msgspec import Struct
+
+
+class ContentRange(Struct, frozen=True):
+    """A range that has been held against a size: bytes `start` up to, not including, `stop`."""
+
+    start: int
+    stop: int
+    size: int
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def __str__(self) -> str:
+        """The `Content-Range` field value."""
+        return f"bytes {self.start}-{self.stop - 1}/{self.size}"
+
+
+class ByteRange(Struct, frozen=True):
+    """One range as asked for: `first` and `last` are inclusive, from 0.
+
+    `first is None` asks for the last `last` bytes (a suffix); `last is None` goes to the end.
+    """
+
+    first: int | None
+    last: int | None = None
+
+    _PATTERN: ClassVar[re.Pattern[str]] = re.compile(
+        r"\s*bytes\s*=\s*([0-9]*)\s*-\s*([0-9]*)\s*", re.IGNORECASE
+    )
+    _FAR: ClassVar[int] = 10**18
+    """Beyond every size: positions with more digits mean no more than this one."""
+
+    @classmethod
+    def parse(cls, field: str) -> ByteRange | None:
+        """The range of a `Range` field; None where RFC 9110 says to ignore it.
+
+        That is: another unit, several ranges, anything malformed, or `last` before `first`.
+        """
+        match = cls._PATTERN.fullmatch(field)
+        if match is None:
+            return None
+        first, last = (cls._position(text) for text in match.groups())
+        if first is None and last is None:
+            return None
+        if first is not None and last is not None and last < first:
+            return None
+        return cls(first, last)
+
+    @classmethod
+    def _position(cls, digits: str) -> int | None:
+        if not digits:
+            return None
+        digits = digits.lstrip("0") or "0"
+        return int(digits) if len(digits) <= len(str(cls._FAR)) else cls._FAR
+
+    def __str__(self) -> str:
+        """The `Range` field value."""
+        return f"bytes={'' if self.first is None else self.first}-{'' if self.last is None else self.last}"
+
+    def resolve(self, size: int) -> ContentRange | None:
+        """The range within `size` bytes; None where not one byte of it exists (416)."""
+        if self.first is None:
+            start, stop = max(0, size - (self.last or 0)), size
+        else:
+            start, stop = self.first, size if self.last is None else min(self.last + 1, size)
+        return ContentRange(start, stop, size) if start < stop else None
