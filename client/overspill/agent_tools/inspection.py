@@ -115,6 +115,7 @@ class Question(Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
     def answer(self, found: wire.Text | wire.Summary) -> Answer:
+        """Return the answer of the tool: what was found, and the arguments that read on."""
         if isinstance(found, wire.Summary):
             return {"capture": self.capture, "mode": self.mode, **_described(found), "next": None}
         facts = msgspec.to_builtins(found)

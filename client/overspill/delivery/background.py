@@ -51,6 +51,7 @@ class Sender:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
+        """In a forked child, begin without jobs and without a thread."""
         self._lock = threading.RLock()
         self._calls: SimpleQueue[None] = SimpleQueue()
         self._thread: threading.Thread | None = None

@@ -45,6 +45,8 @@ class Failure(NamedTuple):
 
 
 class Place(Protocol):
+    """Where an output can be stored: the service, or a folder of this machine."""
+
     async def put(self, wait: Wait, request: StoreRequest, before: Failure | None) -> Kept | Failure:
         """Store the output; `before` is why the place before this one failed. May raise anything."""
 

@@ -98,6 +98,7 @@ class ServicePlace:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
+        """In a forked child, begin with no uploads and nothing known of the service."""
         self._lock = threading.RLock()
         self.circuit: Circuit = self._new_circuit()
         self.moved_at: float = -_RECENTLY
@@ -107,6 +108,7 @@ class ServicePlace:
         self._under_way: set[Upload] = set()
 
     async def put(self, wait: Wait, request: StoreRequest, before: Failure | None) -> Kept | Failure:  # noqa: ARG002
+        """Store the output with the service, unless it has failed so often that it is not asked."""
         if not self._may_be_asked():
             since = "" if self._failing_since is None else f" since {self._failing_since:%Y-%m-%dT%H:%M:%SZ}"
             return Failure(f"the service has failed{since}: {self._last_failure}")
@@ -175,6 +177,7 @@ class ServicePlace:
         return True
 
     def captured(self, entry: Entry) -> Kept:
+        """Note that the service works; return what is known of the stored capture."""
         self._answered()
         return Kept(outcome=Outcome.CAPTURED, expires=entry.expires)
 
@@ -189,6 +192,7 @@ class ServicePlace:
         return Failure(why, is_final, _is_doubtful(error), is_final or isinstance(error, _REFUSING))
 
     def failed(self, why: str, *, slow: bool) -> None:
+        """Note that the service failed, and why. `slow`: it did not answer in time."""
         if self._failing_since is None:
             self._failing_since = datetime.now(UTC)
         self._last_failure = why
@@ -214,6 +218,7 @@ class ServicePlace:
             own.close()
 
     def synchronous(self) -> SyncClient:
+        """Return the client that uploads; it is made on first use."""
         with self._lock:
             if self._sync is None:
                 address = self._client.address
@@ -246,6 +251,7 @@ class Upload:
         self._call.cancel()
 
     def cancel(self) -> None:
+        """Stop the upload: nobody waits for it any more."""
         self._call.cancel()
 
     async def watch(self, _: Client) -> None:

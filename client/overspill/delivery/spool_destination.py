@@ -38,6 +38,7 @@ class SpoolPlace:
         self._writer = SpoolWriter(shelf)
 
     async def put(self, wait: Wait, request: StoreRequest, before: Failure | None) -> Kept | Failure:
+        """Store the output in the local spool, from where it is uploaded later."""
         before = before or Failure("")
         order = self._order(request, before)
         kept = self._writer.submit(order)

@@ -95,6 +95,7 @@ class Storage:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
+        """In a forked child, look anew for what waits in the spool."""
         self._lock = threading.RLock()
         self._has_looked = False
 

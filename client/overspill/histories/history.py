@@ -191,6 +191,7 @@ class Guarding(NamedTuple):
     session: str | None = None
 
     async def process(self, result: ToolResult) -> Guarded:
+        """Pass one result through the guard."""
         return await self.guard.process(result.value, **self._known(result))
 
     async def process_sync(self, result: ToolResult) -> Guarded:
@@ -198,9 +199,14 @@ class Guarding(NamedTuple):
         return self.guard.process_sync(result.value, **self._known(result))
 
     def too_long(self, messages: list[Any]) -> list[ToolResult]:
+        """Return the results that are longer than the policy allows."""
         return [result for result, _ in too_long(messages, self.policy)]
 
     def beyond_budget(self, messages: list[Any], budget: int | None, newest: int) -> list[ToolResult]:
+        """Return the results to replace so that the history has `budget` tokens at most.
+
+        The `newest` results stay.
+        """
         chosen = beyond_budget(tool_results(messages), self.policy, budget, newest)
         return [result for result, _ in chosen]
 

@@ -16,6 +16,8 @@ MAX_TEXT: Final = 8 * 1024
 
 
 class Kind(StrEnum):
+    """What an error says is too large: the model's context, or the request itself."""
+
     CONTEXT = "context window"
     PAYLOAD = "payload"
 
