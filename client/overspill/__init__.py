@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from overspill.shapes.display import for_display
     from overspill.spools.spool import Spool
     from overspill.spools.workspace import Workspace
-    from overspill.text.measure import Limits
+    from overspill.text.limits import Limits
     from overspill.transfer.call_context import calling
     from overspill.transfer.client import Client, call
     from overspill.transfer.sync import SyncClient

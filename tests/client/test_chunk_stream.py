@@ -30,7 +30,8 @@ from overspill.shapes.records import Reserve
 from overspill.text import measure
 from overspill.text.body import FileBody
 from overspill.text.buffer import MEMORY_BYTES_WITHOUT_FILE, Buffer, BufferFull
-from overspill.text.measure import Extent, Limits
+from overspill.text.limits import Limits
+from overspill.text.measure import extent_of
 
 LIMITS = Limits(100, 10)
 CHUNKS = st.lists(st.text(st.sampled_from("aé😀\n\r"), max_size=30) | st.binary(max_size=30), max_size=20)
@@ -39,7 +40,7 @@ MIB = 1024 * 1024
 
 def settled(content: StreamShape) -> str:
     body = content.body
-    return f"NOTICE of {Extent.of(body).size} bytes, {content.content_type}"
+    return f"NOTICE of {extent_of(body).size} bytes, {content.content_type}"
 
 
 def through(source: Any, limits: Limits = LIMITS, **options: Any) -> list[Any]:
@@ -101,7 +102,7 @@ def test_chunks_are_held_exactly_as_long_as_together_they_fit(
     limits = Limits(size, lines, chars)
     held = HeldChunks(limits)
     for number, chunk in enumerate(chunks, 1):
-        extent = Extent.of(joined(chunks[:number]))
+        extent = extent_of(joined(chunks[:number]))
         fits = extent.size <= size and extent.lines <= lines
         fits = fits and (chars is None or sum(map(len, chunks[:number])) <= chars)
 
@@ -152,7 +153,7 @@ def test_what_is_gathered_is_every_byte(chunks: list[Any], in_memory: int) -> No
     whole = joined(chunks)
 
     assert data_of(body) == whole
-    assert Extent.of(body) == Extent.of(whole)
+    assert extent_of(body) == extent_of(whole)
     assert isinstance(body, FileBody) == (len(whole) > in_memory)
     if isinstance(body, FileBody):
         assert body.sha256 == hashlib.sha256(whole).digest()
@@ -213,7 +214,7 @@ def test_memory_stays_flat_however_long_the_stream_is() -> None:
     code = (
         "import resource\n"
         "from overspill.shapes.chunk_stream import ChunkStream, guarded_chunks\n"
-        "from overspill.text.measure import Limits\n"
+        "from overspill.text.limits import Limits\n"
         "def run(megabytes):\n"
         "    chunks = (b'0123456789abcde\\n' * 4096 for _ in range(16 * megabytes))\n"
         "    flow = ChunkStream(Limits(50_000, 2_000))\n"

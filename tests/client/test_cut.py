@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from overspill.previews import cut, excerpt
 from overspill.previews.cut import ENDS, HEAD, TAIL, Strategy
 from overspill.previews.excerpt import Excerpt
+from overspill.reading.chunks import Extent
 from overspill.text import measure
 from overspill.text.body import FileBody
 from overspill.text.buffer import Buffer
-from overspill.text.measure import UNLIMITED, Extent, Limits
+from overspill.text.limits import UNLIMITED, Limits, exceeds
+from overspill.text.measure import extent_of
 from overspill.text.sanitize import sanitize
 from overspill.text.tokens import TokenCounter
 
@@ -60,7 +62,7 @@ def test_no_limit_is_ever_exceeded_by_what_is_kept(text: str, limits: Limits, st
     kept = cut.cut(of(text), limits, strategy)
 
     for part in (kept.head, kept.tail):
-        assert not measure.exceeds(part, limits)
+        assert not exceeds(part, limits)
     assert measure.size(kept.head) + measure.size(kept.tail) <= limits.max_bytes
     assert measure.count_lines(kept.head) + measure.count_lines(kept.tail) <= limits.max_lines
     assert limits.max_chars is None or len(kept.head) + len(kept.tail) <= limits.max_chars
@@ -137,7 +139,7 @@ def test_of_a_long_file_only_the_ends_are_needed(strategy: Strategy) -> None:
     gathering.write(text)
     filed = gathering.finish()
     assert isinstance(filed, FileBody)
-    found = excerpt.excerpt_of_body(filed, Extent.of(filed), 4_000)
+    found = excerpt.excerpt_of_body(filed, extent_of(filed), 4_000)
     assert found is not None
     assert not found.is_whole
 

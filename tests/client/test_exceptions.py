@@ -16,7 +16,7 @@ from overspill.previews import notice
 from overspill.previews.notice import Facts
 from overspill.shapes import content
 from overspill.shapes.exceptions import ExceptionShape
-from overspill.text.measure import Limits
+from overspill.text.limits import Limits
 from overspill.wire import Outcome
 from pydantic_ai import ModelRetry
 

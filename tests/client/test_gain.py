@@ -13,7 +13,7 @@ from overspill import Guard, Workspace
 from overspill.guard.policy import LEAST_GAIN, Policy
 from overspill.shapes.content import examine, size_of
 from overspill.text import measure
-from overspill.text.measure import Limits
+from overspill.text.limits import Limits
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:

@@ -26,7 +26,8 @@ from overspill.shapes import content
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.writer import Writer, as_text
 from overspill.text import measure
-from overspill.text.measure import Extent, Limits
+from overspill.text.limits import Limits
+from overspill.text.measure import extent_of
 from overspill.text.rendering import plain_stats
 
 TIGHT = Limits(100, 10)
@@ -395,7 +396,7 @@ def test_a_dict_whose_methods_raise_is_captured_all_the_same() -> None:
 def test_an_outline_never_promises_less_than_there_is(value: Any) -> None:
     found = plain_stats(value, 1_000)
     if found is not None:
-        extent = Extent.of(json.dumps(value, ensure_ascii=False, indent=2))
+        extent = extent_of(json.dumps(value, ensure_ascii=False, indent=2))
 
         assert extent.size <= found.most_bytes()
 
@@ -456,7 +457,7 @@ def test_of_a_very_long_text_it_is_known_at_once_that_it_is_too_long() -> None:
 def test_empty_and_monotonous_outputs_are_measured_exactly(value: Any) -> None:
     found = content.examine(value)
     assert found is not None
-    extent = Extent.of(found.body)
+    extent = extent_of(found.body)
 
     assert not found.exceeds(Limits(*extent))
     assert not extent.size or found.exceeds(Limits(extent.size - 1, extent.lines))
@@ -467,7 +468,7 @@ def test_a_gigabyte_of_text_is_measured_without_a_copy() -> None:
     code = (
         "import resource, sys\n"
         "from overspill.shapes import content\n"
-        "from overspill.text.measure import Limits\n"
+        "from overspill.text.limits import Limits\n"
         "text = 'x' * 1_000_000_000\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "assert content.examine(text).exceeds(Limits(50_000, 2_000))\n"

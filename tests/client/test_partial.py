@@ -10,8 +10,8 @@ from langchain_core.messages import ToolMessage
 from overspill import Guard
 from overspill.guard.policy import Policy
 from overspill.shapes.partial import clamp_partial, clamp_text
-from overspill.text import measure
-from overspill.text.measure import UNLIMITED, Extent, Limits
+from overspill.text.limits import UNLIMITED, Limits, exceeds
+from overspill.text.measure import extent_of
 
 LIMITS = Limits(600, 20)
 TEXT = st.text(st.sampled_from("ab é😀\n\r"), max_size=3_000)
@@ -53,7 +53,7 @@ def test_no_limit_is_exceeded_and_both_ends_are_the_updates(
     limits = Limits(size, lines, chars)
     shown = clamp_text(text, limits)
 
-    assert not measure.exceeds(shown, limits)
+    assert not exceeds(shown, limits)
     if shown != text:
         head, rest = shown.split("... [", 1)
         head = head.removesuffix("\n") if not text.startswith(head) else head
@@ -171,7 +171,7 @@ def test_whatever_is_in_an_update_it_comes_out() -> None:
 
     assert len(clamp_partial(cyclic, LIMITS)["text"]) <= 600
     assert isinstance(clamp_partial([Hostile()] * 1_000, LIMITS), list)
-    assert Extent.of(clamp_text("\n" * 100_000, Limits(UNLIMITED, 10))).lines <= 10
+    assert extent_of(clamp_text("\n" * 100_000, Limits(UNLIMITED, 10))).lines <= 10
 
 
 # --- the words of the profiles --------------------------------------------------------------------

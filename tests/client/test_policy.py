@@ -3,8 +3,7 @@ from typing import Any
 
 import pytest
 from overspill.guard.policy import Band, Policy
-from overspill.text import measure
-from overspill.text.measure import Limits
+from overspill.text.limits import Limits, exceeds
 from overspill.text.tokens import TokenCounter
 
 
@@ -117,8 +116,8 @@ def test_a_limit_in_tokens_holds_for_every_tool_beside_its_bytes() -> None:
     policy = Policy(max_tokens=100, chars_per_token=4)
 
     assert policy.limits("grep_search") == Limits(20_000, 2_000, None, 100, TokenCounter(None, 4))
-    assert not measure.exceeds("x" * 400, policy.limits("mine"))
-    assert measure.exceeds("x" * 401, policy.limits("mine"))
+    assert not exceeds("x" * 400, policy.limits("mine"))
+    assert exceeds("x" * 401, policy.limits("mine"))
 
 
 def test_a_share_of_the_context_window_is_a_limit_in_tokens() -> None:
@@ -130,8 +129,8 @@ def test_a_share_of_the_context_window_is_a_limit_in_tokens() -> None:
 def test_a_tools_own_limit_in_tokens_is_counted_by_the_policys_tokenizer() -> None:
     policy = Policy(tools={"mine": Limits(1_000, max_tokens=2)}, tokenizer=str.split)
 
-    assert not measure.exceeds("one two", policy.limits("mine"))
-    assert measure.exceeds("one two three", policy.limits("mine"))
+    assert not exceeds("one two", policy.limits("mine"))
+    assert exceeds("one two three", policy.limits("mine"))
 
 
 def test_a_changed_policy_keeps_its_other_settings() -> None:

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill.previews.preview import describe_binary, preview, preview_body
+from overspill.reading.chunks import Extent
 from overspill.text import measure
 from overspill.text.body import FileBody
-from overspill.text.measure import Extent
+from overspill.text.measure import extent_of
 from overspill.text.sanitize import sanitize
 
 ANY_TEXT = st.text(
@@ -295,12 +296,12 @@ def test_a_text_of_fifty_megabytes_is_previewed_within_the_budget() -> None:
 def filed(tmp_path: Path, data: bytes) -> FileBody:
     path = tmp_path / "body"
     path.write_bytes(data)
-    return FileBody(path, size=len(data), lines=measure.lines_of_bytes(data), sha256=b"")
+    return FileBody(path, size=len(data), lines=measure.count_lines(data), sha256=b"")
 
 
 @given(LONG_TEXT.filter(str.isprintable), st.integers(0, 3_000))
 def test_text_and_its_bytes_have_the_same_preview(text: str, max_bytes: int) -> None:
-    extent = Extent.of(text)
+    extent = extent_of(text)
 
     assert preview_body(text.encode(), "text/plain", max_bytes, 100, extent) == preview(text, max_bytes)
 
@@ -342,7 +343,7 @@ def test_a_long_file_that_is_no_text_is_described(tmp_path: Path) -> None:
 def test_a_wrong_byte_in_a_text_is_shown_as_one() -> None:
     data = b"caf\xe9\n" + PROSE.encode()
 
-    assert preview_body(data, "text/plain", 500, 100, Extent.of(data)).text.startswith(
+    assert preview_body(data, "text/plain", 500, 100, extent_of(data)).text.startswith(
         "caf\N{REPLACEMENT CHARACTER}\nalpha"
     )
 
@@ -350,7 +351,7 @@ def test_a_wrong_byte_in_a_text_is_shown_as_one() -> None:
 def test_a_description_keeps_within_the_budget() -> None:
     data = bytes(range(256)) * 100
 
-    assert preview_body(data, "image/png", 20, 100, Extent.of(data)).text == ""
+    assert preview_body(data, "image/png", 20, 100, extent_of(data)).text == ""
 
 
 def test_the_one_error_in_the_middle_of_five_megabytes_is_shown() -> None:

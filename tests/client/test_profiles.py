@@ -16,10 +16,10 @@ from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
 from overspill.previews.cut import ENDS, HEAD, TAIL, Strategy
 from overspill.previews.notice import Kept, is_notice
-from overspill.shapes.content import examine, seen
+from overspill.shapes.content import examine, measured_text
 from overspill.shapes.writer import text_of
 from overspill.text import measure
-from overspill.text.measure import UNLIMITED, Limits
+from overspill.text.limits import UNLIMITED, Limits, exceeds
 from overspill.transfer.store_request import Origin
 from overspill.wire import Outcome
 from pydantic import TypeAdapter, ValidationError
@@ -62,7 +62,7 @@ def replaced(result: Any, policy: Policy, kept: Kept, **more: Any) -> Any:
 def read(value: Any) -> str:
     """What a model gets of `value`."""
     content = examine(value)
-    return "" if content is None else text_of(seen(content))
+    return "" if content is None else text_of(measured_text(content))
 
 
 # --- the exact texts ------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def test_token_limited_without_a_tokenizer_counts_four_characters_a_token_and_sa
     assert stand_in("x" * 200_000, policy, CAPTURED).startswith(
         f"{'x' * 122_880}{mark}\n[overspill: all 200,000 "
     )
-    assert not measure.exceeds("x" * 153_600, policy.limits("any"))
+    assert not exceeds("x" * 153_600, policy.limits("any"))
 
 
 def test_file_based_shows_a_preview_under_our_own_notice() -> None:
@@ -229,7 +229,7 @@ def test_guarded_twice_is_guarded_once(name: str, kept: Kept) -> None:
     for text in (LINES, "x" * 200_000, "漢\r\n" * 50_000, "word " * 40_000):
         once = stand_in(text, policy, kept)
 
-        assert is_notice(once) or not measure.exceeds(once, policy.limits("run_command"))
+        assert is_notice(once) or not exceeds(once, policy.limits("run_command"))
         assert Guard(policy=policy).process_sync(once, tool="run_command").value is once
 
 
@@ -238,7 +238,7 @@ def test_guarded_twice_is_guarded_once(name: str, kept: Kept) -> None:
 def test_what_fills_the_limits_keeps_to_them_with_all_its_words(name: str, kept: Kept) -> None:
     policy = PROFILES[name]
     for text in (LINES, "x" * 200_000, "漢\r\n" * 50_000, "\udc80\n" * 100_000, b"\xffPNG\0" * 50_000):
-        assert not measure.exceeds(stand_in(text, policy, kept), policy.limits("run_command"))
+        assert not exceeds(stand_in(text, policy, kept), policy.limits("run_command"))
 
 
 @given(
@@ -262,11 +262,11 @@ def test_no_limits_are_ever_exceeded_by_a_stand_in_and_its_parts_are_the_outputs
 ) -> None:
     policy = replace(profile, strategy=strategy).uniform(limits)
     text *= times
-    if not measure.exceeds(text, policy.limits("run_command")):
+    if not exceeds(text, policy.limits("run_command")):
         return
     shown = stand_in(text, policy, LOST)
 
-    assert not measure.exceeds(shown, policy.limits("run_command"))
+    assert not exceeds(shown, policy.limits("run_command"))
     assert shown == stand_in(text, policy, LOST)
 
 
@@ -338,7 +338,7 @@ def test_a_dict_stands_in_for_a_dict_and_keeps_to_the_limits(name: str) -> None:
     assert guarded.notice is not None
     assert (guarded.outcome, guarded.notice.lines) == ("truncated", 20_004)
     assert made["rows"][-1]["text"] == str(guarded.notice)
-    assert not policy.notice_style.fills or not measure.exceeds(read(made), policy.limits("t"))
+    assert not policy.notice_style.fills or not exceeds(read(made), policy.limits("t"))
     assert Guard(policy=policy).process_sync(made, tool="t").value is made
 
 
@@ -422,9 +422,7 @@ def test_what_a_guard_makes_of_any_shape_keeps_to_the_limits_it_fills_and_is_nev
     made = guard.process_sync(SHAPES[shape](), tool="run_command")
 
     assert made.outcome is Outcome.TRUNCATED
-    assert not policy.notice_style.fills or not measure.exceeds(
-        read(made.value), policy.limits("run_command")
-    )
+    assert not policy.notice_style.fills or not exceeds(read(made.value), policy.limits("run_command"))
     assert guard.process_sync(made.value, tool="run_command").value is made.value
 
 
@@ -435,7 +433,7 @@ def test_there_is_room_for_the_handle_and_the_placeholders_too(name: str, shape:
     policy = PROFILES[name]
     value = replaced(SHAPES[shape](), policy, kept)
 
-    assert not measure.exceeds(read(value), policy.limits("run_command"))
+    assert not exceeds(read(value), policy.limits("run_command"))
     assert Guard(policy=policy).process_sync(value, tool="run_command").value is value
 
 
@@ -490,7 +488,7 @@ def test_no_number_of_texts_exceeds_any_limits(
     messages = [{"role": "tool", "tool_call_id": "1", "content": LINES[:size]} for size in others]
     made = guard.process_sync(messages or blocks(*sizes), tool="t")
 
-    assert not measure.exceeds(read(made.value), policy.limits("t"))
+    assert not exceeds(read(made.value), policy.limits("t"))
     assert guard.process_sync(made.value, tool="t").value is made.value
 
 

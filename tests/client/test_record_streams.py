@@ -235,7 +235,7 @@ def test_memory_stays_flat_however_long_the_stream_of_records_is() -> None:
     code = (
         "import resource\n"
         "from overspill.shapes.chunk_stream import ChunkStream, guarded_chunks\n"
-        "from overspill.text.measure import Limits\n"
+        "from overspill.text.limits import Limits\n"
         "def run(megabytes):\n"
         "    rows = ({'text': 'x' * 1000} for _ in range(1000 * megabytes))\n"
         "    return list(guarded_chunks(rows, ChunkStream(Limits(50_000)), lambda c: c.body.size))\n"

@@ -10,7 +10,7 @@ from overspill.shapes import data
 from overspill.shapes.content import examine
 from overspill.text import measure
 from overspill.text.body import FileBody
-from overspill.text.measure import Limits
+from overspill.text.limits import Limits
 from overspill.transfer.store_request import Origin
 from overspill.wire import Outcome, capture_id
 

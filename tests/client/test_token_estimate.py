@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from overspill.previews.cut import ENDS, HEAD, TAIL, cut
 from overspill.previews.excerpt import excerpt_of_text
 from overspill.text import measure, token_estimate
-from overspill.text.measure import Extent, Limits
+from overspill.text.limits import Limits, exceeds, least_token_limit
+from overspill.text.measure import extent_of
 
 from tests.client.kinds_of_text import ALL, USUAL
 
@@ -43,7 +44,7 @@ def test_what_stays_under_a_limit_in_tokens_is_within_it(kind: str) -> None:
     text, limit = ALL[kind], 1_500
     start = token_estimate.prefix(text, limit)
 
-    assert not measure.exceeds(text[:start], Limits(10**9, max_tokens=limit))
+    assert not exceeds(text[:start], Limits(10**9, max_tokens=limit))
     assert max(numbers(text[:start]).values()) <= limit
 
 
@@ -66,8 +67,8 @@ def test_bytes_are_estimated_like_their_text(kind: str) -> None:
     data = ALL[kind].encode()
     limit = token_estimate.at_most(ALL[kind])
 
-    assert not measure.exceeds_bytes(data, Limits(10**9, max_tokens=limit + 1))
-    assert measure.exceeds_bytes(data, Limits(10**9, max_tokens=limit - 1))
+    assert not exceeds(data, Limits(10**9, max_tokens=limit + 1))
+    assert exceeds(data, Limits(10**9, max_tokens=limit - 1))
 
 
 def test_of_a_long_text_a_sample_is_looked_at() -> None:
@@ -105,7 +106,7 @@ def test_the_longest_prefix_is_nearly_found_in_a_text_of_many_blocks(kind: str) 
 def test_a_cut_keeps_to_a_limit_in_estimated_tokens(kind: str, strategy: Strategy) -> None:
     text = ALL[kind] * 4
     limits = Limits(10**6, max_tokens=4_000)
-    kept = cut(excerpt_of_text(text, Extent.of(text)), limits, strategy)
+    kept = cut(excerpt_of_text(text, extent_of(text)), limits, strategy)
 
-    assert measure.safe_tokens(kept.head, None) + measure.safe_tokens(kept.tail, None) <= 4_000
+    assert least_token_limit(kept.head, None) + least_token_limit(kept.tail, None) <= 4_000
     assert max(numbers(kept.head + kept.tail).values()) <= 4_000

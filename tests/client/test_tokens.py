@@ -11,7 +11,7 @@ import tiktoken
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill.text import measure, token_estimate, tokens
-from overspill.text.measure import Limits
+from overspill.text.limits import Limits, exceeds
 from overspill.text.tokens import Basis, TokenCount, TokenCounter, Tokenizer, TokenizerUnusable
 
 WORDS = ["er", "or", "err", "error", " error", "in", " in", " line", "\n\n", "  ", "    ", "th", " the", "=="]
@@ -99,7 +99,10 @@ def test_a_tokenizer_that_fails_is_replaced_by_the_estimate(tokenizer: Tokenizer
     broken, plain = TokenCounter(tokenizer), TokenCounter()
 
     assert broken.count("x" * 3_300, 3_300) == plain.count("x" * 3_300, 3_300)
-    assert [broken.exceeds(LOG, limit) for limit in (plain.safe(LOG), plain.safe(LOG) - 1)] == [False, True]
+    assert [broken.exceeds(LOG, limit) for limit in (plain.least_limit(LOG), plain.least_limit(LOG) - 1)] == [
+        False,
+        True,
+    ]
     assert broken.prefix(LOG, 10) == plain.prefix(LOG, 10) > 0
     assert broken.suffix(LOG, 10) == plain.suffix(LOG, 10) > 0
 
@@ -119,8 +122,8 @@ def test_prefix_and_suffix_keep_to_the_limit_and_what_surely_fits_does(
 
     assert not counter.exceeds(text[:head], limit)
     assert not counter.exceeds(text[len(text) - tail :], limit)
-    assert not counter.exceeds(text[: counter.surely_fits(limit)], limit)
-    assert not counter.exceeds(text, counter.safe(text))
+    assert not counter.exceeds(text[: counter.surely_fitting_chars(limit)], limit)
+    assert not counter.exceeds(text, counter.least_limit(text))
 
 
 def test_of_a_long_text_nearly_as_much_is_kept_as_the_limit_allows() -> None:
@@ -147,8 +150,8 @@ def test_without_a_tokenizer_a_limit_in_tokens_is_held_by_the_estimate(spare: in
     text = LOG[:1_000]
     limits = Limits(10_000, max_tokens=token_estimate.at_most(text) + spare)
 
-    assert measure.exceeds(text, limits) is (spare < 0)
-    assert measure.exceeds_bytes(text.encode(), limits) is (spare < 0)
+    assert exceeds(text, limits) is (spare < 0)
+    assert exceeds(text.encode(), limits) is (spare < 0)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from overspill.spools.flush_job import flush_shortly
 from overspill.spools.folder import Spooled
 from overspill.spools.own_directory import NotSpooled
 from overspill.text.buffer import Buffer, BufferFull
-from overspill.text.measure import Extent, plural
+from overspill.text.measure import extent_of, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +49,7 @@ class CaptureMetadata:
 
     def entry(self, body: Body, *, url: str, reason: str) -> Spooled:
         digest = body.sha256 if not isinstance(body, (str, bytes)) else sha256(_bytes(body)).digest()
-        size, lines = Extent.of(body)
+        size, lines = extent_of(body)
         now = datetime.now(UTC)
         return Spooled(
             id=wire.capture_id(self.session, self.call_id, digest),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from overspill.guard.turn import PendingResult, RunningCall
     from overspill.previews.notice import Kept
     from overspill.shapes.content import Shape
-    from overspill.text.measure import Limits
+    from overspill.text.limits import Limits
     from overspill.transfer.store_request import StoreRequest
 
 __all__ = ["Blocking", "Looping", "Way", "finished"]

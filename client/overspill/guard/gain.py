@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.shapes import content
-from overspill.text import measure
-from overspill.text.measure import Extent
+from overspill.text.limits import least_token_limit
+from overspill.text.measure import extent_of
 
 if TYPE_CHECKING:
     from overspill.shapes.content import Shape
     from overspill.text.body import Body
-    from overspill.text.measure import Limits
+    from overspill.text.limits import Limits
 
 SMALL: Final = 64 * 1024
 """Characters of an output above which any notice is much shorter, unless previews are that long."""
@@ -27,19 +27,17 @@ def is_gain(output: Shape, value: Any, limits: Limits, least: float) -> bool:
         return True
     if content.size_of(found) > int(content.size_of(output) * (1 - least)):
         return False
-    old, new = content.seen(output), content.seen(found)
+    old, new = content.measured_text(output), content.measured_text(found)
     return _has_no_more_lines(old, new, limits) and _has_fewer_tokens(old, new, limits, least)
 
 
 def _has_no_more_lines(old: Body, new: Body, limits: Limits) -> bool:
-    lines = Extent.of(old).lines
-    return lines <= limits.max_lines or Extent.of(new).lines <= lines
+    lines = extent_of(old).lines
+    return lines <= limits.max_lines or extent_of(new).lines <= lines
 
 
 def _has_fewer_tokens(old: Body, new: Body, limits: Limits, least: float) -> bool:
     if limits.max_tokens is None or not (isinstance(old, str) and isinstance(new, str)):
         return True
-    tokens = measure.safe_tokens(old, limits.counter)
-    return tokens <= limits.max_tokens or measure.safe_tokens(new, limits.counter) <= int(
-        tokens * (1 - least)
-    )
+    tokens = least_token_limit(old, limits.counter)
+    return tokens <= limits.max_tokens or least_token_limit(new, limits.counter) <= int(tokens * (1 - least))

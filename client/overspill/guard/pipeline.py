@@ -31,7 +31,14 @@ from overspill.shapes.content import examine, is_light, size_of
 from overspill.shapes.fields import Unchangeable
 from overspill.shapes.status import status_of
 from overspill.text import measure
-from overspill.text.measure import Extent
+from overspill.text.limits import (
+    UNLIMITED,
+    allowed_bytes,
+    has_more_lines,
+    surely_fitting_bytes,
+    surely_fitting_chars,
+)
+from overspill.text.measure import extent_of
 from overspill.text.reasons import one_safe_line
 from overspill.text.rendering import printable
 from overspill.transfer import call_context
@@ -45,7 +52,7 @@ if TYPE_CHECKING:
     from overspill.guard.policy import Policy
     from overspill.guard.turn import RunningCall
     from overspill.shapes.content import Shape
-    from overspill.text.measure import Limits
+    from overspill.text.limits import Limits
 
 TOO_MUCH_TOGETHER: Final = "too long beside the other results of this turn"
 _NOWHERE: Final = Kept(outcome=Outcome.TRUNCATED, reason=NO_CLIENT)
@@ -78,7 +85,7 @@ class _Verdict(NamedTuple):
     """Why an output spills, and how many bytes it may then have; it stays where there is no reason."""
 
     why: str = ""
-    room: int = measure.UNLIMITED
+    room: int = UNLIMITED
     previews: Previews | None = None
 
 
@@ -89,9 +96,9 @@ class Lane:
 
     def __init__(self, limits: Limits, sizes: InlineSizes, whose: tuple[Passage, str] | None = None) -> None:
         self._whose = whose
-        self._fits = measure.surely_fitting_chars(limits)
-        self._max_bytes = min(_SHORT, measure.surely_fitting_bytes(limits))
-        self._max_chars = measure.UNLIMITED if limits.max_chars is None else limits.max_chars
+        self._fits = surely_fitting_chars(limits)
+        self._max_bytes = min(_SHORT, surely_fitting_bytes(limits))
+        self._max_chars = UNLIMITED if limits.max_chars is None else limits.max_chars
         self._max_lines = limits.max_lines
         self._sizes = sizes
 
@@ -116,7 +123,7 @@ class Lane:
         if length > self._fits and (
             size > self._max_bytes
             or length > self._max_chars
-            or (length > self._max_lines and measure.has_more_lines(text, self._max_lines))
+            or (length > self._max_lines and has_more_lines(text, self._max_lines))
         ):
             return None
         self._sizes.note(size)
@@ -295,7 +302,7 @@ def _offer(output: Output, content: Shape, is_long: bool, is_exempt: bool) -> Pe
     policy, call_id, size = output.policy, word(output.call_id), size_of(content)
     fills = is_long and policy.notice_style.fills
     if fills:
-        size = min(size, measure.allowed_bytes(policy.limits(output.tool), content.body))
+        size = min(size, allowed_bytes(policy.limits(output.tool), content.body))
     if is_exempt or content.is_guarded():
         return PendingResult(size, None, is_long and not fills, call_id)
     least = notice_overhead(content)
@@ -353,7 +360,7 @@ def _unmeasured(output: Output, error: Exception) -> Guarded:
 
 def _lost(output: Output, content: Shape, error: Exception) -> Guarded:
     """An output that is gone and cannot even be shown in part."""
-    size, lines = Extent.of(content.body)
+    size, lines = extent_of(content.body)
     facts = notice.Facts(
         id="", tool=output.tool, size=size, lines=lines, preview="", reader=output.policy.reader
     )

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from overspill.guard import checks
 from overspill.previews.cut import CEILING, ENDS, HEAD, PREVIEW, TAIL, Strategy
 from overspill.previews.styles import CAPPED, CLAMPED, COUNTED, MARKED, PARTIAL, PERSISTED, TERSE
-from overspill.text import measure
-from overspill.text.measure import CHARS_PER_TOKEN, UNLIMITED, Limits
+from overspill.text.limits import CHARS_PER_TOKEN, MAX_BYTES_PER_CHARACTER, UNLIMITED, Limits
 from overspill.text.tokens import Tiktoken, TokenCounter
 from overspill.wire import DEFAULT_TTL
 
@@ -246,7 +245,7 @@ class Policy:
 
     def limited(self, inline_chars: int, inline_lines: int) -> Policy:
         """The policy with these limits for every tool alike."""
-        size = inline_chars * measure.MAX_BYTES_PER_CHARACTER
+        size = inline_chars * MAX_BYTES_PER_CHARACTER
         return self.uniform(Limits(size, inline_lines, inline_chars))
 
     def uniform(self, limits: Limits) -> Policy:

@@ -19,6 +19,7 @@ from overspill.previews import notice
 from overspill.previews.case import Case, Previews
 from overspill.previews.notice import Facts, Kept
 from overspill.previews.styles import Marked
+from overspill.reading.chunks import Extent
 from overspill.shapes import content
 from overspill.shapes.chunk_stream import StreamShape
 from overspill.shapes.envelope import Envelope
@@ -27,7 +28,8 @@ from overspill.shapes.records import Reserve
 from overspill.text import measure
 from overspill.text.body import FileBody
 from overspill.text.buffer import Buffer, BufferFull
-from overspill.text.measure import UNLIMITED, Extent, Limits
+from overspill.text.limits import PREVIEW_BYTES_PER_TOKEN, UNLIMITED, Limits, exceeds
+from overspill.text.measure import extent_of
 from overspill.text.rendering import JSON_TYPE
 from overspill.transfer.store_request import Origin, StoreRequest
 from overspill.wire import Outcome
@@ -62,7 +64,7 @@ def assess(result: Any, tool: str, policy: Policy) -> Shape | None:
     if tool in policy.exempt:
         return None
     found = content.examine(result)
-    if found is None or not content.exceeds(found, policy.limits(tool)) or found.is_guarded():
+    if found is None or not found.exceeds(policy.limits(tool)) or found.is_guarded():
         return None
     return found if saves_enough(found, policy, Origin(tool, "", "")) else None
 
@@ -159,9 +161,9 @@ class Spill:
             cls, content=content, policy=policy, origin=origin, why=why, room=room, previews=previews
         )
         body: Body = content.body
-        lines = previews.newlines(body).lines if isinstance(body, str) else Extent.of(body).lines
+        lines = previews.newlines(body).lines if isinstance(body, str) else extent_of(body).lines
         if not identify:
-            return made(body=body, sha256=b"", id="", size=measure.size_of(body), lines=lines)
+            return made(body=body, sha256=b"", id="", size=measure.size(body), lines=lines)
         data = _encoded(body) if isinstance(body, str) else body
         sha256 = data.sha256 if isinstance(data, FileBody) else hashlib.sha256(data).digest()
         return made(
@@ -180,7 +182,7 @@ class Spill:
         """
         is_lost = kept.outcome is Outcome.TRUNCATED
         left, body = self._limits(), self._seen()
-        extent = Extent(self.size, self.lines) if body is self.content.body else Extent.of(body)
+        extent = Extent(self.size, self.lines) if body is self.content.body else extent_of(body)
         tokens = self._tokens(body, extent.size) if counts_tokens else None
         return self.policy.notice_style.notice(
             Case(
@@ -226,7 +228,7 @@ class Spill:
     def _seen(self) -> Body:
         """What a part is shown of: of an exception its traceback only where what matters is looked for."""
         is_searched = self.policy.cut_strategy.head is None
-        return self.content.body if is_searched else content.told(self.content)
+        return self.content.body if is_searched else content.visible_text(self.content)
 
     def _read(self, made: Notice) -> str:
         """What a model gets with that notice in the place of what is cut."""
@@ -237,7 +239,7 @@ class Spill:
         limits = _within_room(self.policy.limits(self.origin.tool), self.room)
         if isinstance(self.content, (Envelope, StreamShape)) and self.content.left is not None:
             limits = self.content.left
-        if not self.why or measure.body_exceeds(self.content.body, limits):
+        if not self.why or exceeds(self.content.body, limits):
             return limits
         return limits._replace(max_bytes=min(limits.max_bytes, self.policy.lost_preview))
 
@@ -246,7 +248,7 @@ class Spill:
         usual = policy.preview_bytes if band.preview_bytes is None else band.preview_bytes
         size = policy.lost_preview if is_lost else usual
         if limits.max_tokens is not None:
-            size = min(size, int(limits.max_tokens * measure.PREVIEW_BYTES_PER_TOKEN))
+            size = min(size, int(limits.max_tokens * PREVIEW_BYTES_PER_TOKEN))
         if self.room != UNLIMITED:
             size = min(
                 size, max(0, limits.max_bytes - notice_overhead(self.content)) // escape_factor(self.content)
@@ -290,7 +292,7 @@ def _is_surely_gain(found: Shape, policy: Policy, limits: Limits, *, is_kept: bo
 
 
 def _is_small(found: Shape, policy: Policy) -> bool:
-    return len(content.told(found)) <= _small(policy)
+    return len(content.visible_text(found)) <= _small(policy)
 
 
 def reserve(policy: Policy) -> Reserve:

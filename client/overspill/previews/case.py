@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from overspill.previews.cut import Strategy
     from overspill.previews.excerpt import Excerpt
     from overspill.previews.notice import Facts, Kept, Notice
+    from overspill.reading.chunks import Extent
     from overspill.text.body import Body
-    from overspill.text.measure import Extent, Limits
+    from overspill.text.limits import Limits
 
 
 class Previews:

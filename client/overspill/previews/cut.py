@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from overspill.previews.excerpt import Excerpt, excerpt_of_text
+from overspill.reading.chunks import Extent
 from overspill.text import measure, token_estimate
-from overspill.text.measure import UNLIMITED, Extent, Limits
+from overspill.text.limits import UNLIMITED, Limits, exceeds, least_token_limit
 from overspill.text.sanitize import cut_after, cut_before
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from overspill.previews.excerpt import Excerpt
 
     View = Callable[[str], str]
 
@@ -110,7 +110,7 @@ def less(limits: Limits, text: str, lines: int | None = None) -> Limits:
         max_bytes=_reduced(limits.max_bytes, measure.size(text)),
         max_lines=_reduced(limits.max_lines, lines),
         max_chars=None if chars is None else max(0, chars - len(text)),
-        max_tokens=None if tokens is None else max(0, tokens - measure.safe_tokens(text, counter)),
+        max_tokens=None if tokens is None else max(0, tokens - least_token_limit(text, counter)),
         counter=counter,
     )
 
@@ -171,7 +171,7 @@ def _fits(limits: Limits, view: View | None) -> Callable[[str], bool]:
     """Whether a part fits in bytes and characters, and in tokens where those are estimated."""
     by_size = limits if limits.counter is None else limits._replace(max_tokens=None)
     plain = by_size._replace(max_lines=UNLIMITED)
-    return lambda part: not measure.exceeds(part if view is None else view(part), plain)
+    return lambda part: not exceeds(part if view is None else view(part), plain)
 
 
 def _most(length: int, fits: Callable[[int], bool]) -> int:
@@ -210,6 +210,28 @@ def _line_start(text: str, max_lines: int) -> int:
 # --- the byte ceiling of a registry ---------------------------------------------------------------
 
 
+class Clip(NamedTuple):
+    """`text` within the ceiling; `size` is that of the original, `omitted_bytes` what the cut took."""
+
+    text: str
+    size: int
+    omitted_bytes: int
+
+
+def clip(text: str, max_bytes: int = CEILING) -> Clip:
+    """`text` under a hard ceiling in bytes, the marker included: head and tail kept around a count.
+
+    Nothing is neutralised: this is for text that goes on to a program. Never longer than `text`.
+    """
+    size = measure.size(text)
+    if size <= max_bytes:
+        return Clip(text, size, 0)
+    room = max_bytes - len(clip_marker(size))
+    whole = excerpt_of_text(text, Extent(size, 0))
+    kept = cut(whole, Limits(room), ENDS) if room > 0 else cut(whole, Limits(max_bytes), HEAD)
+    marker = clip_marker(kept.omitted.size) if room > 0 else ""
+    return Clip(f"{kept.head}{marker}{kept.tail}", size, kept.omitted.size)
+
+
 def clip_marker(omitted: int) -> str:
-    """Return the line that stands for `omitted` bytes cut out of the middle."""
     return f"\n... [{omitted} bytes truncated; head + tail kept] ...\n"

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 from overspill.text import measure
 from overspill.text.body import FileBody
-from overspill.text.measure import Extent, NewlineIndex
+from overspill.text.measure import NewlineIndex, extent_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from overspill.reading.chunks import Extent
     from overspill.text.body import Body
 
 REACH: Final = 4 * 1024 * 1024
@@ -72,7 +73,7 @@ class Excerpt:
 
 
 def excerpt_of_text(text: str, extent: Extent | None = None) -> Excerpt:
-    return Excerpt(text, Extent.of(text) if extent is None else extent)
+    return Excerpt(text, extent_of(text) if extent is None else extent)
 
 
 def excerpt_of_body(

@@ -16,7 +16,8 @@ from overspill.previews.case import Case
 from overspill.previews.cut import clip_marker
 from overspill.previews.notice import Facts, Kept, Notice
 from overspill.text import measure
-from overspill.text.measure import UNLIMITED, Extent, Limits
+from overspill.text.limits import MAX_BYTES_PER_CHARACTER, UNLIMITED, Limits, exceeds
+from overspill.text.measure import extent_of
 from overspill.text.reasons import defuse
 from overspill.text.rendering import TEXT_TYPE
 from overspill.text.tokens import estimate_from_size
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from overspill.previews.cut import Cut, Strategy
     from overspill.previews.excerpt import Excerpt
+    from overspill.reading.chunks import Extent
 
 _KIB: Final = 1024
 _LONG_CHARACTER: Final = 64
@@ -62,7 +64,7 @@ class Filling:
         """As much of the output as fits into the frame; empty where nothing does."""
         for share in _SHARES:
             made = self._made(case, found, cut.scaled(frame.room, share), closing)
-            if not measure.exceeds(case.read(frame.around(made)), case.room):
+            if not exceeds(case.read(frame.around(made)), case.room):
                 return made
         return ""
 
@@ -89,7 +91,7 @@ class Filling:
         if found is not None:
             return cut.cut(found, room, strategy)
         description = case.description()
-        return cut.Cut("" if measure.exceeds(description, room) else description, "", case.extent)
+        return cut.Cut("" if exceeds(description, room) else description, "", case.extent)
 
     def _defused(self, text: str) -> str:
         return self.own.sub("(", defuse(text))
@@ -101,7 +103,7 @@ def _closings(case: Case) -> list[str]:
     if not full:
         return []
     half = cut.scaled(case.room, 0.5)
-    return [*(line for line in (full, *shorter[:-1]) if not measure.exceeds(line, half)), shorter[-1]]
+    return [*(line for line in (full, *shorter[:-1]) if not exceeds(line, half)), shorter[-1]]
 
 
 def _beside(limits: Limits, mark: str, closing: str) -> Limits:
@@ -124,7 +126,7 @@ def _frame(case: Case) -> _Frame:
     """Without placeholders where they, and what else stays beside the text, would take up too much."""
     made = replace(case.showing(_ANY), text=_ANY)
     beside = _beside_any(case, made)
-    if measure.exceeds(beside, cut.scaled(case.room, _BESIDE)):
+    if exceeds(beside, cut.scaled(case.room, _BESIDE)):
         made = replace(made, is_alone=True)
         beside = _beside_any(case, made)
     return _Frame(made, cut.less(case.room, beside, lines=measure.count_newlines(beside)))
@@ -137,7 +139,7 @@ def _beside_any(case: Case, made: Notice) -> str:
 
 def shortened(style: Filling, strategy: Strategy, limits: Limits, text: str, left: Limits) -> str:
     """Return `text` in what is `left` of `limits`, in the words of `style`, with no handle."""
-    extent = Extent.of(text)
+    extent = extent_of(text)
     case = Case(
         facts=Facts(id="", tool="", size=extent.size, lines=extent.lines, preview="", reader=""),
         kept=Kept(outcome=Outcome.TRUNCATED),
@@ -167,7 +169,7 @@ def _clamped(case: Case, _omitted: Extent, _share: Limits) -> str:
 def _limits(limits: Limits) -> str:
     """`50KB or 2000 lines`; what follows from the characters is not said."""
     size = limits.max_bytes
-    if limits.max_chars is not None and size >= limits.max_chars * measure.MAX_BYTES_PER_CHARACTER:
+    if limits.max_chars is not None and size >= limits.max_chars * MAX_BYTES_PER_CHARACTER:
         size = UNLIMITED
     short = f"{size // _KIB}KB" if size and size % _KIB == 0 else f"{size} bytes"
     named = {

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.previews import folding
+from overspill.reading.chunks import Extent
 from overspill.text import measure
-from overspill.text.measure import Extent
+from overspill.text.limits import MAX_BYTES_PER_CHARACTER
 from overspill.text.sanitize import cut_after, cut_before, sanitize
 
 if TYPE_CHECKING:
@@ -211,7 +212,7 @@ def _backward(text: str, start: int) -> Iterator[KeyedLine]:
 
 def _parted(line: str, most: int) -> tuple[str, str]:
     """The two ends of a line that fit into `most` bytes with the marker between them."""
-    room = most - len(f"… [{len(line) * measure.MAX_BYTES_PER_CHARACTER:,} bytes of this line] …".encode())
+    room = most - len(f"… [{len(line) * MAX_BYTES_PER_CHARACTER:,} bytes of this line] …".encode())
     first = line[: prefix(line, max(0, room * 2 // 3), _cost)]
     rest = line[len(first) :]
     return first, rest[len(rest) - suffix(rest, max(1, room // 3), _cost) :]

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from overspill.previews import excerpt, head_tail, json_outline
 from overspill.previews.highlights import highlights
 from overspill.previews.rules import MARKED
+from overspill.reading.chunks import Extent
 from overspill.text import measure
-from overspill.text.measure import Extent
+from overspill.text.limits import MAX_BYTES_PER_CHARACTER
 from overspill.text.sanitize import sanitize
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class _Room(NamedTuple):
 
 
 def _fits(text: str, max_bytes: int, max_lines: int) -> bool:
-    if len(text) > max_bytes * _WINDOW + measure.MAX_BYTES_PER_CHARACTER:
+    if len(text) > max_bytes * _WINDOW + MAX_BYTES_PER_CHARACTER:
         return False
     return measure.size(sanitize(text)) <= max_bytes and measure.count_lines(text) <= max_lines
 

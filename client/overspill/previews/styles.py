@@ -16,13 +16,14 @@ from overspill.previews.case import Case, Style
 from overspill.previews.cut import HEAD
 from overspill.previews.filling import CAPPED, CLAMPED, COUNTED, PARTIAL
 from overspill.text import measure
-from overspill.text.measure import UNLIMITED, Extent
+from overspill.text.limits import UNLIMITED, exceeds
 from overspill.text.reasons import defuse, for_model
 from overspill.text.sanitize import sanitize
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
     from overspill.previews.notice import Facts, Kept, Notice
+    from overspill.reading.chunks import Extent
 
 __all__ = ["CAPPED", "CLAMPED", "COUNTED", "MARKED", "PARTIAL", "PERSISTED", "TERSE", "Case", "Style"]
 
@@ -76,7 +77,7 @@ class Marked:
         kept = cut.cut(found, cut.scaled(room, strategy.share), strategy, sanitize)
         between = "" if not kept.head or kept.head.endswith("\n") else "\n"
         text = f"{sanitize(kept.head)}{between}{_gap(kept.omitted)}{sanitize(kept.tail)}"
-        return "" if measure.exceeds(text, case.shown) else text
+        return "" if exceeds(text, case.shown) else text
 
 
 def _gap(omitted: Extent) -> str:

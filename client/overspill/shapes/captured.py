@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from overspill.shapes.content import examine
 from overspill.shapes.content_kind import ContentKind, kind_of
-from overspill.text.measure import Extent
+from overspill.text.measure import extent_of
 from overspill.text.rendering import JSON_TYPE
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class CapturedOutput(Struct, frozen=True, kw_only=True):
         body = "" if found is None else found.body
         kind = "json" if found is not None and found.content_type == JSON_TYPE else kind_of(body)
         if notice is None:
-            size, lines = Extent.of(body)
+            size, lines = extent_of(body)
             return cls(
                 content=result,
                 total_lines=lines,

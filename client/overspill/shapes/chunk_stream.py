@@ -23,6 +23,7 @@ from overspill.shapes.fields import is_a
 from overspill.shapes.records import MOST_HELD, NDJSON, Records, Reserve, record_size, stand_in_record
 from overspill.text import measure
 from overspill.text.buffer import MAX_BUFFER_BYTES, Buffer, BufferFull
+from overspill.text.limits import exceeds
 from overspill.text.rendering import BINARY_TYPE, TEXT_TYPE, printable, sniff_media_type
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from overspill.previews.notice import Notice
     from overspill.text.body import Body
-    from overspill.text.measure import Limits
+    from overspill.text.limits import Limits
 
     Chunk = str | bytes
     Run = Callable[..., Awaitable[Any]]
@@ -93,7 +94,7 @@ class HeldChunks:
         if self._limits.max_tokens is None:
             return True
         texts = [chunk if isinstance(chunk, str) else chunk.decode(errors="replace") for chunk in self.chunks]
-        return not measure.exceeds("".join(texts), self._limits)
+        return not exceeds("".join(texts), self._limits)
 
     def _may_fit(self) -> bool:
         most, limits = min(self._limits.max_bytes, MOST_HELD), self._limits
@@ -119,7 +120,7 @@ class StreamShape:
         self._is_bytes = is_bytes
 
     def exceeds(self, limits: Limits) -> bool:
-        return measure.body_exceeds(self.body, limits)
+        return exceeds(self.body, limits)
 
     def is_guarded(self) -> bool:
         return isinstance(self.body, str) and TextShape(self.body).is_guarded()

@@ -16,6 +16,7 @@ from overspill.shapes.envelope import Envelope
 from overspill.shapes.exceptions import ExceptionShape
 from overspill.shapes.fields import Unchangeable, with_fields, with_text
 from overspill.text import measure
+from overspill.text.limits import exceeds
 from overspill.text.rendering import (
     TEXT_TYPE,
     is_opaque,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from overspill.previews.notice import Notice
     from overspill.text.body import Body
-    from overspill.text.measure import Limits
+    from overspill.text.limits import Limits
 
 _LIGHT: Final = 64 * 1024
 _LONGEST_PRINTED: Final = 1_000
@@ -75,11 +76,6 @@ def examine(result: Any) -> Shape | None:
         return UnreadableShape(unprintable(result, error))
 
 
-def exceeds(content: Shape, limits: Limits) -> bool:
-    """Whether all of the content's text together has strictly more than the limits allow."""
-    return content.exceeds(limits)
-
-
 def is_light(content: Shape, limits: Limits | None = None) -> bool:
     """Whether `exceeds` and `size_of` cost under a millisecond; else a thread is their place.
 
@@ -95,17 +91,17 @@ def is_light(content: Shape, limits: Limits | None = None) -> bool:
 
 def size_of(content: Shape) -> int:
     """Bytes of all that a model sees of it: of data on one line, of an exception its message."""
-    return content.size if isinstance(content, (Envelope, ExceptionShape)) else measure.size_of(content.body)
+    return content.size if isinstance(content, (Envelope, ExceptionShape)) else measure.size(content.body)
 
 
-def told(content: Shape) -> Body:
+def visible_text(content: Shape) -> Body:
     """The text that a model would get: all of it, but of an exception no more than the messages."""
     return content.told if isinstance(content, ExceptionShape) else content.body
 
 
-def seen(content: Shape) -> Body:
+def measured_text(content: Shape) -> Body:
     """All that a model sees of it: of data, its JSON on one line."""
-    return content.seen if isinstance(content, Envelope) else told(content)
+    return content.seen if isinstance(content, Envelope) else visible_text(content)
 
 
 def sole_text(content: Shape) -> str | None:
@@ -158,7 +154,7 @@ class TextShape:
         self._text: str = self.body
 
     def exceeds(self, limits: Limits) -> bool:
-        return measure.exceeds(self._text, limits)
+        return exceeds(self._text, limits)
 
     def is_guarded(self) -> bool:
         return is_notice(self._text)
@@ -227,7 +223,7 @@ class BinaryShape:
         return media_type_of(self._data)
 
     def exceeds(self, limits: Limits) -> bool:
-        return measure.exceeds_bytes(self._data, limits)
+        return exceeds(self._data, limits)
 
     def is_guarded(self) -> bool:
         return len(self._data) <= MAX_NOTICE and is_notice(self._data.decode("utf-8", "replace"))

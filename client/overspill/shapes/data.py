@@ -13,6 +13,7 @@ import msgspec
 
 from overspill.shapes.fields import FieldPath, is_a, parts_of, text_field
 from overspill.text import measure
+from overspill.text.limits import UNLIMITED
 from overspill.text.rendering import (
     PlainStats,
     compact_json,
@@ -85,7 +86,7 @@ def size_of(value: Any, found: PlainStats | None = None) -> int:
     return view(value).size
 
 
-def view(value: Any, most: int = measure.UNLIMITED) -> DataView:
+def view(value: Any, most: int = UNLIMITED) -> DataView:
     """Look at `value` until it has more than `most` bytes."""
     frame = _plain_frame(value, most)
     if frame is not None:

@@ -22,13 +22,13 @@ from overspill.shapes.fields import Unchangeable, is_sequence, with_entries, wit
 from overspill.shapes.standin import stand_in
 from overspill.shapes.writer import as_text, render
 from overspill.text import measure
-from overspill.text.measure import UNLIMITED
+from overspill.text.limits import UNLIMITED, exceeds, surely_fitting_chars_on_lines
 from overspill.text.rendering import JSON_TYPE, TEXT_TYPE, is_plain_container, plain_stats
 
 if TYPE_CHECKING:
     from overspill.previews.notice import Notice
     from overspill.text.body import Body
-    from overspill.text.measure import Limits
+    from overspill.text.limits import Limits
     from overspill.text.rendering import PlainStats
 
 _MOST_PLACEHOLDERS: Final = 16
@@ -131,7 +131,7 @@ class Envelope:
             if seen is None:
                 return True
             texts += seen
-        return measure.exceeds(joined([text for text in texts if text]), limits)
+        return exceeds(joined([text for text in texts if text]), limits)
 
     def is_guarded(self) -> bool:
         """Whether a notice stands in it already: only a short one is believed, for any tool can print one."""
@@ -221,7 +221,7 @@ def _surely_fits(found: PlainStats | None, limits: Limits) -> bool:
     """Whether plain data of this outline is within the limits at a first look."""
     if found is None or found.chars > limits.max_lines:
         return False
-    return found.most_bytes() <= measure.surely_fitting_chars_on_lines(limits)
+    return found.most_bytes() <= surely_fitting_chars_on_lines(limits)
 
 
 def _small(value: Any) -> PlainStats | None:
@@ -283,7 +283,7 @@ def _says(text: str, value: Any) -> bool:
 def _chosen(place: Part, room: Limits) -> tuple[list[Part], int] | None:
     """The parts of a place that are too much for `room`, and bytes of the others; None if it fits."""
     seen = _seen(place.value, room.max_bytes)
-    if seen is not None and not measure.exceeds(joined(seen), room):
+    if seen is not None and not exceeds(joined(seen), room):
         return None
     if isinstance(place.value, str):
         return [place], 0

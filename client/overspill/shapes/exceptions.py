@@ -14,6 +14,7 @@ from overspill.previews.notice import MAX_NOTICE, is_notice, placeholder
 from overspill.shapes.fields import Unchangeable
 from overspill.shapes.twin import with_message
 from overspill.text import measure
+from overspill.text.limits import exceeds
 from overspill.text.rendering import TEXT_TYPE, unprintable
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from overspill.previews.notice import Notice
     from overspill.text.body import Body
-    from overspill.text.measure import Limits
+    from overspill.text.limits import Limits
 
 _VALIDATION: Final = re.compile(
     r"1 validation error for [^\n]*\n  (.*) \[type=overspill, input_value=None, input_type=NoneType\]",
@@ -60,7 +61,7 @@ class ExceptionShape:
         return measure.size(self.told)
 
     def exceeds(self, limits: Limits) -> bool:
-        return measure.exceeds(self.told, limits)
+        return exceeds(self.told, limits)
 
     def is_guarded(self) -> bool:
         return len(self.told) <= MAX_NOTICE and is_notice(_given(self._error, self.message))

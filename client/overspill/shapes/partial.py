@@ -18,11 +18,14 @@ from overspill.shapes.fields import with_text
 from overspill.shapes.standin import stand_in
 from overspill.shapes.writer import as_text, text_of
 from overspill.text import measure
-from overspill.text.measure import UNLIMITED, Extent, Limits
+from overspill.text.limits import UNLIMITED, Limits, exceeds
+from overspill.text.measure import extent_of
 from overspill.text.rendering import TEXT_TYPE, is_plain_container, plain_stats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from overspill.reading.chunks import Extent
 
     Shorten = Callable[[str, Limits], str]
 
@@ -61,9 +64,9 @@ def clamp_text(text: str, limits: Limits, left: Limits | None = None) -> str:
     Only the remark where there is room for nothing else.
     """
     left = limits if left is None else left
-    if not measure.exceeds(text, left):
+    if not exceeds(text, left):
         return text
-    extent = Extent.of(text)
+    extent = extent_of(text)
     room = less(left, _remark(extent, limits))
     if room.max_bytes < _LEAST or room.max_lines < 1:
         return _remark(extent, limits).strip()
@@ -101,7 +104,7 @@ class _Budget:
         if self._left is None:
             short = self.remark(text)
             return short if len(short) < len(text) else text
-        if measure.exceeds(text, self._left):
+        if exceeds(text, self._left):
             left, self._left = self._left, None
             return self._cut(text, left)
         self._left = less(self._left, text)
@@ -114,7 +117,7 @@ class _Budget:
         return budget
 
     def remark(self, text: str) -> str:
-        return _remark(Extent.of(text), self._limits).strip()
+        return _remark(extent_of(text), self._limits).strip()
 
     def within(self, text: str) -> str:
         """`text` alone within all the limits."""
@@ -124,7 +127,7 @@ class _Budget:
         return clamp_text(text, self._limits, left) if self._shorten is None else self._shorten(text, left)
 
     def is_exceeded_by(self, value: Any) -> bool:
-        return measure.exceeds(as_text(value), self._limits)
+        return exceeds(as_text(value), self._limits)
 
 
 def _clamped(update: Any, content: Shape, budget: _Budget) -> Any:

@@ -14,8 +14,7 @@ from overspill.shapes import data
 from overspill.shapes.fields import get, is_a, with_fields, with_text
 from overspill.shapes.standin import stand_in
 from overspill.shapes.writer import as_text
-from overspill.text import measure
-from overspill.text.measure import UNLIMITED
+from overspill.text.limits import UNLIMITED, exceeds, surely_fitting_chars
 from overspill.text.rendering import (
     MAX_INDENTED_DEPTH,
     compact_json,
@@ -27,7 +26,7 @@ from overspill.text.rendering import (
 if TYPE_CHECKING:
     from overspill.previews.notice import Notice
     from overspill.text.buffer import Buffer
-    from overspill.text.measure import Limits
+    from overspill.text.limits import Limits
 
 NDJSON: Final = "application/x-ndjson"
 MOST_HELD: Final = 8 * 1024 * 1024
@@ -90,7 +89,7 @@ class Records:
             return False
         if self._limits.max_tokens is None:
             return True
-        return not measure.exceeds("\n".join(self._texts), self._limits._replace(max_lines=UNLIMITED))
+        return not exceeds("\n".join(self._texts), self._limits._replace(max_lines=UNLIMITED))
 
     def remark(self, why: str, *, is_end: bool = False) -> None:
         """Add a line that says why there are no more; where the guard itself `is_end`, they do not fit."""
@@ -139,7 +138,7 @@ def _open_room(limits: Limits, reserve: int | None) -> int:
     if reserve is None:
         return 0
     is_of_bytes = limits.max_chars is None and limits.max_tokens is None
-    sure = measure.surely_fitting_chars(limits._replace(max_lines=UNLIMITED))
+    sure = surely_fitting_chars(limits._replace(max_lines=UNLIMITED))
     room = limits.max_bytes if is_of_bytes else sure
     return room - reserve if room >= 2 * reserve else 0
 

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from overspill import wire
 from overspill.text import measure, token_estimate
+from overspill.text.limits import MAX_BYTES_PER_CHARACTER, data_may_exceed_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from overspill.text.body import FileBody
 
-log: Final = logging.getLogger("overspill")
+log = logging.getLogger("overspill")
 
 Tokenizer: TypeAlias = Callable[[str], Any]
 """The number of tokens of a text, or the tokens themselves: anything that has a length."""
@@ -55,8 +56,6 @@ class TokenizerUnusable(Exception):
 
 
 class Basis(StrEnum):
-    """What a number of tokens was got from: a tokenizer on all, a tokenizer on samples, or an estimate."""
-
     EXACT = "exact"
     SAMPLED = "sampled"
     ESTIMATED = "estimated"
@@ -118,21 +117,19 @@ class TokenCounter:
             return self._may_exceed(text, limit)
 
     def exceeds_data(self, data: bytes | FileBody, limit: int) -> bool:
-        """Return whether these bytes have more than `limit` tokens, by estimate."""
         if self.chars_per_token is not None:
             return len(data) > limit * self.chars_per_token
-        return measure.data_has_more_tokens(data, limit)
+        return data_may_exceed_tokens(data, limit)
 
-    def surely_fits(self, limit: int) -> int:
-        """Return a number of characters up to which no text has more than `limit` tokens."""
-        fits = max(0, limit - _SPECIAL) // measure.MAX_BYTES_PER_CHARACTER
+    def surely_fitting_chars(self, limit: int) -> int:
+        fits = max(0, limit - _SPECIAL) // MAX_BYTES_PER_CHARACTER
         if self.tokenizer is not None:
             return fits
         if self.chars_per_token is not None:
             return int(limit * self.chars_per_token)
-        return limit // measure.MAX_BYTES_PER_CHARACTER
+        return limit // MAX_BYTES_PER_CHARACTER
 
-    def safe(self, text: str) -> int:
+    def least_limit(self, text: str) -> int:
         """The least limit that `text` does not exceed."""
         try:
             return max(self._totals(text), default=0)

@@ -20,7 +20,7 @@ from overspill.guard.guard import Guard
 from overspill.guard.policy import Policy
 from overspill.previews import notice
 from overspill.text import measure
-from overspill.text.measure import Limits
+from overspill.text.limits import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
