@@ -12,7 +12,7 @@ import pytest
 from overspill import Band, CapturedOutput, Client, Guard, Policy, Spool, SyncClient
 from overspill.previews.notice import is_notice
 from overspill.reading.content_kind import HEAD_BYTES, detect
-from overspill.shapes.content_kind import kind_of
+from overspill.shapes.captured import kind_of
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:

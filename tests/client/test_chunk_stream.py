@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from overspill.shapes.captured import kind_of
 from overspill.shapes.chunk_stream import (
     ChunkStream,
     HeldChunks,
@@ -25,7 +26,6 @@ from overspill.shapes.chunk_stream import (
     is_async_chunk_iterator,
     is_chunk_iterator,
 )
-from overspill.shapes.content_kind import kind_of
 from overspill.shapes.records import Reserve
 from overspill.text import measure
 from overspill.text.body import FileBody

@@ -506,6 +506,21 @@ def test_head_and_tail_never_meet_without_the_mark(text: str, ceiling: int, stra
     assert measure.size(shown) <= ceiling
 
 
+def test_a_text_one_byte_over_the_ceiling_is_cut_correctly() -> None:
+    shown = stand_in("a" * 65_536 + "b" * 65_537, Policy.capped(), LOST)
+
+    assert shown == "a" * 65_510 + "\n... [53 bytes truncated; head + tail kept] ...\n" + "b" * 65_510
+
+
+@pytest.mark.parametrize("character", ["é", "漢", "😀", "e\u0301"])
+def test_both_cuts_under_a_ceiling_fall_between_characters(character: str) -> None:
+    for ceiling in range(200, 210):
+        shown = stand_in(character * 1_000, Policy.capped(ceiling), LOST)
+        head, tail = re.split(r"\n\.\.\. \[\d+ bytes truncated; head \+ tail kept\] \.\.\.\n", shown)
+
+        assert head.replace(character, "") == tail.replace(character, "") == ""
+
+
 def test_a_ceiling_too_low_for_the_mark_keeps_the_head() -> None:
     text = "delete nothing; keep the file prod.db"
 

@@ -43,7 +43,8 @@ from overspill.guard.policy import (
     TOOL_BYTES,
 )
 from overspill.histories.recovery import MAX_COMPACTIONS
-from overspill.previews.cut import CEILING, PREVIEW
+from overspill.previews.cut import PREVIEW
+from overspill.previews.filling import CAPPED_BYTES
 from overspill.shapes.display import MAX_CHARS, MAX_ERROR_CHARS
 from overspill.wire import DEFAULT_TTL
 from prometheus_client import CollectorRegistry
@@ -447,7 +448,7 @@ def test_a_response_is_wrapped_and_says_whether_it_is_whole(client: SyncClient) 
 # --- a registry's ceiling -------------------------------------------------------------------------
 
 
-@shows("one ceiling in bytes, head and tail kept", CEILING)
+@shows("one ceiling in bytes, head and tail kept", CAPPED_BYTES)
 def test_a_ceiling_keeps_head_and_tail_around_a_count() -> None:
     guard = Guard(policy=Policy.capped(120))
 
@@ -459,7 +460,7 @@ def test_a_ceiling_keeps_head_and_tail_around_a_count() -> None:
     assert guard.process_sync("漢" * 41, tool="t").value == (
         "漢" * 12 + "\n... [54 bytes truncated; head + tail kept] ...\n" + "漢" * 11
     )
-    assert Guard(policy=Policy.capped()).process_sync("x" * CEILING, tool="t").outcome == "inline"
+    assert Guard(policy=Policy.capped()).process_sync("x" * CAPPED_BYTES, tool="t").outcome == "inline"
 
 
 @shows("what a tool's own view left out, apart from what the cut took")

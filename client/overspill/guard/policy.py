@@ -11,7 +11,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from overspill.guard import checks
-from overspill.previews.cut import CEILING, ENDS, HEAD, PREVIEW, TAIL, Strategy
+from overspill.previews.cut import ENDS, HEAD, PREVIEW, TAIL, Strategy
+from overspill.previews.filling import CAPPED_BYTES
 from overspill.previews.styles import CAPPED, CLAMPED, COUNTED, MARKED, PARTIAL, PERSISTED, TERSE
 from overspill.text.limits import CHARS_PER_TOKEN, MAX_BYTES_PER_CHARACTER, UNLIMITED, Limits
 from overspill.text.tokens import Tiktoken, TokenCounter
@@ -237,7 +238,7 @@ class Policy:
         return cls(ttl=DEFAULT_TTL, least_gain=0.0).limited(inline_chars, inline_lines)
 
     @classmethod
-    def capped(cls, max_bytes: int = CEILING) -> Policy:
+    def capped(cls, max_bytes: int = CAPPED_BYTES) -> Policy:
         """A registry's ceiling in bytes: head and tail are kept around a count of what is not."""
         return cls(strategy=ENDS, style=CAPPED).uniform(Limits(max_bytes))
 

@@ -1,4 +1,4 @@
-"""How a tool call ended, in the words of a notice: whether it succeeded or failed, and its exit code."""
+"""How a tool call ended, in the words of a notice: succeeded or failed, and the exit code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FAILED: Final = frozenset({"error", "failed", "failure", "fail", "errored"})
 
 
 def status_words(status: str) -> str:
-    """Return `failed: exit 3` or the like; a status that nobody here knows stays as it is, up to a length."""
+    """Return words such as `failed: exit 3`. An unknown status is kept, cut to 60 characters."""
     text = for_model(status[:_MAX_CHARS])
     if found := _EXIT.fullmatch(text):
         return exit_words(int(found[1]))

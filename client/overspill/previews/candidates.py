@@ -1,8 +1,7 @@
-"""Lines that have a word for trouble in them, found in bounded time, those that differ in digits alone once.
+"""Find lines with a word for trouble in bounded time. Lines that differ only in digits count as one.
 
-A text is searched in its bytes, in lower case, with a few passes of `bytes.find`: ten times as fast as an
-expression. The strongest words are looked for everywhere, also in the middle of a long text; the others
-near both ends.
+The search runs over lower-case bytes with a few passes of `bytes.find`, which is ten times as fast as regular
+expressions. The strongest words are searched for everywhere, the others near both ends only.
 """
 
 from __future__ import annotations
@@ -19,45 +18,46 @@ if TYPE_CHECKING:
     from overspill.previews.excerpt import Excerpt
     from overspill.previews.spans import Slice, Span
 
-_PER_SLICE: Final = 160
-_LESS: Final = 16
-"""Lines looked at for one word in one slice: so many of the first, and a third as many of the last."""
-_MANY: Final = 12
-_PER_PHRASE: Final = 3
-_FEW: Final = 2
-"""The same where the slice is one of many."""
-_MOST: Final = 32
-_MOST_LOUD: Final = 40
-"""Lines that are judged."""
-_MOST_OF_A_KIND: Final = 12
-_BEGINNING: Final = 32
-"""Lines of one kind that are judged: those with so many equal bytes at their beginning, without digits."""
-_FORM: Final = 300
-"""Bytes of a line that are compared."""
-_LONGEST: Final = 4 * 1024
-"""Bytes of a line without end that are looked at as one."""
-_STARTING: Final = bytes([*range(0x80), *range(0xC0, 0x100)])
-"""Bytes that characters of UTF-8 begin with."""
+# Lines that are taken for one word from the beginning of one slice; a third as many come from its end.
+_HITS_PER_WORD: Final = 160
+_HITS_WHEN_MANY_KINDS: Final = 16
+_HITS_PER_PHRASE: Final = 3
+_HITS_IN_ONE_OF_MANY_SLICES: Final = 2
+_MANY_SLICES: Final = 12
+_MANY_KINDS: Final = 32
+# Lines that are judged, since each costs some regular expressions: of all, and of those with a loud word.
+_MAX_JUDGED: Final = 32
+_MAX_LOUD_JUDGED: Final = 40
+_MAX_JUDGED_PER_KIND: Final = 12
+_KIND_BYTES: Final = 32
+"""Lines are of one kind if they begin with so many equal bytes, digits left out."""
+_FORM_BYTES: Final = 300
+"""Bytes of a line that are compared with other lines."""
+_MAX_LINE_BYTES: Final = 4 * 1024
+"""A longer line is looked at in parts of this size."""
+_CHARACTER_STARTS: Final = bytes([*range(0x80), *range(0xC0, 0x100)])
+"""Bytes with which a character of UTF-8 begins."""
 _SAMPLES: Final = 16
-_SAMPLE: Final = 2 * 1024
-"""Parts of the middle in which letters are counted, and characters of each."""
-_RARE: Final = 1_000
-"""Bytes among which a letter stands at most once on average, so that looking for it is faster."""
-_MOST_LETTERS: Final = 100
-"""Letters that are looked at before the word itself is looked for: a sample may lie."""
+_SAMPLE_CHARS: Final = 2 * 1024
+"""Letters are counted in so many samples of so many characters each."""
+_RARE_LETTER_BYTES: Final = 1_000
+"""A letter that stands once in so many bytes, or less often, is worth searching for instead of its word."""
+_MAX_LETTER_HITS: Final = 100
+"""After so many hits of a letter, search for the word itself: the sample did not show how usual it is."""
 _DIGITS: Final = b"0123456789"
-_BLANKED: Final = bytes.maketrans(b'/.,:;=()[]{}"<>|\\_-', b" " * 19)
-_HEAD: Final = 3
+_PUNCTUATION_TO_BLANKS: Final = bytes.maketrans(b'/.,:;=()[]{}"<>|\\_-', b" " * 19)
+_HEAD_BYTES: Final = 3
 _HEADS: Final = {
-    word: max(word.translate(_BLANKED, _DIGITS).split(), key=len, default=b"")[:_HEAD] for word in words.WEAK
+    word: max(word.translate(_PUNCTUATION_TO_BLANKS, _DIGITS).split(), key=len, default=b"")[:_HEAD_BYTES]
+    for word in words.WEAK
 }
-"""How the longest word of each phrase begins."""
+"""The first letters of the longest word in each weak phrase: a text without them does not have the phrase."""
 
 
 class Word(NamedTuple):
-    """A word to look for, by one `letter` of it, at `offset`, where that is rare.
+    """A word to search for. If its `letter` at `offset` is rare, the search goes from letter to letter.
 
-    One byte is found at the speed of memory, ten times as fast as several.
+    One byte is found at the speed of memory, ten times as fast as several bytes.
     """
 
     text: bytes
@@ -66,18 +66,18 @@ class Word(NamedTuple):
 
     @classmethod
     def of(cls, text: bytes, sample: bytes) -> Word:
-        """Return the word with its rarest letter in the `sample`, if that is rare enough."""
+        """Return the word with the letter that is rarest in `sample`, if that is rare enough."""
         letters = [text[at : at + 1] for at in range(len(text))]
         letter = min(letters, key=sample.count)
-        is_rare = sample.count(letter) * _RARE <= len(sample)
+        is_rare = sample.count(letter) * _RARE_LETTER_BYTES <= len(sample)
         return cls(text, letter, letters.index(letter)) if is_rare else cls(text)
 
     def find(self, data: bytes, begin: int) -> int:
-        """Return where the word is in `data[begin:]`, or a negative number."""
+        """Return the position of the word in `data`, from `begin` on; negative if there is none."""
         if not self.letter:
             return data.find(self.text, begin)
         at = begin + self.offset
-        for _ in range(_MOST_LETTERS):
+        for _ in range(_MAX_LETTER_HITS):
             at = data.find(self.letter, at)
             if at < 0 or data.startswith(self.text, at - self.offset):
                 return at - self.offset
@@ -86,39 +86,38 @@ class Word(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """The first of `lines` lines that are alike, at `begin` of the text; `place` is where in it the word is.
+    """The first of `lines` lines that are alike. It lies at `begin` of the text, with the word at `word_at`.
 
-    The last of them begins at `last`. One that `is_unlike` has no such word: hardly a line around it has its
-    letters.
+    The last of them begins at `last`. A line that `is_unlike` has no word, but hardly any line is like it.
     """
 
     begin: int
     end: int
     line: str
-    place: int
+    word_at: int
     lines: int
     last: int
     is_unlike: bool = False
 
 
 class _Line(NamedTuple):
-    """A line with a word, where it is in the text, and what it has in common with those that are alike."""
+    """A line with a word. Lines with an equal `form` are alike."""
 
     begin: int
     length: int
-    place: int
+    word_at: int
     form: object
 
 
 class FoundCandidates(NamedTuple):
-    """In the order of the text; not `is_all` where there may be more lines like them."""
+    """Candidates in the order of the text. Unless it `is_all`, there may be more lines like them."""
 
     candidates: list[Candidate]
     is_all: bool
 
 
 class CandidateSearch:
-    """Looks for candidates in `excerpt.text[stop:start]`: as usual, then further if it is asked to."""
+    """Searches `excerpt.text[stop:start]` for candidates: as usual, then further on request."""
 
     def __init__(self, excerpt: Excerpt, stop: int, start: int) -> None:
         self._excerpt, self._stop, self._start = excerpt, stop, start
@@ -127,7 +126,7 @@ class CandidateSearch:
         self._is_all = False
 
     def usual(self) -> FoundCandidates:
-        """Return what is found with every word near the ends, and with few words in the middle."""
+        """Search for every word near the ends, and for a few words in the middle."""
         parts = list(spans.spans(self._excerpt, self._stop, self._start))
         covered = sum(part.end - part.begin for part in parts)
         self._is_all = self._excerpt.is_whole and covered == self._start - self._stop
@@ -135,7 +134,7 @@ class CandidateSearch:
         return self._found()
 
     def further(self) -> FoundCandidates:
-        """Return what is found, also with more words in parts that only few words were looked for in."""
+        """Search for more words in the parts that were searched for a few words only."""
         self._look(list(spans.further(self._excerpt, self._stop, self._start)))
         return self._found()
 
@@ -144,8 +143,9 @@ class CandidateSearch:
         words_of = _by_letters(text, parts)
         for part in parts:
             slice_ = spans.slice_of(text, part)
-            is_few = part.depth == spans.MIDDLE and len(parts) > _MANY
-            most = _FEW if is_few else _PER_SLICE if len(self._seen) < _MOST else _LESS
+            is_one_of_many = part.depth == spans.MIDDLE and len(parts) > _MANY_SLICES
+            most = _HITS_PER_WORD if len(self._seen) < _MANY_KINDS else _HITS_WHEN_MANY_KINDS
+            most = _HITS_IN_ONE_OF_MANY_SLICES if is_one_of_many else most
             wanted = words_of.get(part.depth) or map(
                 Word, (*words.STRONG, *words.USUAL, *_present(slice_.data))
             )
@@ -158,54 +158,57 @@ class CandidateSearch:
 
 
 def _candidate(text: str, lines: dict[int, _Line]) -> Candidate:
-    """The first of the lines, which are alike."""
+    """Return the first of some lines that are alike."""
     line = lines[min(lines)]
     end = line.begin + line.length
     return Candidate(
         line.begin,
         end + text.startswith("\n", end),
         text[line.begin : end],
-        line.place,
+        line.word_at,
         len(lines),
         max(lines),
     )
 
 
 def _by_letters(text: str, parts: list[Span]) -> dict[int, list[Word]]:
-    """The words for parts that are not near an end, each with a letter that is rare there if it has one."""
+    """Return the words for parts far from the ends, each with a letter that is rare there if it has one."""
     found = {}
     for depth, wanted in ((spans.FURTHER, (*words.STRONG, *words.USUAL)), (spans.MIDDLE, words.DISTANT)):
         if some := [part for part in parts if part.depth == depth]:
             some = some[:: max(1, len(some) // _SAMPLES)]
-            sample = "".join(text[part.begin : part.begin + _SAMPLE] for part in some)
+            sample = "".join(text[part.begin : part.begin + _SAMPLE_CHARS] for part in some)
             data = (sample if depth == spans.MIDDLE else sample.lower()).encode(errors="replace")
             found[depth] = [Word.of(word, data) for word in wanted]
     return found
 
 
 def _form(line: bytes) -> object:
-    """Equal for lines that are alike: without digits, but for whether the numbers that tell are none."""
-    form = line[:_FORM].translate(None, _DIGITS)
+    """Return a value that is equal for lines that are alike: the line without its digits.
+
+    Lines whose exit codes or statuses say different things are not alike: `exit 0` and `exit 1`.
+    """
+    form = line[:_FORM_BYTES].translate(None, _DIGITS)
     if not any(map(form.__contains__, words.NUMBERED)):
         return form
-    numbers = words.TELLING_NUMBER.findall(line, 0, _FORM)
+    numbers = words.TELLING_NUMBER.findall(line, 0, _FORM_BYTES)
     return form, tuple(map(_class_of, numbers))
 
 
 def _class_of(number: bytes) -> bytes:
-    """Of a status the first digit, of another number whether it is nothing."""
+    """Return the first digit of an HTTP status; of another number, whether it is zero."""
     return number[:1] if len(number) == len("500") else b"1" if number.strip(b"0") else b"0"
 
 
 def _thinned(seen: dict[object, Candidate]) -> list[Candidate]:
-    """At most as many as can be judged, of those that begin alike and of all: first, last, some between."""
+    """Return no more candidates than can be judged: the first, the last and some between."""
     kinds: dict[bytes, list[Candidate]] = {}
     for form, candidate in seen.items():
         text = form if isinstance(form, bytes) else form[0]  # type: ignore[index]  # the bytes of a form
-        kinds.setdefault(text[:_BEGINNING], []).append(candidate)
-    found = [each for kind in kinds.values() for each in _some(kind, _MOST_OF_A_KIND)]
+        kinds.setdefault(text[:_KIND_BYTES], []).append(candidate)
+    found = [each for kind in kinds.values() for each in _some(kind, _MAX_JUDGED_PER_KIND)]
     loud = [each for each in found if any(map(each.line.__contains__, words.LOUD_MARKS))]
-    chosen = {each.begin: each for each in (*_some(found, _MOST), *_some(loud, _MOST_LOUD))}
+    chosen = {each.begin: each for each in (*_some(found, _MAX_JUDGED), *_some(loud, _MAX_LOUD_JUDGED))}
     return sorted(chosen.values(), key=attrgetter("begin"))
 
 
@@ -218,42 +221,45 @@ def _some(found: list[Candidate], most: int) -> list[Candidate]:
 
 
 def _hits(part: Slice, wanted: Iterable[Word], floods: Counter[bytes], most: int) -> dict[int, int]:
-    """Where lines with a word begin in the slice, and its place; `floods` counts slices with too many."""
+    """Map where lines with a word begin in the slice to where in them the word is.
+
+    `floods` counts, for each word, the slices in which too many lines have it.
+    """
     found: dict[int, int] = {}
     for word in wanted:
         if _collect(part.data, word, most, found):
             floods[word.text] += 1
             _collect_last(part.data, word.text, most // 3, found)
-            _collect_telling(part, word.text, found, is_near=most > _FEW)
+            _collect_telling(part, word.text, found, is_near=most > _HITS_IN_ONE_OF_MANY_SLICES)
     return found
 
 
 def _collect_telling(part: Slice, word: bytes, found: dict[int, int], *, is_near: bool) -> None:
-    """Add lines in which a word that many lines have is written as where it matters."""
+    """Add lines that write a word as it is written where it matters, if too many lines have that word."""
     telling = [(part.exact, words.LOUD[word])] if word in words.LOUD else []
     if is_near:
         telling += [(part.data, phrase) for phrase in words.SPECIFIC.get(word, ())]
     for data, phrase in telling:
-        if _collect(data, Word(phrase), _PER_PHRASE, found):
-            _collect_last(data, phrase, _PER_PHRASE, found)
+        if _collect(data, Word(phrase), _HITS_PER_PHRASE, found):
+            _collect_last(data, phrase, _HITS_PER_PHRASE, found)
 
 
 def _present(data: bytes) -> Iterator[bytes]:
-    """The weak words that may be in it: those that begin as a word of the text does."""
-    heads = {token[:_HEAD] for token in {*data.translate(_BLANKED, _DIGITS).split()}}
-    return (word for word, head in _HEADS.items() if len(head) < _HEAD or head in heads)
+    """Yield the weak words that may be in `data`: those that begin like one of its words."""
+    heads = {token[:_HEAD_BYTES] for token in {*data.translate(_PUNCTUATION_TO_BLANKS, _DIGITS).split()}}
+    return (word for word, head in _HEADS.items() if len(head) < _HEAD_BYTES or head in heads)
 
 
 def _collect(data: bytes, word: Word, most: int, found: dict[int, int]) -> bool:
-    """Add the first lines that have `word`; whether there may be more."""
+    """Add the first lines that have `word`. Return whether there may be more."""
     at = word.find(data, 0)
     for _ in range(most):
         if at < 0:
             return False
         begin = _begin(data, at)
         found.setdefault(begin, at - begin)
-        end = data.find(b"\n", at, at + _LONGEST)
-        at = word.find(data, end if end >= 0 else at + _LONGEST)
+        end = data.find(b"\n", at, at + _MAX_LINE_BYTES)
+        at = word.find(data, end if end >= 0 else at + _MAX_LINE_BYTES)
     return at >= 0
 
 
@@ -268,19 +274,19 @@ def _collect_last(data: bytes, word: bytes, most: int, found: dict[int, int]) ->
 
 
 def _begin(data: bytes, at: int) -> int:
-    """Where the line begins that has the byte at `at`, or the part of it that is looked at."""
-    floor = max(0, at - _LONGEST)
+    """Return where the line around `at` begins, or the part of it that is looked at."""
+    floor = max(0, at - _MAX_LINE_BYTES)
     return data.rfind(b"\n", floor, at) + 1 or floor
 
 
 def _located(part: Slice, hits: dict[int, int]) -> Iterator[_Line]:
-    """The lines of hits, in the order of the text."""
+    """Yield the lines of the hits in the order of the text, with positions in characters."""
     data, at, byte = part.data, part.begin, 0
     for begin in sorted(hits):
         at += begin - byte if part.is_ascii else _characters(data[byte:begin])
         byte = begin
-        end = data.find(b"\n", begin, begin + 2 * _LONGEST)
-        line = data[begin : end if end >= 0 else begin + 2 * _LONGEST]
+        end = data.find(b"\n", begin, begin + 2 * _MAX_LINE_BYTES)
+        line = data[begin : end if end >= 0 else begin + 2 * _MAX_LINE_BYTES]
         if part.is_ascii:
             yield _Line(at, len(line), hits[begin], _form(line))
         else:
@@ -288,5 +294,5 @@ def _located(part: Slice, hits: dict[int, int]) -> Iterator[_Line]:
 
 
 def _characters(data: bytes) -> int:
-    """How many characters of the text are in these bytes; one that is cut counts with its beginning."""
-    return len(data) - len(data.translate(None, _STARTING)) if data else 0
+    """Count the characters that begin in these bytes."""
+    return len(data) - len(data.translate(None, _CHARACTER_STARTS)) if data else 0

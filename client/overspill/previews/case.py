@@ -1,12 +1,12 @@
-"""One output that is to be replaced, as the forms of stand-ins know it; and what such a form is."""
+"""What a notice style is, and what it knows of the output that it replaces."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from overspill.previews import cut, excerpt, notice, preview
+from overspill.previews import excerpt, notice, preview
 from overspill.text.measure import NewlineIndex
 
 if TYPE_CHECKING:
@@ -20,21 +20,24 @@ if TYPE_CHECKING:
     from overspill.text.limits import Limits
 
 
+_MOST_READ_BYTES: Final = 128 * 1024
+
+
 class Previews:
-    """The previews of one output and where its lines end: found once, for its notice may be tried often."""
+    """Remembers the previews and newlines of one output, because several notices may be tried for it."""
 
     def __init__(self) -> None:
         self._made: dict[tuple[Limits, bool], tuple[Body, str]] = {}
         self._newlines: NewlineIndex | None = None
 
     def newlines(self, text: str) -> NewlineIndex:
-        """Return the newlines of the output's `text`, which are counted once."""
+        """Return the newlines of the output's `text`. Counts them once."""
         if self._newlines is None or self._newlines.text is not text:
             self._newlines = NewlineIndex(text)
         return self._newlines
 
     def of(self, body: Body, shown: Limits, make: Callable[[], str], *, has_failed: bool) -> str:
-        """Return the preview of `body` within the limits `shown`, which is made once."""
+        """Return the preview of `body` within the limits `shown`. Calls `make` once."""
         found = self._made.get((shown, has_failed))
         if found is None or found[0] is not body:
             found = self._made[shown, has_failed] = body, make()
@@ -43,11 +46,11 @@ class Previews:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One output that is replaced: what is known of it, where it went, and how much of it may be shown.
+    """One output that is replaced: its facts, where it was kept, and how much of it may be shown.
 
-    `extent` is that of `body`. `limits` are those it exceeded, `room` is what a stand-in that fills them may
-    have, and `shown` are the limits of a preview. `read` gives the text that a model gets with a notice in
-    the output's place, and `fits` says whether that is short enough to stand there.
+    `extent` is the size of `body`. `limits` are the limits that it exceeded, `room` limits a style that
+    `fills`, and `shown` limits a preview. `read` returns the text that a model gets with a given notice in
+    the output's place. `fits` says whether that text is short enough.
     """
 
     facts: Facts
@@ -64,11 +67,11 @@ class Case:
     previews: Previews = field(default_factory=Previews)
 
     def excerpt(self, limits: Limits) -> Excerpt | None:
-        """The output as far as something within `limits` can be kept of it; None where it is no text."""
-        return excerpt.excerpt_of_body(self.body, self.extent, min(limits.max_bytes, cut.CEILING) * 2)
+        """Return what a cut to `limits` may keep of the output; None if the output is not text."""
+        return excerpt.excerpt_of_body(self.body, self.extent, min(limits.max_bytes, _MOST_READ_BYTES) * 2)
 
     def preview(self, *, has_failed: bool) -> str:
-        """Return the preview of the output within `shown`, made once."""
+        """Return the preview of the output within `shown`. Makes it once."""
         return self.previews.of(
             self.body, self.shown, partial(self._preview, has_failed=has_failed), has_failed=has_failed
         )
@@ -86,18 +89,19 @@ class Case:
         return notice.make_notice(replace(self.facts, preview=text), self.kept)
 
     def description(self) -> str:
+        """Return what stands for a preview of binary data."""
         return preview.describe_binary(self.body, self.content_type)
 
 
 class Style(Protocol):
-    """How the stand-in of an output reads."""
+    """How the text that replaces an output reads."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def fills(self) -> bool:
-        """Whether it shows as much of an output as its limits allow, not a preview."""
+        """Whether it shows as much of an output as the limits allow, instead of a preview."""
 
     def notice(self, case: Case) -> Notice:
-        """Raises `OSError` where an output lies in a file that cannot be read."""
+        """Return the notice. Raises `OSError` if the output is in a file that cannot be read."""

@@ -1,34 +1,34 @@
-"""What of a text is kept within limits: its head, its tail or both, and exactly how much is left out.
+"""Cut a text to limits: keep its head, its tail or both, and count exactly what is left out.
 
-Pure and deterministic. The line cap comes first, then characters, bytes and tokens. No cut breaks a
-character that a reader sees as one.
+Pure and deterministic. Lines are capped first, then characters, bytes and tokens. No cut breaks a character
+that a reader sees as one.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from overspill.previews.excerpt import Excerpt, excerpt_of_text
 from overspill.reading.chunks import Extent
 from overspill.text import measure, token_estimate
 from overspill.text.limits import UNLIMITED, Limits, exceeds, least_token_limit
-from overspill.text.sanitize import cut_after, cut_before
+from overspill.text.sanitize import cut_after, cut_before, longest_fitting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from overspill.previews.excerpt import Excerpt
+
     View = Callable[[str], str]
 
-CEILING = 128 * 1024
 _WINDOW = 2
-"""Characters looked at for each byte of room: text in colour has more of them than it shows."""
+"""Characters looked at for each byte of room: text with colour codes shrinks when it is shown."""
 
 
 class Strategy(NamedTuple):
-    """How an output is cut: `head` is the part of the room that its beginning gets, its end gets the rest.
+    """How an output is cut. Its beginning gets the share `head` of the room, its end gets the rest.
 
-    With a `head` of None the lines that matter are looked for in between. `share` is the part of the limits
-    that is kept of the output at most. A cut goes back to the end of a line where that costs no more than
+    A `head` of None means a preview, which also searches for the lines that matter in between. `share` is the
+    part of the limits that is used at most. A cut moves to a line end if that loses no more than the share
     `spare` of what is kept.
     """
 
@@ -45,12 +45,12 @@ PREVIEW = Strategy("preview", None)
 
 
 def one_end(strategy: Strategy) -> Strategy:
-    """For where nothing would stand between head and tail: the head alone, unless it is only the tail."""
+    """Return a strategy that keeps one end only, for a cut with no mark between head and tail."""
     return strategy if strategy.head == 0 else strategy._replace(head=1.0)
 
 
 class Cut(NamedTuple):
-    """What is kept, and the extent of what is not: lines wholly or in part, bytes."""
+    """What is kept, and how many bytes and lines are not. A line that is cut counts as omitted."""
 
     head: str
     tail: str
@@ -58,7 +58,10 @@ class Cut(NamedTuple):
 
 
 def cut(found: Excerpt, limits: Limits, strategy: Strategy, view: View | None = None) -> Cut:
-    """What `strategy` keeps of `found` within `limits`, which hold for `view` of it where there is one."""
+    """Return what `strategy` keeps of an excerpt within `limits`.
+
+    With a `view`, the limits apply to what `view` makes of the kept text, as `sanitize` does.
+    """
     share = 1.0 if strategy.head is None else strategy.head
     text = found.text
     stop = _head(text, found.first_stop, _part(limits, share), strategy.spare, view)
@@ -77,7 +80,7 @@ def _omitted(found: Excerpt, head: str, tail: str, start: int) -> Extent:
 
 
 def _part(limits: Limits, share: float) -> Limits:
-    """The `share` of `limits`, rounded up."""
+    """Return the `share` of `limits`, rounded up."""
     size, lines, chars, tokens = (_ceiling(limit, share) for limit in limits[:4])
     return Limits(size or 0, lines or 0, chars, tokens, limits.counter)
 
@@ -87,7 +90,7 @@ def _ceiling(limit: int | None, share: float) -> int | None:
 
 
 def scaled(limits: Limits, share: float) -> Limits:
-    """`limits` times `share`, rounded down."""
+    """Return `limits` times `share`, rounded down."""
     size, lines, chars, tokens = (
         limit if limit in {None, UNLIMITED} else int((limit or 0) * share) for limit in limits[:4]
     )
@@ -95,7 +98,7 @@ def scaled(limits: Limits, share: float) -> Limits:
 
 
 def least(one: Limits, other: Limits) -> Limits:
-    """What keeps to both."""
+    """Return limits that allow what both allow."""
     size, lines, chars, tokens = (
         b if a is None else a if b is None else min(a, b) for a, b in zip(one[:4], other[:4], strict=True)
     )
@@ -103,7 +106,7 @@ def least(one: Limits, other: Limits) -> Limits:
 
 
 def less(limits: Limits, text: str, lines: int | None = None) -> Limits:
-    """What is left of `limits` beside `text`, which takes up `lines`."""
+    """Return what `limits` leave beside `text`, which takes up `lines` (counted unless given)."""
     chars, tokens, counter = limits.max_chars, limits.max_tokens, limits.counter
     lines = measure.count_lines(text) if lines is None else lines
     return Limits(
@@ -123,12 +126,14 @@ def _reduced(limit: int, number: int) -> int:
 
 
 def _head(text: str, end: int, limits: Limits, spare: float, view: View | None) -> int:
-    """Where the longest prefix of `text[:end]` within `limits` stops."""
+    """Return where the longest prefix of `text[:end]` within `limits` stops."""
     window = text[: min(end, _window(limits, view))]
     if _is_estimated(limits, view):
         window = window[: token_estimate.prefix(window, limits.max_tokens or 0)]
     longest, fits = _line_stop(window, limits.max_lines), _fits(limits, view)
-    stop = longest if fits(window[:longest]) else _most(longest, lambda length: fits(window[:length]))
+    stop = (
+        longest if fits(window[:longest]) else longest_fitting(longest, lambda length: fits(window[:length]))
+    )
     if limits.max_tokens is not None and limits.counter is not None:
         stop = limits.counter.prefix(window[:stop], limits.max_tokens)
     if stop < end:
@@ -139,13 +144,17 @@ def _head(text: str, end: int, limits: Limits, spare: float, view: View | None) 
 
 
 def _tail(text: str, floor: int, limits: Limits, spare: float, view: View | None) -> int:
-    """Where the longest suffix of `text[floor:]` within `limits` starts."""
+    """Return where the longest suffix of `text[floor:]` within `limits` starts."""
     window = text[max(floor, len(text) - _window(limits, view)) :]
     if _is_estimated(limits, view):
         window = window[len(window) - token_estimate.suffix(window, limits.max_tokens or 0) :]
     size, fits = len(window), _fits(limits, view)
     longest = size - _line_start(window, limits.max_lines)
-    length = longest if fits(window[size - longest :]) else _most(longest, lambda n: fits(window[size - n :]))
+    length = (
+        longest
+        if fits(window[size - longest :])
+        else longest_fitting(longest, lambda n: fits(window[size - n :]))
+    )
     if limits.max_tokens is not None and limits.counter is not None:
         length = limits.counter.suffix(window[size - length :], limits.max_tokens)
     start = len(text) - length
@@ -157,34 +166,25 @@ def _tail(text: str, floor: int, limits: Limits, spare: float, view: View | None
 
 
 def _is_estimated(limits: Limits, view: View | None) -> bool:
-    """Whether tokens are estimated, and of the text itself: then the estimate says at once how much fits."""
+    """Return whether the tokens of the text itself are estimated: the estimate then gives the cut at once."""
     return view is None and limits.max_tokens is not None and limits.counter is None
 
 
 def _window(limits: Limits, view: View | None) -> int:
-    """Characters that may be kept at most."""
+    """Return how many characters may be kept at most."""
     reach = limits.max_bytes if limits.max_chars is None else min(limits.max_bytes, limits.max_chars)
     return reach if view is None else reach * _WINDOW
 
 
 def _fits(limits: Limits, view: View | None) -> Callable[[str], bool]:
-    """Whether a part fits in bytes and characters, and in tokens where those are estimated."""
+    """Return a test whether a part fits in bytes, characters and estimated tokens; not in lines."""
     by_size = limits if limits.counter is None else limits._replace(max_tokens=None)
     plain = by_size._replace(max_lines=UNLIMITED)
     return lambda part: not exceeds(part if view is None else view(part), plain)
 
 
-def _most(length: int, fits: Callable[[int], bool]) -> int:
-    """The greatest length up to `length` that fits."""
-    low, high = 0, length
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle - 1)
-    return low
-
-
 def _line_stop(text: str, max_lines: int) -> int:
-    """Where the first `max_lines` lines end."""
+    """Return where the first `max_lines` lines end."""
     if max_lines >= len(text):
         return len(text)
     at = 0
@@ -196,7 +196,7 @@ def _line_stop(text: str, max_lines: int) -> int:
 
 
 def _line_start(text: str, max_lines: int) -> int:
-    """Where the last `max_lines` lines begin."""
+    """Return where the last `max_lines` lines begin."""
     if max_lines >= len(text):
         return 0
     at = len(text)
@@ -205,33 +205,3 @@ def _line_start(text: str, max_lines: int) -> int:
         if not at:
             return 0
     return at
-
-
-# --- the byte ceiling of a registry ---------------------------------------------------------------
-
-
-class Clip(NamedTuple):
-    """`text` within the ceiling; `size` is that of the original, `omitted_bytes` what the cut took."""
-
-    text: str
-    size: int
-    omitted_bytes: int
-
-
-def clip(text: str, max_bytes: int = CEILING) -> Clip:
-    """`text` under a hard ceiling in bytes, the marker included: head and tail kept around a count.
-
-    Nothing is neutralised: this is for text that goes on to a program. Never longer than `text`.
-    """
-    size = measure.size(text)
-    if size <= max_bytes:
-        return Clip(text, size, 0)
-    room = max_bytes - len(clip_marker(size))
-    whole = excerpt_of_text(text, Extent(size, 0))
-    kept = cut(whole, Limits(room), ENDS) if room > 0 else cut(whole, Limits(max_bytes), HEAD)
-    marker = clip_marker(kept.omitted.size) if room > 0 else ""
-    return Clip(f"{kept.head}{marker}{kept.tail}", size, kept.omitted.size)
-
-
-def clip_marker(omitted: int) -> str:
-    return f"\n... [{omitted} bytes truncated; head + tail kept] ...\n"

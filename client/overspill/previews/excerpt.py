@@ -1,4 +1,4 @@
-"""What is looked at of a body: all of it, or its two ends where it is long and lies in a file."""
+"""The part of a body that a preview looks at: all of it, or both ends of long bytes or a long file."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ if TYPE_CHECKING:
     from overspill.reading.chunks import Extent
     from overspill.text.body import Body
 
-REACH: Final = 4 * 1024 * 1024
+END_BYTES: Final = 4 * 1024 * 1024
 """Bytes read at either end of a long body."""
-_SAMPLE: Final = 32 * 1024
+_SAMPLE_CHARS: Final = 32 * 1024
+# Control characters that no text has, and bytes that no encoding explains. ESC and newlines are no noise.
 _NOISE: Final = re.compile(r"[\0-\x07\x0e-\x1a\x1c-\x1f\udc80-\udcff]")
-_MOST_NOISE: Final = 0.1
-_LONGEST_CHARACTER: Final = 3
-"""Bytes of a character that may stand before its end is cut off."""
-_CONTINUATION: Final = bytes(range(0x80, 0xC0))
+_MAX_NOISE_SHARE: Final = 0.1
+_MAX_CONTINUATION: Final = 3
+"""Bytes of UTF-8 that may follow the first byte of a character."""
+_CONTINUATION_BYTES: Final = bytes(range(0x80, 0xC0))
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """`text` is the whole, or its two ends, the second of which begins at `seam`.
+    """`text` is the whole body, or its two ends. The second end begins at `seam`.
 
-    `whole` is the extent of all of it, and `newlines` those of `text` where they are counted. What no
-    encoding explains is there as Python's escaped surrogates.
+    `whole` is the size of the whole body. `newlines` is the index of `text`, if it was counted before. Bytes
+    that are not UTF-8 are in `text` as Python's escaped surrogates.
     """
 
     text: str
@@ -42,6 +43,7 @@ class Excerpt:
 
     @property
     def is_whole(self) -> bool:
+        """Whether `text` is all of the body."""
         return self.seam is None
 
     @property
@@ -55,12 +57,12 @@ class Excerpt:
         return self.seam or 0
 
     def newlines_between(self, stop: int, start: int) -> int:
-        """Newlines of the whole that are neither in `text[:stop]` nor in `text[start:]`."""
+        """Count the newlines of the whole that are neither in `text[:stop]` nor in `text[start:]`."""
         text, newlines = self.text, self.whole.lines - (not self.text.endswith("\n"))
         return newlines - measure.count_newlines(text, 0, stop) - measure.count_newlines(text, start)
 
     def numbering(self) -> Callable[[int], int]:
-        """Return what tells the number of the line at a position."""
+        """Return a function that gives the line number, in the whole, of a position in `text`."""
         found = self.newlines or NewlineIndex(self.text)
         end = found.before(len(self.text) - self.text.endswith("\n"))
 
@@ -73,20 +75,21 @@ class Excerpt:
 
 
 def excerpt_of_text(text: str, extent: Extent | None = None) -> Excerpt:
+    """Return all of `text` as an excerpt. `extent` is its size, if it was measured before."""
     return Excerpt(text, extent_of(text) if extent is None else extent)
 
 
 def excerpt_of_body(
     body: Body, extent: Extent, least: int, newlines: NewlineIndex | None = None
 ) -> Excerpt | None:
-    """The excerpt of `body`, at least `least` bytes at either end; None where it is no text.
+    """Return the excerpt of `body` with at least `least` bytes of either end; None if it is not text.
 
-    `extent` is that of the body, and `newlines` are those of a text, where somebody has counted them.
-    Raises `OSError` where a file cannot be read.
+    `extent` is the size of the body. `newlines` is the index of a text, if it was counted before. Raises
+    `OSError` if a file cannot be read.
     """
     if isinstance(body, str):
         return Excerpt(body, extent, newlines=newlines)
-    reach = max(REACH, least)
+    reach = max(END_BYTES, least)
     if extent.size <= 2 * reach:
         data = body.read(0, extent.size) if isinstance(body, FileBody) else body
         text = data.decode("utf-8", "surrogateescape")
@@ -101,23 +104,24 @@ def excerpt_of_body(
 
 
 def _first_end(data: bytes) -> str:
-    """Whole lines where there are any, else whole characters."""
+    """Decode the whole lines of a beginning; if it is one long line, its whole characters."""
     stop = data.rfind(b"\n") + 1
     decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
     return decoder.decode(data[:stop] if stop else data)
 
 
 def _last_end(data: bytes) -> str:
+    """Decode the whole lines of an end; if it is one long line, its whole characters."""
     start = data.find(b"\n", 0, -1) + 1
     if not start:
-        start = len(data) - len(data.lstrip(_CONTINUATION))
-    return data[start if start <= _LONGEST_CHARACTER or data[start - 1] == ord("\n") else 0 :].decode(
-        "utf-8", "surrogateescape"
-    )
+        continuation = len(data) - len(data.lstrip(_CONTINUATION_BYTES))
+        start = continuation if continuation <= _MAX_CONTINUATION else 0
+    return data[start:].decode("utf-8", "surrogateescape")
 
 
 def _is_text(text: str) -> bool:
-    sample = text[:_SAMPLE] + text[-_SAMPLE:]
+    """Guess from both ends whether this is text: no run of zero bytes, and little noise."""
+    sample = text[:_SAMPLE_CHARS] + text[-_SAMPLE_CHARS:]
     if "\0\0\0\0" in sample:
         return False
-    return len(_NOISE.findall(sample)) <= _MOST_NOISE * len(sample)
+    return len(_NOISE.findall(sample)) <= _MAX_NOISE_SHARE * len(sample)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.previews import cut, notice
 from overspill.previews.case import Case
-from overspill.previews.cut import clip_marker
 from overspill.previews.notice import Facts, Kept, Notice
 from overspill.text import measure
 from overspill.text.limits import MAX_BYTES_PER_CHARACTER, UNLIMITED, Limits, exceeds
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
     from overspill.previews.excerpt import Excerpt
     from overspill.reading.chunks import Extent
 
+CAPPED_BYTES: Final = 128 * 1024
+"""The usual ceiling of `CAPPED`, the form of a registry of tools."""
 _KIB: Final = 1024
 _LONG_CHARACTER: Final = 64
 """Bytes that a cut within limits in bytes may leave free."""
@@ -202,7 +203,7 @@ def _counted(case: Case, _omitted: Extent, share: Limits) -> str:
 
 
 def _capped(_case: Case, omitted: Extent, _share: Limits) -> str:
-    return clip_marker(omitted.size)
+    return f"\n... [{omitted.size} bytes truncated; head + tail kept] ...\n"
 
 
 CLAMPED: Final = Filling("clamped", _clamped, re.compile(r"\[(?=tool output truncated:)"))

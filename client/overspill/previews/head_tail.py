@@ -9,10 +9,10 @@ from overspill.previews import folding
 from overspill.reading.chunks import Extent
 from overspill.text import measure
 from overspill.text.limits import MAX_BYTES_PER_CHARACTER
-from overspill.text.sanitize import cut_after, cut_before, sanitize
+from overspill.text.sanitize import cut_after, cut_before, longest_fitting, sanitize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from overspill.previews.folding import Group, KeyedLine
 
@@ -151,11 +151,11 @@ class _Side:
         if self.is_tail:
             begin = self.text.rfind("\n", limit, max(limit, edge - 1)) + 1 or limit
             part = self.text[max(begin, edge - room * _WINDOW) : edge]
-            part = part[len(part) - suffix(part, room, _cost) :]
+            part = part[len(part) - suffix(part, room) :]
             return edge - len(part), sanitize(part)
         end = self.text.find("\n", edge, limit) + 1 or limit
         part = self.text[edge : min(end, edge + room * _WINDOW)]
-        part = part[: prefix(part, room, _cost)]
+        part = part[: prefix(part, room)]
         return edge + len(part), sanitize(part)
 
 
@@ -213,9 +213,9 @@ def _backward(text: str, start: int) -> Iterator[KeyedLine]:
 def _parted(line: str, most: int) -> tuple[str, str]:
     """The two ends of a line that fit into `most` bytes with the marker between them."""
     room = most - len(f"… [{len(line) * MAX_BYTES_PER_CHARACTER:,} bytes of this line] …".encode())
-    first = line[: prefix(line, max(0, room * 2 // 3), _cost)]
+    first = line[: prefix(line, max(0, room * 2 // 3))]
     rest = line[len(first) :]
-    return first, rest[len(rest) - suffix(rest, max(1, room // 3), _cost) :]
+    return first, rest[len(rest) - suffix(rest, max(1, room // 3)) :]
 
 
 def _cost(text: str) -> int:
@@ -223,21 +223,15 @@ def _cost(text: str) -> int:
     return measure.size(sanitize(text))
 
 
-def prefix(text: str, budget: int, cost: Callable[[str], int] = _cost) -> int:
-    """Characters in the longest prefix that costs at most `budget` and breaks no character."""
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if cost(text[:middle]) <= budget else (low, middle - 1)
-    stop = cut_before(text, low)
-    return stop if cost(text[:stop]) <= budget else 0
+def prefix(text: str, budget: int) -> int:
+    """Return the characters of the longest prefix that costs at most `budget` and breaks no character."""
+    stop = cut_before(text, longest_fitting(len(text), lambda length: _cost(text[:length]) <= budget))
+    return stop if _cost(text[:stop]) <= budget else 0
 
 
-def suffix(text: str, budget: int, cost: Callable[[str], int] = _cost) -> int:
-    """Characters in the longest suffix that costs at most `budget` and breaks no character."""
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if cost(text[middle:]) <= budget else (middle + 1, high)
-    start = cut_after(text, low)
-    return len(text) - start if cost(text[start:]) <= budget else 0
+def suffix(text: str, budget: int) -> int:
+    """Return the characters of the longest suffix that costs at most `budget` and breaks no character."""
+    size = len(text)
+    longest = longest_fitting(size, lambda length: _cost(text[size - length :]) <= budget)
+    start = cut_after(text, size - longest)
+    return size - start if _cost(text[start:]) <= budget else 0

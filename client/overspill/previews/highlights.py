@@ -107,7 +107,7 @@ class _Verdicts:
         self._known: dict[tuple[int, int, bool], LineVerdict | None] = {}
 
     def __call__(self, item: Candidate) -> LineVerdict | None:
-        key = item.begin, item.place, item.is_unlike
+        key = item.begin, item.word_at, item.is_unlike
         if key not in self._known:
             self._known[key] = _verdict(item)
         return self._known[key]
@@ -141,7 +141,7 @@ def _verdict(item: Candidate) -> LineVerdict | None:
 
 def _judged(item: Candidate) -> str:
     """The part of a line that decides how much it matters: the beginning, or that around the word."""
-    begin = 0 if item.place < _LONGEST else item.place - _BEFORE
+    begin = 0 if item.word_at < _LONGEST else item.word_at - _BEFORE
     return item.line[begin : begin + _JUDGED]
 
 
@@ -199,7 +199,7 @@ def _offered(
 def _highlight(group: _Group, number_at: Callable[[int], int], *, is_all: bool) -> Highlight:
     item, more = group.first, group.lines - 1
     number = number_at(item.begin)
-    text = f"line {number:,}: {_shown(item.line, item.place)}"
+    text = f"line {number:,}: {_shown(item.line, item.word_at)}"
     if more:
         least = "" if is_all else "at least "
         last = number_at(group.last)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from msgspec import Struct
 
+from overspill.reading.content_kind import HEAD_BYTES, detect
 from overspill.shapes.content import examine
-from overspill.shapes.content_kind import ContentKind, kind_of
+from overspill.text.body import FileBody
 from overspill.text.measure import extent_of
 from overspill.text.rendering import JSON_TYPE
 
 if TYPE_CHECKING:
     from overspill.previews.notice import Notice
+    from overspill.text.body import Body
+
+ContentKind: TypeAlias = Literal["text", "json", "log", "unknown"]
 
 
 class CapturedOutput(Struct, frozen=True, kw_only=True):
@@ -60,3 +64,16 @@ class CapturedOutput(Struct, frozen=True, kw_only=True):
             notice=str(notice),
             reason=reason,
         )
+
+
+def kind_of(body: Body) -> ContentKind:
+    """Guess the kind of `body` from its first 8 KiB; `unknown` for an empty one and for binary data.
+
+    Raises `OSError` where a file cannot be read.
+    """
+    if isinstance(body, str):
+        head = body[:HEAD_BYTES].encode(errors="replace")
+    else:
+        head = body.read(0, HEAD_BYTES) if isinstance(body, FileBody) else body[:HEAD_BYTES]
+    kind = detect(head, None)
+    return "unknown" if kind == "binary" else cast("ContentKind", kind)

@@ -96,7 +96,7 @@ def size_of(content: Shape) -> int:
 
 def visible_text(content: Shape) -> Body:
     """The text that a model would get: all of it, but of an exception no more than the messages."""
-    return content.told if isinstance(content, ExceptionShape) else content.body
+    return content.visible_text if isinstance(content, ExceptionShape) else content.body
 
 
 def measured_text(content: Shape) -> Body:

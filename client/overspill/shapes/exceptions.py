@@ -1,18 +1,21 @@
-"""Exceptions as outputs: what a model is told of them is the message, what is captured is all there is.
+"""Exceptions as outputs: the model sees the message, the capture has the whole traceback.
 
-The message with its notes, and those of a group's members, decide whether an exception is too long; its
-traceback is in the capture only. The exception that goes on is a twin of the same type.
+The message, its notes and those of a group's members decide whether an exception is too long. A long one is
+replaced by a copy of the same type with another message.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 import traceback
-from typing import TYPE_CHECKING, Final
+from contextlib import suppress
+from functools import cached_property
+from types import GetSetDescriptorType, MemberDescriptorType
+from typing import TYPE_CHECKING, Any, Final
 
 from overspill.previews.notice import MAX_NOTICE, is_notice, placeholder
 from overspill.shapes.fields import Unchangeable
-from overspill.shapes.twin import with_message
 from overspill.text import measure
 from overspill.text.limits import exceeds
 from overspill.text.rendering import TEXT_TYPE, unprintable
@@ -24,15 +27,22 @@ if TYPE_CHECKING:
     from overspill.text.body import Body
     from overspill.text.limits import Limits
 
+# How pydantic prints the one error of a copy that `_validation_error` made.
 _VALIDATION: Final = re.compile(
     r"1 validation error for [^\n]*\n  (.*) \[type=overspill, input_value=None, input_type=NoneType\]",
     re.DOTALL,
 )
-_SHORT_NOTES: Final = 500
-_DEEPEST: Final = 8
-_WIDEST: Final = 1_000
-_LONG: Final = 1024 * 1024
-"""Characters of a message that Python is not left to print."""
+_KEPT_NOTES_CHARS: Final = 500
+_MAX_GROUP_DEPTH: Final = 8
+_MAX_GROUP_WIDTH: Final = 1_000
+_LONG_MESSAGE_CHARS: Final = 1024 * 1024
+"""A longer message is not left to `traceback`, which would take several times its memory."""
+_HEAP_TYPE: Final = 1 << 9
+"""CPython's flag `Py_TPFLAGS_HEAPTYPE`: classes without it are built in."""
+_DESCRIPTORS: Final = (MemberDescriptorType, GetSetDescriptorType)
+_NOT_COPIED: Final = frozenset(
+    {"args", "__traceback__", "__context__", "__cause__", "__suppress_context__", "__dict__", "__weakref__"}
+)
 
 
 class ExceptionShape:
@@ -42,34 +52,32 @@ class ExceptionShape:
 
     def __init__(self, error: Exception) -> None:
         self._error = error
-        self.message: str = message_of(error)
-        self.told: str = "\n".join(
-            text for text in (self.message, *notes_of(error), *_members_texts(error, _DEEPEST)) if text
-        )
-        self._body: str | None = None
+        self.message = message_of(error)
+        self.visible_text = _visible_text(error)
+        """What a model sees: the message, its notes, and those of a group's members."""
 
-    @property
+    @cached_property
     def body(self) -> Body:
-        """The traceback with the whole message, those of causes and members included."""
-        if self._body is None:
-            self._body = full_text(self._error)
-        return self._body
+        """The whole traceback, with causes and members."""
+        return full_text(self._error)
 
     @property
     def size(self) -> int:
-        """Bytes of what a model is told of it."""
-        return measure.size(self.told)
+        """Bytes of what a model sees."""
+        return measure.size(self.visible_text)
 
     def exceeds(self, limits: Limits) -> bool:
-        return exceeds(self.told, limits)
+        """Return whether what a model sees exceeds the limits."""
+        return exceeds(self.visible_text, limits)
 
     def is_guarded(self) -> bool:
-        return len(self.told) <= MAX_NOTICE and is_notice(_given(self._error, self.message))
+        """Return whether the message is a notice already."""
+        return len(self.visible_text) <= MAX_NOTICE and is_notice(_given(self._error, self.message))
 
     def replaced(self, notice: Notice) -> Exception:
-        """An exception of the same type. Raises `Unchangeable` where its class lets none be made."""
+        """Return an exception of the same type with the notice. Raises `Unchangeable` if none can be made."""
         if notice.is_alone:
-            made = self.with_message(str(notice), lambda _: "", most_notes=0)
+            made = self.with_message(str(notice), lambda _: "", kept_notes_chars=0)
         else:
             made = self.with_message(str(notice), lambda text: placeholder(notice, measure.size(text)))
         if made is self._error:
@@ -77,33 +85,37 @@ class ExceptionShape:
         return made
 
     def read(self, notice: Notice) -> str:
-        """The text that a model gets with `notice` for the message."""
-        return ExceptionShape(self.replaced(notice)).told
+        """Return the text that a model gets with `notice` for the message."""
+        return ExceptionShape(self.replaced(notice)).visible_text
 
     def with_message(
-        self, text: str, shorter: Callable[[str], str], *, most_notes: int = _SHORT_NOTES
+        self, text: str, shorten: Callable[[str], str], *, kept_notes_chars: int = _KEPT_NOTES_CHARS
     ) -> Exception:
-        """The same with another message, and what `shorter` makes of the messages of a group's members.
+        """Return a copy with the message `text`; `shorten` makes the messages of a group's members.
 
-        Notes stay where they have no more characters than `most_notes`.
+        Notes are kept if they have no more than `kept_notes_chars` characters together.
         """
-        return _clamped(self._error, text, shorter, most_notes)
+        return _with_message(self._error, text, shorten, kept_notes_chars)
 
 
-def _clamped(error: Exception, text: str, shorter: Callable[[str], str], most_notes: int) -> Exception:
+def _visible_text(error: BaseException) -> str:
+    texts = (message_of(error), *notes_of(error), *_members_texts(error, _MAX_GROUP_DEPTH))
+    return "\n".join(filter(None, texts))
+
+
+def _with_message(error: Exception, text: str, shorten: Callable[[str], str], kept_notes: int) -> Exception:
     members = _members(error)
-    if members is None:
-        made = with_message(error, text)
-    else:
-        made = with_message(error, text, [_shortened(member, shorter, most_notes) for member in members])
+    if members is not None:
+        members = [_shortened(member, shorten, kept_notes) for member in members]
+    made = copy_with_message(error, text, members)
     if made is not error:
         _replace_copies(made, message_of(error), text)
-        _keep_short_notes(made, notes_of(error), most_notes)
+        _keep_short_notes(made, notes_of(error), kept_notes)
     return made
 
 
 def message_of(error: BaseException) -> str:
-    """What `str` makes of it; what it is where that fails."""
+    """Return `str(error)`; a description if that fails."""
     try:
         return str.__str__(str(error))
     except Exception as failure:  # noqa: BLE001  (a foreign method: whatever it raises)
@@ -111,7 +123,7 @@ def message_of(error: BaseException) -> str:
 
 
 def _given(error: Exception, message: str) -> str:
-    """The message that a twin was given, of which `message`, as it prints, may say more."""
+    """Return the message that a copy was given; it may print with more around it."""
     if isinstance(error, ExceptionGroup):
         return str.__str__(error.message)
     found = _VALIDATION.fullmatch(message)
@@ -119,19 +131,24 @@ def _given(error: Exception, message: str) -> str:
 
 
 def notes_of(error: BaseException) -> list[str]:
+    """Return the notes of an exception (PEP 678)."""
     notes = getattr(error, "__notes__", ())
     return [note for note in notes if isinstance(note, str)] if isinstance(notes, (list, tuple)) else []
 
 
 def full_text(error: BaseException) -> str:
-    """The traceback as Python prints it, with every member of a group."""
+    """Return the traceback as Python prints it, with the members of a group."""
     try:
-        if _is_alone(error) and len(message := message_of(error)) > _LONG:
-            return _with_long(message, error)
-        told = traceback.TracebackException(
-            type(error), error, error.__traceback__, max_group_width=_WIDEST, max_group_depth=_DEEPEST
-        )
-        return "".join(told.format())
+        if _is_alone(error) and len(message := message_of(error)) > _LONG_MESSAGE_CHARS:
+            return _traceback_with(message, error)
+        lines = traceback.TracebackException(
+            type(error),
+            error,
+            error.__traceback__,
+            max_group_width=_MAX_GROUP_WIDTH,
+            max_group_depth=_MAX_GROUP_DEPTH,
+        ).format()
+        return "".join(lines)
     except Exception:  # noqa: BLE001  (foreign methods, or a chain too long to follow)
         return "\n".join([f"{type(error).__name__}: {message_of(error)}", *notes_of(error)])
 
@@ -141,8 +158,8 @@ def _is_alone(error: BaseException) -> bool:
     return is_inner and _members(error) is None
 
 
-def _with_long(message: str, error: BaseException) -> str:
-    """As Python prints it, which would take several times the memory of the message."""
+def _traceback_with(message: str, error: BaseException) -> str:
+    """Return what Python prints, without the several copies of the message that Python would make."""
     frames = traceback.format_tb(error.__traceback__)
     heading = ["Traceback (most recent call last):\n"] if frames else []
     kind = type(error)
@@ -159,19 +176,19 @@ def _members_texts(error: BaseException, depth: int) -> list[str]:
     if depth == 0:
         return []
     texts = []
-    for member in (_members(error) or [])[:_WIDEST]:
+    for member in (_members(error) or [])[:_MAX_GROUP_WIDTH]:
         texts += [message_of(member), *notes_of(member), *_members_texts(member, depth - 1)]
     return texts
 
 
-def _shortened(member: Exception, shorter: Callable[[str], str], most_notes: int) -> Exception:
-    seen = "\n".join([message_of(member), *notes_of(member), *_members_texts(member, _DEEPEST)])
-    short = shorter(seen)
-    return member if len(seen) <= len(short) else _clamped(member, short, shorter, most_notes)
+def _shortened(member: Exception, shorten: Callable[[str], str], kept_notes: int) -> Exception:
+    text = "\n".join([message_of(member), *notes_of(member), *_members_texts(member, _MAX_GROUP_DEPTH)])
+    short = shorten(text)
+    return member if len(text) <= len(short) else _with_message(member, short, shorten, kept_notes)
 
 
 def _replace_copies(made: Exception, message: str, text: str) -> None:
-    """Frameworks keep the message in an attribute as well, and show that one."""
+    """Replace the message in attributes too: some frameworks keep a copy there, and show that."""
     for name, value in list(made.__dict__.items()):
         if isinstance(value, str) and name != "__notes__" and len(value) >= len(text) and value == message:
             made.__dict__[name] = text
@@ -182,3 +199,85 @@ def _keep_short_notes(made: Exception, notes: list[str], most: int) -> None:
     if sum(map(len, notes)) <= most:
         for note in notes:
             made.add_note(note)
+
+
+# --- copies with another message ------------------------------------------------------------------
+
+
+def copy_with_message(error: Exception, message: str, members: list[Exception] | None = None) -> Exception:
+    """Return a copy of `error` with `message`, and of a group with `members`; `error` itself if none can be made.
+
+    The copy has the type, attributes, cause, context and traceback of its original. If the message is more than
+    the only argument, the copy is of a class derived for this purpose, with the same name: whoever catches the
+    one catches the other. The exception's own constructor is never called.
+    """
+    for make in (_of_same_class, _of_derived_class, _validation_error):
+        try:
+            made = make(error, message, members)
+            if made is not None and message in str(made) and len(str(made)) < 2 * len(message) + 200:
+                return _connected(made, error)
+        except Exception:  # noqa: BLE001, S112  (foreign classes: the next one may work)
+            continue
+    return error
+
+
+def _of_same_class(error: Exception, message: str, members: list[Exception] | None) -> Exception | None:
+    """Return a copy of exactly the same class; None unless the message is its one argument."""
+    if members is not None or len(error.args) != 1 or not isinstance(error.args[0], str):
+        return None
+    made = _made(error, type(error), error.args)
+    made.args = (message,)
+    return made if str(made) == message else None
+
+
+def _of_derived_class(error: Exception, message: str, members: list[Exception] | None) -> Exception | None:
+    """Return a copy of a derived class that prints `message`, whatever its arguments are."""
+    if members is not None:
+        return _made(error, type(error), (message, members))
+    kind = type(error)
+    names = {
+        "__str__": lambda _: message,
+        "__repr__": lambda _: f"{kind.__name__}({message!r})",
+        "__reduce__": lambda self: (copy_with_message, (error, message), self.__dict__),
+        "__module__": kind.__module__,
+        "__qualname__": kind.__qualname__,
+    }
+    metaclass: Any = type(kind)
+    return _made(error, metaclass(kind.__name__, (kind,), names), error.args)
+
+
+def _validation_error(error: Exception, message: str, _: list[Exception] | None) -> Exception | None:
+    """Return a pydantic `ValidationError` with one error that has the message: its class is final."""
+    core: Any = sys.modules.get("pydantic_core")
+    if core is None or not isinstance(error, core.ValidationError):
+        return None
+    instead = core.PydanticCustomError("overspill", "{notice}", {"notice": message})
+    line = {"type": instead, "loc": (), "input": None}
+    made: Exception = core.ValidationError.from_exception_data(error.title, [line])
+    return made
+
+
+def _made(error: Exception, kind: type[Exception], args: tuple[Any, ...]) -> Exception:
+    """Make an instance with the constructor of the nearest built-in class, and copy the attributes."""
+    built_in = next(base for base in type(error).__mro__ if not base.__flags__ & _HEAP_TYPE)
+    made: Exception = built_in.__new__(kind, *args)
+    vars(built_in).get("__init__", BaseException.__init__)(made, *args)
+    for base in type(error).__mro__[:-1]:
+        for name, member in vars(base).items():
+            if isinstance(member, _DESCRIPTORS) and name not in _NOT_COPIED:
+                _copy_member(error, made, name)
+    made.__dict__.update(error.__dict__)
+    return made
+
+
+def _copy_member(error: Exception, made: Exception, name: str) -> None:
+    with suppress(AttributeError, TypeError):  # not set, or not to be set
+        setattr(made, name, getattr(error, name))
+
+
+def _connected(made: Exception, error: Exception) -> Exception:
+    made.__traceback__ = error.__traceback__
+    made.__cause__ = error.__cause__
+    made.__context__ = error.__context__
+    made.__suppress_context__ = error.__suppress_context__
+    return made

@@ -1,4 +1,4 @@
-"""Why something went wrong, in words that a model may read: one short line without anything secret."""
+"""Say why something failed in words that a model may read: one short line without secrets."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Final
 from overspill.text.sanitize import sanitize
 
 MAX_CHARS: Final = 200
-"""Characters of a reason, at most."""
+"""The most characters of a reason."""
 _MARK: Final = re.compile(r"\[(?=/?overspill\b)", re.IGNORECASE)
+# User and password of a URL; its query; bearer tokens; `key=value` of telling names; long random words.
 _SECRETS: Final = (
     (re.compile(r"(?<=://)[^/\s@]*@"), ""),
     (re.compile(r"(?<=[^\s?])\?[^\s'\"]*=[^\s'\"]*"), ""),
@@ -30,24 +31,25 @@ _FOR_OPERATORS: Final = (
     re.compile(r"(?<=\bwith )HTTP (?:status )?\d{3}|\bHTTP (?:status )?\d{3}\b"),
     re.compile(r"\bsince \d{4}-\d\d-\d\d[T ][\d:.]+(?:Z| UTC|[+-]\d\d:\d\d)?"),
 )
-"""What helps an operator and no model: a status, a request's id, a time of day. The order matters."""
+"""What helps an operator but no model: HTTP status, request id, time of day. The order matters."""
 _INSTEAD: Final = ("", "", "an error", "for a while")
+"""What replaces each of them."""
 
 
 def defuse(text: str) -> str:
-    """Return `text` with nothing in it that looks like a mark; it keeps its length in bytes."""
+    """Return `text` with the brackets of anything that looks like a notice's mark replaced, byte for byte."""
     return _MARK.sub("(", text)
 
 
 def one_safe_line(reason: str) -> str:
-    """Return `reason` on one bounded line, without control characters, credentials or secrets."""
+    """Return `reason` on one line of at most 200 characters, without control characters and secrets."""
     return _bounded(_without_secrets(reason))
 
 
 def for_model(reason: str) -> str:
-    """As `sanitised`, without the HTTP status, the request's id and the times that only an operator needs.
+    """As `one_safe_line`, without HTTP status, request id and times, which only an operator needs.
 
-    So the same failure reads the same at any time.
+    The same failure then reads the same at any time, which keeps a prompt cache warm.
     """
     text = _without_secrets(reason)
     for pattern, instead in zip(_FOR_OPERATORS, _INSTEAD, strict=True):
@@ -61,7 +63,7 @@ def _without_secrets(reason: str) -> str:
 
 @lru_cache(maxsize=100)
 def _cleaned(reason: str) -> str:
-    """Every output of a time of trouble has the same reason."""
+    """Remove the secrets. Cached, since all outputs of one outage have the same reason."""
     text = " ".join(sanitize(reason).split())
     for pattern, instead in _SECRETS:
         text = pattern.sub(instead, text)

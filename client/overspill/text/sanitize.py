@@ -1,13 +1,17 @@
-"""Untrusted text made safe to show: no terminal escapes, control characters or reordering; and where to cut.
+"""Make untrusted text safe to show, and find where it may be cut.
 
-What is captured stays as it is; only what is shown passes through here.
+Terminal escapes are removed; control characters and text reordering become visible. Only what is shown passes
+through here: what is captured stays as it is.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
 
@@ -26,6 +30,7 @@ _UNSAFE_CLASS: Final = (
 )
 _UNSAFE: Final = re.compile(rf"[{_UNSAFE_CLASS}]|\r(?!\n)")
 _UNSAFE_ASCII: Final = bytes([*range(9), *range(11, 32), 127])
+"""Unlike `_UNSAFE` with `\\r`, since a lone one is unsafe: the pattern decides on those."""
 _CONTROL_PICTURES: Final = 0x2400
 _DELETE: Final = "\x7f"
 _LAST_C0: Final = "\x1f"
@@ -36,15 +41,15 @@ _EXTENDING: Final = re.compile(
 )
 _JOINER: Final = "\u200d"
 _REGIONAL: Final = "".join(map(chr, range(0x1F1E6, 0x1F200)))
-_LONGEST_RUN: Final = 16 * 1024
-"""Regional indicators looked back at: which two make a flag depends on where their row begins."""
-_LONGEST_CLUSTER: Final = 64
+_MAX_FLAGS_CHARS: Final = 16 * 1024
+"""How far to look back over a row of flags: which two indicators make one depends on where the row begins."""
+_MAX_CLUSTER_CHARS: Final = 64
 
 
 def sanitize(text: str) -> str:
-    r"""`text` without ANSI escapes; other control characters become visible pictures, surrogates U+FFFD.
+    r"""Return `text` without ANSI escapes. Other control characters become pictures, surrogates U+FFFD.
 
-    Tabs, `\n` and `\r\n` stay. Lines stay lines.
+    Tabs, `\n` and `\r\n` stay, and so does the number of lines.
     """
     if _is_safe_ascii(text) or _UNSAFE.search(text) is None:
         return text
@@ -52,7 +57,7 @@ def sanitize(text: str) -> str:
 
 
 def _is_safe_ascii(text: str) -> bool:
-    """Whether `text` is plain ASCII, told ten times as fast as by a pattern."""
+    """Return whether `text` is printable ASCII, ten times as fast as a pattern does."""
     return text.isascii() and len(text.encode().translate(None, _UNSAFE_ASCII)) == len(text)
 
 
@@ -64,10 +69,10 @@ def _picture(match: re.Match[str]) -> str:
 
 
 def may_cut(text: str, at: int) -> bool:
-    r"""Whether `text[:at]` and `text[at:]` break no character that a reader sees as one.
+    r"""Return whether a cut at `at` breaks no character that a reader sees as one.
 
-    Keeps together `\r\n`, combining sequences, emoji joined by ZWJ, flags, surrogate pairs and
-    terminal escapes. An approximation of UAX 29 without its tables.
+    Keeps together `\r\n`, combining sequences, emoji joined by ZWJ, flags, surrogate pairs and terminal
+    escapes. Approximates Unicode's UAX 29 without its tables.
     """
     if at <= 0 or at >= len(text):
         return True
@@ -88,12 +93,12 @@ def _extends(character: str) -> bool:
 def _inside_flag(text: str, at: int) -> bool:
     if text[at] not in _REGIONAL:
         return False
-    before = text[max(0, at - _LONGEST_RUN) : at]
+    before = text[max(0, at - _MAX_FLAGS_CHARS) : at]
     return (len(before) - len(before.rstrip(_REGIONAL))) % 2 == 1
 
 
 def _inside_escape(text: str, at: int) -> bool:
-    start = text.rfind("\x1b", max(0, at - _LONGEST_CLUSTER), at)
+    start = text.rfind("\x1b", max(0, at - _MAX_CLUSTER_CHARS), at)
     if start < 0:
         return False
     match = ANSI.match(text, start)
@@ -101,16 +106,21 @@ def _inside_escape(text: str, at: int) -> bool:
 
 
 def cut_before(text: str, at: int) -> int:
-    """The last place at or before `at` where `text` may be cut; `at` itself in a cluster without end."""
-    for place in range(at, max(-1, at - _LONGEST_CLUSTER), -1):
-        if may_cut(text, place):
-            return place
-    return at
+    """Return the last position up to `at` where `text` may be cut; `at` itself in an endless cluster."""
+    positions = range(at, max(-1, at - _MAX_CLUSTER_CHARS), -1)
+    return next((position for position in positions if may_cut(text, position)), at)
 
 
 def cut_after(text: str, at: int) -> int:
-    """The first place at or after `at` where `text` may be cut; `at` itself in a cluster without end."""
-    for place in range(at, min(len(text), at + _LONGEST_CLUSTER) + 1):
-        if may_cut(text, place):
-            return place
-    return at
+    """Return the first position from `at` on where `text` may be cut; `at` itself in an endless cluster."""
+    positions = range(at, min(len(text), at + _MAX_CLUSTER_CHARS) + 1)
+    return next((position for position in positions if may_cut(text, position)), at)
+
+
+def longest_fitting(length: int, fits: Callable[[int], bool]) -> int:
+    """Return the greatest length up to `length` that fits, by bisection."""
+    low, high = 0, length
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low

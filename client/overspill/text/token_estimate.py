@@ -1,6 +1,6 @@
-"""How many tokens a text may have, told from what it is made of, without a tokenizer.
+"""Estimate how many tokens a text has from its characters, without a tokenizer.
 
-Two estimates come from one count of the text's character classes:
+Two estimates come from one count of character classes:
 
 - `likely(text)` is for display. English, code, logs, JSON and Chinese, Japanese or Korean are within 15 % of
   the o200k vocabulary, nine texts of ten.
@@ -16,23 +16,25 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from overspill.text.sanitize import longest_fitting
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 WHOLE_CHARS: Final = 128 * 1024
-"""Characters up to which all of a text is looked at, at 20 to 30 ns each; a longer one is sampled."""
+"""Up to this length all of a text is counted, at 20 to 30 ns a character. Longer texts are sampled."""
 BYTES_PER_TOKEN: Final = 10
-"""No estimate goes lower, so that a long text exceeds its limit without a look at it."""
-_SLICES: Final = 16
-_SLICE: Final = 4 * 1024
-_DISPLAYED: Final = 512
-"""Characters of each slice for display. For nine long texts in ten that is within 4 % of all of the text."""
-_SEAM: Final = 4
-"""Tokens that a block is taken to have more, for the patterns that its edges cut apart."""
+"""No estimate has more bytes in a token, so a long text exceeds its limit by its size alone."""
+_SAMPLES: Final = 16
+_SAMPLE_CHARS: Final = 4 * 1024
+_DISPLAY_SAMPLE_CHARS: Final = 512
+"""Characters of each sample for display. Nine long texts in ten are within 4 % of the count of the whole."""
+_EDGE_TOKENS: Final = 4
+"""Tokens added for each block, because its edges cut patterns apart."""
 
 
 class _Weight(NamedTuple):
-    """What each occurrence of one of `patterns` adds to the two estimates."""
+    """How many tokens each occurrence of one of `patterns` adds to the two estimates."""
 
     likely: float
     most: float
@@ -40,7 +42,7 @@ class _Weight(NamedTuple):
 
 
 def _alphabet(default: bytes, groups: Mapping[str, Iterable[int]]) -> bytes:
-    """A table for `bytes.translate` that replaces each byte by the letter of its group."""
+    """Return a table for `bytes.translate` that replaces each byte by the letter of its group."""
     table = bytearray(default * 256)
     for letter, members in groups.items():
         for member in members:
@@ -100,7 +102,7 @@ _LEADS: Final = _alphabet(
         "E": range(0xF0, 0xF5),  # emoji, and rare characters
     },
 )
-"""Each character of more than one byte by its first byte in UTF-8."""
+"""Groups of characters beyond ASCII, by their first byte in UTF-8."""
 
 _OF_ASCII: Final = (
     (_WORDS, (_Weight(1.07, 1.06, (b" w",)), _Weight(0.2, 1.4, (b"wwwwwwww",)))),
@@ -155,7 +157,7 @@ _OF_PREFIXES: Final = (
     _Weight(-2.31, -1.99, (b"\xe3\x80", b"\xe3\x81", b"\xe3\x82", b"\xe3\x83")),  # kana
     _Weight(-1.84, -1.29, (b"\xef\xbc", b"\xef\xbd")),  # full-width forms
 )
-"""Corrections to characters that are more, or less, usual than others with the same first byte."""
+"""Corrections for characters that are more usual, or less, than others with the same first byte."""
 
 
 class _Sums(NamedTuple):
@@ -164,21 +166,21 @@ class _Sums(NamedTuple):
 
 
 def likely(text: str) -> int:
-    """About how many tokens `text` has, for people and models to read."""
-    parts = _sample(text, _DISPLAYED)
+    """Estimate the tokens of `text` for people and models to read."""
+    parts = _sample(text, _DISPLAY_SAMPLE_CHARS)
     return math.ceil(_scaled(text, parts, _sums("".join(parts)).likely))
 
 
 def at_most(text: str) -> int:
-    """Tokens that `text` does not exceed; more than `WHOLE` characters are judged by a sample."""
-    parts = _sample(text, _SLICE)
+    """Return tokens that `text` does not exceed. A text of more than `WHOLE_CHARS` is sampled."""
+    parts = _sample(text, _SAMPLE_CHARS)
     return math.ceil(_scaled(text, parts, sum(map(_most, parts))))
 
 
 def exceeds(text: str, size: int, limit: int) -> bool:
-    """Whether `text`, which has `size` bytes, may have more than `limit` tokens.
+    """Return whether `text`, which has `size` bytes, may have more than `limit` tokens.
 
-    Short texts are not looked at: no token is shorter than a byte.
+    No token is shorter than a byte, so a text of up to `limit` bytes needs no look.
     """
     if not limit < size <= limit * BYTES_PER_TOKEN:
         return size > limit
@@ -186,16 +188,16 @@ def exceeds(text: str, size: int, limit: int) -> bool:
 
 
 def data_exceeds(read: Callable[[int, int], bytes], size: int, limit: int) -> bool:
-    """Judge bytes as `exceeds` does a text. `read(offset, length)` gives a part; its errors are raised."""
+    """As `exceeds`, for bytes. `read(offset, length)` returns a part, and may raise `OSError`."""
     if not limit < size <= limit * BYTES_PER_TOKEN:
         return size > limit
-    parts = _parts(read, size, _SLICE)
+    parts = _parts(read, size, _SAMPLE_CHARS)
     return _scaled_to(size, parts, sum(_most(part.decode(errors="replace")) for part in parts)) > limit
 
 
 def likely_of_data(read: Callable[[int, int], bytes], size: int) -> int:
-    """Estimate bytes as `likely` does a text. `read(offset, length)` gives a part; its errors are raised."""
-    parts = _parts(read, size, _DISPLAYED)
+    """As `likely`, for bytes. `read(offset, length)` returns a part, and may raise `OSError`."""
+    parts = _parts(read, size, _DISPLAY_SAMPLE_CHARS)
     text = "".join(part.decode(errors="replace") for part in parts)
     return math.ceil(_scaled_to(size, parts, _sums(text).likely))
 
@@ -209,43 +211,39 @@ def _scaled_to(size: int, parts: list[bytes], tokens: float) -> float:
 
 
 def prefix(text: str, limit: int) -> int:
-    """Characters of a prefix that has at most `limit` tokens, nearly the longest."""
+    """Return the length in characters of a prefix with at most `limit` tokens, nearly the longest."""
     return _fitting(lambda begin, end: text[begin:end], len(text), limit)
 
 
 def suffix(text: str, limit: int) -> int:
-    """As `prefix`, from the end."""
+    """As `prefix`, for a suffix."""
     length = len(text)
     return _fitting(lambda begin, end: text[length - end : length - begin], length, limit)
 
 
 def _fitting(part: Callable[[int, int], str], length: int, limit: int) -> int:
-    """The length that fits, block by block; `part` gives a range counted from the end that is kept."""
-    left = float(limit)
-    for begin in range(0, length, _SLICE):
-        end = min(length, begin + _SLICE)
-        left -= _SEAM * (begin > 0)
+    """Return the length that fits, found block by block. `part` gets a range from the end that is kept."""
+    room = float(limit)
+    for begin in range(0, length, _SAMPLE_CHARS):
+        end = min(length, begin + _SAMPLE_CHARS)
+        room -= _EDGE_TOKENS * (begin > 0)
         tokens = _uncapped(part(begin, end))
-        if tokens > left:
-            return begin + _within(part, begin, end, left)
-        left -= tokens
+        if tokens > room:
+            return begin + longest_fitting(end - begin, _block_fits(part, begin, room))
+        room -= tokens
     return length
 
 
-def _within(part: Callable[[int, int], str], begin: int, end: int, limit: float) -> int:
-    low, high = 0, end - begin
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if _uncapped(part(begin, begin + middle)) <= limit else (low, middle - 1)
-    return low
+def _block_fits(part: Callable[[int, int], str], begin: int, room: float) -> Callable[[int], bool]:
+    return lambda length: _uncapped(part(begin, begin + length)) <= room
 
 
 def _places(size: int, slice_size: int) -> list[tuple[int, int]]:
-    """Where to look, and how far: at all, or at slices at equal distances, of which the last is the end."""
-    if size <= (WHOLE_CHARS if slice_size == _SLICE else _SLICES * slice_size):
+    """Return offsets and lengths of what is counted: the whole, or samples at equal distances up to the end."""
+    if size <= (WHOLE_CHARS if slice_size == _SAMPLE_CHARS else _SAMPLES * slice_size):
         return [(0, size)]
-    step = (size - slice_size) / (_SLICES - 1)
-    return [(int(at * step), slice_size) for at in range(_SLICES)]
+    step = (size - slice_size) / (_SAMPLES - 1)
+    return [(int(at * step), slice_size) for at in range(_SAMPLES)]
 
 
 def _sample(text: str, slice_size: int) -> list[str]:
@@ -257,12 +255,12 @@ def _scaled(text: str, parts: list[str], tokens: float) -> float:
 
 
 def _most(text: str) -> float:
-    """No token is shorter than a byte."""
+    """Estimate for limits: at most one token for each byte."""
     return min(len(_encoded(text)), _uncapped(text))
 
 
 def _uncapped(text: str) -> float:
-    """The sum for limits. The sums of a text's parts come to that of the whole, but for `_SEAM`."""
+    """Estimate for limits without that cap. The parts of a text add up to the whole but for `_EDGE_TOKENS`."""
     return max(_sums(text).most, len(_encoded(text)) / BYTES_PER_TOKEN)
 
 
@@ -271,7 +269,7 @@ def _encoded(text: str) -> bytes:
 
 
 def _sums(text: str) -> _Sums:
-    """The two weighted sums of `text`."""
+    """Return the two weighted sums of `text`."""
     data = b" " + _encoded(text)
     found = [_weighed(data.translate(alphabet), weights) for alphabet, weights in _OF_ASCII]
     if not data.isascii():
