@@ -205,11 +205,11 @@ def _keep_short_notes(made: Exception, notes: list[str], most: int) -> None:
 
 
 def copy_with_message(error: Exception, message: str, members: list[Exception] | None = None) -> Exception:
-    """Return a copy of `error` with `message`, and of a group with `members`; `error` itself if none can be made.
+    """Return a copy of `error` with other texts; `error` itself if none can be made. A group gets `members`.
 
-    The copy has the type, attributes, cause, context and traceback of its original. If the message is more than
-    the only argument, the copy is of a class derived for this purpose, with the same name: whoever catches the
-    one catches the other. The exception's own constructor is never called.
+    The copy has the type, attributes, cause, context and traceback of its original. If the message is more
+    than the only argument, the copy is of a class derived for this purpose, with the same name: whoever
+    catches the one catches the other. The exception's own constructor is never called.
     """
     for make in (_of_same_class, _of_derived_class, _validation_error):
         try:

@@ -239,7 +239,7 @@ def _block_fits(part: Callable[[int, int], str], begin: int, room: float) -> Cal
 
 
 def _places(size: int, slice_size: int) -> list[tuple[int, int]]:
-    """Return offsets and lengths of what is counted: the whole, or samples at equal distances up to the end."""
+    """Return offsets and lengths of what is counted: the whole, or samples at equal distances."""
     if size <= (WHOLE_CHARS if slice_size == _SAMPLE_CHARS else _SAMPLES * slice_size):
         return [(0, size)]
     step = (size - slice_size) / (_SAMPLES - 1)
@@ -260,7 +260,7 @@ def _most(text: str) -> float:
 
 
 def _uncapped(text: str) -> float:
-    """Estimate for limits without that cap. The parts of a text add up to the whole but for `_EDGE_TOKENS`."""
+    """Estimate without that cap. The parts of a text add up to the whole, but for `_EDGE_TOKENS`."""
     return max(_sums(text).most, len(_encoded(text)) / BYTES_PER_TOKEN)
 
 
