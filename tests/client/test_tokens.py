@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from overspill.text import measure, token_estimate, tokens
 from overspill.text.limits import Limits, exceeds
-from overspill.text.tokens import Basis, TokenCount, TokenCounter, Tokenizer, TokenizerUnusable
+from overspill.text.tokenizers import Tiktoken, Tokenizer, TokenizerUnusable
+from overspill.text.tokens import Basis, TokenCount, TokenCounter
 
 WORDS = ["er", "or", "err", "error", " error", "in", " in", " line", "\n\n", "  ", "    ", "th", " the", "=="]
 ENCODING = tiktoken.Encoding(
@@ -171,10 +172,10 @@ def test_tiktoken_without_its_file_is_no_tokenizer_and_asks_no_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-    counter = TokenCounter(tokens.Tiktoken())
+    counter = TokenCounter(Tiktoken())
 
     with pytest.raises(TokenizerUnusable):
-        tokens.Tiktoken()("text")
+        Tiktoken()("text")
     assert counter.count("x" * 3_300, 3_300).basis is Basis.ESTIMATED
     assert list(tmp_path.iterdir()) == []
 
@@ -187,13 +188,13 @@ def test_a_file_with_another_content_is_not_taken_for_tiktokens(
     cached.write_bytes(b"IQ== 0\n")
 
     with pytest.raises(TokenizerUnusable):
-        tokens.Tiktoken()("text")
+        Tiktoken()("text")
     assert cached.exists()
 
 
 def test_an_encoding_that_is_not_known_is_refused() -> None:
     with pytest.raises(ValueError, match="encoding must be one of o200k_base, cl100k_base, not 'gpt-5'"):
-        tokens.Tiktoken("gpt-5")
+        Tiktoken("gpt-5")
 
 
 def test_tokens_cost_no_import_of_a_tokenizer() -> None:

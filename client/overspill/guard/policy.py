@@ -15,14 +15,15 @@ from overspill.previews.cut import ENDS, HEAD, PREVIEW, TAIL, Strategy
 from overspill.previews.filling import CAPPED_BYTES
 from overspill.previews.styles import CAPPED, CLAMPED, COUNTED, MARKED, PARTIAL, PERSISTED, TERSE
 from overspill.text.limits import CHARS_PER_TOKEN, MAX_BYTES_PER_CHARACTER, UNLIMITED, Limits
-from overspill.text.tokens import Tiktoken, TokenCounter
+from overspill.text.tokenizers import Tiktoken
+from overspill.text.tokens import TokenCounter
 from overspill.wire import DEFAULT_TTL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from overspill.previews.styles import Style
-    from overspill.text.tokens import Tokenizer
+    from overspill.text.tokenizers import Tokenizer
 
 DestinationName: TypeAlias = Literal["service", "spool"]
 

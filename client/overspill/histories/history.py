@@ -203,7 +203,7 @@ class Guarding(NamedTuple):
         return [result for result, _ in too_long(messages, self.policy)]
 
     def beyond_budget(self, messages: list[Any], budget: int | None, newest: int) -> list[ToolResult]:
-        """Return the results to replace so that the history has `budget` tokens at most.
+        """Return the results to replace so that the history has `budget` bytes at most.
 
         The `newest` results stay.
         """
