@@ -195,7 +195,7 @@ def test_the_notice_is_a_chunk_like_those_before() -> None:
     ("line", "kind"), [('{"a": 1}\n', "json"), ("é plain\n", "text"), ("\0\n", "unknown")]
 )
 def test_the_kind_of_what_is_in_a_file_is_told_from_its_beginning(line: str, kind: str) -> None:
-    body = body_of([line] * 2 * MIB)
+    body = body_of([line * 1024] * 2048)
 
     assert isinstance(body, FileBody)
     assert kind_of(body) == kind
