@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from overspill.agent_tools.inspect_output import INSPECT_OUTPUT_SCHEMA, inspection_tool
     from overspill.errors import OverspillError, ProblemError, ProtocolError, Unreachable
+    from overspill.guard.band import Band
     from overspill.guard.guard import Guard
     from overspill.guard.guarded import Guarded
-    from overspill.guard.policy import Band, Policy
+    from overspill.guard.policy import Policy
     from overspill.guard.turn import Turn
     from overspill.histories.history import clamp_messages, spill_messages, spill_messages_sync
     from overspill.histories.overflow import Overflow, is_overflow
@@ -73,7 +74,7 @@ __all__ = [
 
 _MODULES = {
     "INSPECT_OUTPUT_SCHEMA": "agent_tools.inspect_output",
-    "Band": "guard.policy",
+    "Band": "guard.band",
     "ByteRange": "wire",
     "CapturedOutput": "shapes.captured",
     "Client": "transfer.client",

@@ -2,7 +2,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from overspill.guard.policy import Band, Policy
+from overspill.guard.band import Band
+from overspill.guard.policy import Policy
 from overspill.text.limits import Limits, exceeds
 from overspill.text.tokens import TokenCounter
 
@@ -71,7 +72,10 @@ def test_the_table_of_a_policy_cannot_be_changed() -> None:
         ({"strategy": 5}, "strategy must be of overspill.previews.cut, as PREVIEW, not 5"),
         ({"style": None}, "style must be of overspill.previews.styles, as MARKED, not None"),
         ({"exempt": "my_tool"}, "exempt must be names of tools, not 'my_tool'"),
-        ({"bands": [Band(above=5), Band()]}, r"bands must rise, each above the one before, not \[5, 0\]"),
+        (
+            {"bands": [Band(above=5), Band()]},
+            r"each band must be above the one before it; .* \[5, 0\]",
+        ),
         ({"bands": [{"above": 5}]}, r"bands must be of Band, not"),
     ],
 )

@@ -2,7 +2,8 @@ import hashlib
 from dataclasses import replace
 from typing import Any
 
-from overspill.guard.policy import Band, Policy
+from overspill.guard.band import Band
+from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
 from overspill.previews.case import Previews
 from overspill.previews.notice import Kept

@@ -16,7 +16,8 @@ import pytest
 from overspill import Client, Guard, SyncClient, errors
 from overspill.delivery.circuit import Circuit
 from overspill.delivery.storage import Storage
-from overspill.guard.policy import Band, Policy
+from overspill.guard.band import Band
+from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
 from overspill.previews.notice import Kept
 from overspill.shapes.content import TextShape

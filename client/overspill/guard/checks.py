@@ -1,4 +1,4 @@
-"""Settings held against what they can mean. Each check raises `ValueError` with the setting's name."""
+"""Checks of single settings. Each raises `ValueError`, which names the setting."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def whole(name: str, number: Any, *, is_optional: bool = False) -> None:
-    """`number` is an integer of 0 or more, or None where it `is_optional`."""
+    """Check that `number` is an integer of 0 or more, or None if it `is_optional`."""
     if number is None and is_optional:
         return
     if isinstance(number, bool) or not isinstance(number, int):
@@ -17,7 +17,7 @@ def whole(name: str, number: Any, *, is_optional: bool = False) -> None:
 
 
 def finite(name: str, number: Any) -> None:
-    """`number` is finite, and 0 or more."""
+    """Check that `number` is finite, and 0 or more."""
     if isinstance(number, bool) or not isinstance(number, (int, float)) or not math.isfinite(number):
         raise ValueError(f"{name} must be a number, not {number!r}")
     if number < 0:
@@ -25,13 +25,14 @@ def finite(name: str, number: Any) -> None:
 
 
 def positive(name: str, number: Any) -> None:
+    """Check that `number` is finite, and more than 0."""
     finite(name, number)
     if number == 0:
         raise ValueError(f"{name} must be more than 0")
 
 
 def share(name: str, number: Any) -> None:
-    """`number` is a part of a whole, more than nothing."""
+    """Check that `number` is more than 0, and at most 1."""
     positive(name, number)
     if number > 1:
         raise ValueError(f"{name} must be at most 1, not {number}")

@@ -1,4 +1,4 @@
-"""Whether a conversation gains by what stands in for an output: it is never longer, mostly much shorter."""
+"""Whether a conversation gains by a notice: the rule is that what stands for an output is much shorter."""
 
 from __future__ import annotations
 
@@ -9,18 +9,29 @@ from overspill.text.limits import least_token_limit
 from overspill.text.measure import extent_of
 
 if TYPE_CHECKING:
+    from overspill.guard.policy import Policy
     from overspill.shapes.content import Shape
     from overspill.text.body import Body
     from overspill.text.limits import Limits
 
-SMALL: Final = 64 * 1024
-"""Characters of an output above which any notice is much shorter, unless previews are that long."""
+_SMALL_CHARS: Final = 64 * 1024
+"""Above this any notice is much shorter than the output, unless the policy's previews are that long."""
+
+
+def is_small(output: Shape, policy: Policy) -> bool:
+    """Return whether a notice might be no shorter than `output`."""
+    return len(content.visible_text(output)) <= small_chars(policy)
+
+
+def small_chars(policy: Policy) -> int:
+    """The characters of an output up to which a notice might be no shorter."""
+    return max(_SMALL_CHARS, 4 * max(policy.preview_bytes, policy.lost_preview))
 
 
 def is_gain(output: Shape, value: Any, limits: Limits, least: float) -> bool:
-    """Return whether `value` is shorter than the output in whose place it stands, by `least` of it.
+    """Return whether `value` is shorter than `output`, which it stands for, by the share `least` of it.
 
-    Bytes count always, lines and tokens where the output exceeds the `limits` in them.
+    Bytes always count. Lines and tokens count if the output exceeds the `limits` in them.
     """
     found = content.examine(value)
     if found is None:

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from overspill.delivery.storage import NO_CLIENT, reason
+from overspill.guard.assessment import saves_enough
 from overspill.guard.counts.report_job import ReportJob
 from overspill.guard.counts.tally import Tally
 from overspill.guard.decisions import Decision, Decisions
 from overspill.guard.duplicates import Duplicates
 from overspill.guard.guarded import Guarded
-from overspill.guard.spill import Spill, escape_factor, notice_overhead, saves_enough
+from overspill.guard.spill import Spill, escape_factor, notice_overhead
 from overspill.guard.turn import PendingResult
 from overspill.previews import notice
 from overspill.previews.case import Previews

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
+from overspill.guard.assessment import reserve
 from overspill.guard.executors import finished
 from overspill.guard.guarded import Guarded
-from overspill.guard.spill import reserve
 from overspill.shapes.chunk_stream import (
     ChunkStream,
     aclose_source,

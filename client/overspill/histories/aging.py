@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from overspill.guard.spill import assess
+from overspill.guard.assessment import assess
 from overspill.shapes.content import examine, size_of
 
 if TYPE_CHECKING:

@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from overspill.guard.assessment import assess
 from overspill.guard.executors import finished
 from overspill.guard.policy import Policy
-from overspill.guard.spill import Spill, assess
+from overspill.guard.spill import Spill
 from overspill.histories.aging import NEWEST, aged, beyond_budget
 from overspill.previews.notice import Kept
 from overspill.shapes.blocks import with_values

@@ -1,0 +1,94 @@
+"""The decision whether an output spills: it is too long, and a notice is enough shorter than it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from overspill import wire
+from overspill.guard import gain
+from overspill.guard.spill import DATA_BYTES, NOTICE_BYTES, Spill
+from overspill.previews.notice import Kept
+from overspill.previews.styles import Marked
+from overspill.shapes import content
+from overspill.shapes.envelope import Envelope
+from overspill.shapes.fields import Unchangeable
+from overspill.shapes.records import Reserve
+from overspill.text import measure
+from overspill.transfer.store_request import Origin
+from overspill.wire import Outcome
+
+if TYPE_CHECKING:
+    from overspill.guard.policy import Policy
+    from overspill.previews.case import Previews
+    from overspill.shapes.content import Shape
+    from overspill.text.limits import Limits
+
+_SAMPLE_ID: Final = wire.capture_id("", "", b"")
+_SAMPLE_KEPT: Final = Kept(outcome=Outcome.CAPTURED, expires=datetime(2000, 1, 1, tzinfo=UTC))
+_SAMPLE_LOST: Final = Kept(outcome=Outcome.TRUNCATED, reason="no Overspill service is configured")
+"""For a notice of which only the length matters."""
+_NOTICE_LINES: Final = 8
+"""The most lines that a notice in the guard's own words has around its preview."""
+
+
+def assess(result: Any, tool: str, policy: Policy) -> Shape | None:
+    """Examine an output. Return its content if it has to spill, or None if it stays inline."""
+    if tool in policy.exempt:
+        return None
+    found = content.examine(result)
+    if found is None or not found.exceeds(policy.limits(tool)) or found.is_guarded():
+        return None
+    return found if saves_enough(found, policy, Origin(tool, "", "")) else None
+
+
+def saves_enough(
+    found: Shape,
+    policy: Policy,
+    origin: Origin,
+    *,
+    is_kept: bool = True,
+    previews: Previews | None = None,
+) -> bool:
+    """Return whether a notice is enough shorter than an output. It always is for a large output.
+
+    `is_kept`: there is a destination that can store it. For a small output this builds the notice, which
+    takes milliseconds: call it in a thread.
+    """
+    if policy.least_gain is None or policy.notice_style.fills:
+        return True
+    if not isinstance(found, Envelope) and not gain.is_small(found, policy):
+        return True
+    if _is_surely_shorter(found, policy, policy.limits(origin.tool), is_kept=is_kept):
+        return True
+    spill = Spill.of(found, policy, origin, identify=False, previews=previews)
+    if not spill.is_small:
+        return True
+    try:
+        kept = _SAMPLE_KEPT if is_kept else _SAMPLE_LOST
+        return spill.gains_by(replace(spill, id=_SAMPLE_ID).notice(kept, counts_tokens=False))
+    except Unchangeable:  # the guard says that nothing can stand for it
+        return True
+
+
+def _is_surely_shorter(found: Shape, policy: Policy, limits: Limits, *, is_kept: bool) -> bool:
+    """Whether a notice is short enough in any case, so that none has to be built to find out.
+
+    This holds for a single text under the guard's own style: its notice has a known maximum.
+    """
+    text = content.sole_text(found)
+    if text is None or policy.least_gain is None or not isinstance(policy.notice_style, Marked):
+        return False
+    if limits.max_tokens is not None or _NOTICE_LINES + policy.preview_lines > limits.max_lines:
+        return False
+    shown = max(policy.preview_bytes, *(band.preview_bytes or 0 for band in policy.bands))
+    shown = shown if is_kept else max(shown, policy.lost_preview)
+    most = NOTICE_BYTES + measure.size(policy.reader) + shown
+    return most <= len(text) * (1 - policy.least_gain)
+
+
+def reserve(policy: Policy) -> Reserve:
+    """What a stream of records holds back: bytes for a notice, and the size from which one is worth it."""
+    notice_bytes = NOTICE_BYTES + DATA_BYTES + policy.preview_bytes
+    return Reserve(None if policy.notice_style.fills else notice_bytes, gain.small_chars(policy))

@@ -1,0 +1,41 @@
+"""Bands of a policy: where an output goes, by its size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from overspill.guard import checks
+
+DestinationName: TypeAlias = Literal["service", "spool"]
+
+DESTINATIONS: Final[tuple[DestinationName, ...]] = ("service", "spool")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Band:
+    """Where outputs of more than `above` bytes go: the destinations are tried in order.
+
+    If none of them takes an output, or none is given, the output is truncated. `preview_bytes` bounds the
+    preview; None takes the policy's. Raises `ValueError` for a value that makes no sense.
+    """
+
+    above: int = 0
+    destinations: tuple[DestinationName, ...] = DESTINATIONS
+    preview_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        checks.whole("above", self.above)
+        checks.whole("preview_bytes", self.preview_bytes, is_optional=True)
+        if isinstance(self.destinations, str) or not set(self.destinations) <= set(DESTINATIONS):
+            raise ValueError(f"destinations must be of {', '.join(DESTINATIONS)}, not {self.destinations!r}")
+        object.__setattr__(self, "destinations", tuple(self.destinations))
+
+
+def check_bands(bands: Any) -> None:
+    """Check that `bands` are of `Band`, each above the one before."""
+    if not all(isinstance(band, Band) for band in bands):
+        raise ValueError(f"bands must be of Band, not {bands!r}")
+    edges = [band.above for band in bands]
+    if edges != sorted(set(edges)):
+        raise ValueError(f"each band must be above the one before it; they are above {edges}")

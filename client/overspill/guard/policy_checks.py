@@ -1,0 +1,78 @@
+"""Checks of a whole policy. Each raises `ValueError`, which names the setting that is wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from overspill.guard import checks
+from overspill.guard.band import check_bands
+from overspill.previews.cut import Strategy
+from overspill.text.limits import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+def check_policy(policy: Any) -> None:
+    """Check every setting of a `Policy` by itself, and its bands against each other."""
+    for name in ("max_bytes", "max_lines", "preview_bytes", "preview_lines", "max_stream_bytes"):
+        checks.whole(name, getattr(policy, name))
+    for name in ("max_chars", "max_tokens", "ttl", "lost_preview_bytes"):
+        checks.whole(name, getattr(policy, name), is_optional=True)
+    checks.finite("wait", policy.wait)
+    if policy.least_gain is not None and policy.least_gain != 0:
+        checks.share("least_gain", policy.least_gain)
+    if policy.chars_per_token is not None:
+        checks.positive("chars_per_token", policy.chars_per_token)
+    check_window(policy.context_tokens, policy.context_share)
+    for tool, limit in policy.tools.items():
+        for name, number in _numbers(tool, limit):
+            checks.whole(name, number, is_optional=isinstance(limit, Limits))
+    _check_types(policy)
+    check_bands(policy.bands)
+
+
+def _numbers(tool: str, limit: int | Limits) -> Iterator[tuple[str, Any]]:
+    if isinstance(limit, Limits):
+        yield from ((f"{name} of {tool}", getattr(limit, name)) for name in Limits._fields[:4])
+    else:
+        yield f"the limit of {tool}", limit
+
+
+def check_window(context_tokens: Any, context_share: Any) -> None:
+    """Check the size of a context window in tokens, and the share of it that an output may have."""
+    if context_tokens is not None:
+        checks.whole("context_tokens", context_tokens)
+        checks.positive("context_tokens", context_tokens)
+    checks.share("context_share", context_share)
+
+
+def _check_types(policy: Any) -> None:
+    types = (
+        ("tokenizer", policy.tokenizer, policy.tokenizer is None or callable(policy.tokenizer), "a function"),
+        (
+            "strategy",
+            policy.strategy,
+            isinstance(policy.strategy, Strategy),
+            "of overspill.previews.cut, as PREVIEW",
+        ),
+        (
+            "style",
+            policy.style,
+            callable(getattr(policy.style, "notice", None)),
+            "of overspill.previews.styles, as MARKED",
+        ),
+        ("exempt", policy.exempt, not isinstance(policy.exempt, str), "names of tools"),
+    )
+    for name, value, is_right, what in types:
+        if not is_right:
+            raise ValueError(f"{name} must be {what}, not {value!r}")
+
+
+def by_name(what: str, given: Any, choices: Mapping[str, Any]) -> Any:
+    """Return the choice of that name. Anything that is no text is returned as it is."""
+    if not isinstance(given, str):
+        return given
+    if given.upper() not in choices:
+        raise ValueError(f"{what} must be {', '.join(choices)} or one of your own; it is {given!r}")
+    return choices[given.upper()]
