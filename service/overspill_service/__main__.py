@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from overspill_service.app import require_folder, warn_of_folders
 from overspill_service.commands import backups, keys, operations
 from overspill_service.errors import ServiceError
-from overspill_service.errors.system import found_in
+from overspill_service.errors.system import resource_failure
 from overspill_service.server.process import listening_socket, run, serve
 from overspill_service.server.supervisor import Supervisor
-from overspill_service.settings.help import Described, descriptions
+from overspill_service.settings.help import SettingHelp, descriptions
 from overspill_service.settings.settings import SettingError, Settings
 from overspill_service.settings.sources import load, unknown_variables
 from overspill_service.telemetry import logs
@@ -48,9 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SettingError as error:
         return _fail(str(error), USAGE_ERROR)
     except (ServiceError, OSError) as error:
-        return _fail(str(found_in(error) or error), 1)
+        return _fail(str(resource_failure(error) or error), 1)
     except (RuntimeError, MemoryError) as error:
-        if lack := found_in(error):
+        if lack := resource_failure(error):
             return _fail(str(lack), 1)
         raise
 
@@ -119,7 +119,7 @@ def parser() -> argparse.ArgumentParser:
     return root
 
 
-def _help(setting: Described) -> str:
+def _help(setting: SettingHelp) -> str:
     facts = [f"default: {setting.default}"] if setting.default else []
     facts += [f"allowed: {setting.allowed}"] if setting.allowed else []
     return f"{setting.meaning} ({'; '.join(facts)})" if facts else setting.meaning

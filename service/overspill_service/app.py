@@ -21,17 +21,18 @@ from overspill_service.errors.system import failure
 from overspill_service.maintenance import Maintenance
 from overspill_service.objects.file import FileStore
 from overspill_service.objects.urls import open_store, store_folder
-from overspill_service.resources.cpu import Cpu
-from overspill_service.resources.memory_budget import Budget
+from overspill_service.resources.cpu import CpuThreads
+from overspill_service.resources.memory_budget import MemoryBudget
 from overspill_service.resources.memory_limit import default_budget
 from overspill_service.settings.settings import SettingError, Settings
 from overspill_service.telemetry.metered import MeteredCatalog, MeteredStore
 from overspill_service.telemetry.metrics import Metrics
 from overspill_service.tenants import Directory, Limits, read_tenants
-from overspill_service.web.middleware import around, stamp
-from overspill_service.web.registry import bind, made_private
+from overspill_service.web.authentication import Authenticator
+from overspill_service.web.middleware import middleware, set_headers
+from overspill_service.web.registry import add_routes, with_private_metrics
 from overspill_service.web.routes import ROUTES
-from overspill_service.web.service import SERVICE, Gate, Service
+from overspill_service.web.service import SERVICE, Service
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -48,7 +49,7 @@ RELOADED: Final = (
 """Settings that take effect without a restart."""
 log = logging.getLogger("overspill_service.start")
 
-FIRST_LOOK_SECONDS: Final = 2.0
+FIRST_ROUND_SECONDS: Final = 2.0
 """How long a start waits for a new catalog to become complete; a rebuild of much may take longer."""
 
 
@@ -57,7 +58,7 @@ async def open_archive(
     settings: Settings, metrics: Metrics | None = None, *, clock: Callable[[], float] = time.time
 ) -> AsyncIterator[Archive]:
     """The archive on the back ends that the settings name, closed at the end. `clock` is this machine's."""
-    cpu = Cpu()
+    cpu = CpuThreads()
     store = named("store", settings.store, lambda url: open_store(url, data_dir=settings.data))
     try:
         catalog = named(
@@ -70,7 +71,7 @@ async def open_archive(
                 catalog = MeteredCatalog(catalog, "catalog", metrics)
             shared_clock = SharedClock(clock, catalog, store, steady)
             await shared_clock.measure()
-            memory = Budget(settings.memory or default_budget(settings.workers))
+            memory = MemoryBudget(settings.memory or default_budget(settings.workers))
             archive = Archive(store, catalog, cpu, clock=shared_clock, level=settings.level, memory=memory)
             archive.folders = folders(settings)
             yield archive
@@ -145,7 +146,7 @@ def directory_of(settings: Settings) -> Directory:
         raise SettingError(f"tenants: {error}") from error
 
 
-async def is_open(settings: Settings, directory: Directory, catalog: Catalog) -> bool:
+async def may_serve_anonymously(settings: Settings, directory: Directory, catalog: Catalog) -> bool:
     """Whether to serve without keys. Raises `SettingError` where that would expose the service."""
     if directory.has_keys or await catalog.keys():
         if not settings.is_loopback and not settings.key_secret:
@@ -172,10 +173,10 @@ def make_app(settings: Settings, *, clock: Callable[[], float] = time.time) -> w
 
     `clock` is this machine's: seconds since the epoch.
     """
-    app = web.Application(middlewares=[around], client_max_size=0)
-    app.on_response_prepare.append(stamp)
+    app = web.Application(middlewares=[middleware], client_max_size=0)
+    app.on_response_prepare.append(set_headers)
     app.cleanup_ctx.append(lambda app: _serve(app, settings, clock))
-    bind(app, map(made_private, ROUTES) if settings.private_metrics else ROUTES)
+    add_routes(app, map(with_private_metrics, ROUTES) if settings.private_metrics else ROUTES)
     return app
 
 
@@ -185,9 +186,9 @@ async def reload(service: Service, settings: Settings) -> list[str]:
     Those need a restart. Raises `SettingError`, and then everything stays as it was.
     """
     directory = await asyncio.to_thread(directory_of, settings)
-    opened = await is_open(settings, directory, service.archive.catalog)
+    allows_anonymous = await may_serve_anonymously(settings, directory, service.archive.catalog)
     service.directory = directory
-    service.gate.use(directory, is_open=opened)
+    service.authenticator.replace_directory(directory, allows_anonymous=allows_anonymous)
     service.settings = _with_reloaded(service.settings, settings)
     names = Settings.__struct_fields__
     return [name for name in names if getattr(settings, name) != getattr(service.settings, name)]
@@ -201,27 +202,27 @@ async def _serve(app: web.Application, settings: Settings, clock: Callable[[], f
     metrics = Metrics()
     directory = directory_of(settings)
     async with open_archive(settings, metrics, clock=clock) as archive:
-        gate = Gate(
+        authenticator = Authenticator(
             directory,
             archive.catalog,
             clock=archive.shared_clock.now,
             secrets=settings.key_secrets,
-            is_open=await is_open(settings, directory, archive.catalog),
+            allows_anonymous=await may_serve_anonymously(settings, directory, archive.catalog),
         )
         app[SERVICE] = service = Service(
             archive=archive,
             directory=directory,
-            gate=gate,
+            authenticator=authenticator,
             metrics=metrics,
             settings=settings,
-            uploads=asyncio.Semaphore(settings.max_uploads),
+            upload_slots=asyncio.Semaphore(settings.max_uploads),
         )
         maintenance = Maintenance(service)
         running = asyncio.create_task(maintenance.run(), name="maintenance")
         try:
             with suppress(TimeoutError):
-                async with asyncio.timeout(FIRST_LOOK_SECONDS):
-                    await maintenance.has_looked.wait()
+                async with asyncio.timeout(FIRST_ROUND_SECONDS):
+                    await maintenance.first_round_ended.wait()
             yield
         finally:
             running.cancel()

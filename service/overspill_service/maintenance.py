@@ -16,7 +16,7 @@ from overspill_service.archive.recovery.entries import record_of
 from overspill_service.archive.recovery.generations import Generations
 from overspill_service.archive.recovery.rebuild import rebuild_if_due
 from overspill_service.archive.removal import REMOVAL_SECONDS, finish_removals
-from overspill_service.archive.retention import LEAST_ORPHAN_AGE
+from overspill_service.archive.retention import MIN_ORPHAN_AGE
 from overspill_service.archive.sweep import sweep_all, sweep_orphans
 from overspill_service.errors import RecordDamaged, ServiceError
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from overspill_service.web.service import Service
 
-LOOK_SECONDS: Final = 5.0
+POLL_SECONDS: Final = 5.0
 """How often a process looks whether the catalog was lost."""
 ORPHAN_INTERVAL: Final = 6 * 3600.0
 """How often a fleet lists all objects, in seconds."""
@@ -49,7 +49,7 @@ class Maintenance:
         self._orphans_due = time.monotonic()
         self._clock_due = time.monotonic() + CLOCK_SECONDS
         self._failing: dict[str, str] = {}
-        self.has_looked = asyncio.Event()
+        self.first_round_ended = asyncio.Event()
         """Set once the first look has ended: what is small or was complete is complete by then."""
 
     async def run(self) -> None:
@@ -59,27 +59,27 @@ class Maintenance:
         waited = 0.0
         while True:
             await self._measure_clock()
-            await self._guarded("generation", self._generations.keep())
-            await self._guarded("keys", self._service.gate.refresh())
-            await self._guarded("uses of keys", self._service.gate.tell_uses())
-            await self._guarded("rebuild", self.rebuild_once())
-            self.has_looked.set()
-            await self._guarded("mending", self.mend_once())
-            self._service.troubles.tell_rest()
-            await self._measure_room()
+            await self._attempt("generation", self._generations.keep())
+            await self._attempt("keys", self._service.authenticator.refresh())
+            await self._attempt("uses of keys", self._service.authenticator.report_uses())
+            await self._attempt("rebuild", self.rebuild_once())
+            self.first_round_ended.set()
+            await self._attempt("mending", self.repair_once())
+            self._service.failure_log.flush()
+            await self._measure_free_space()
             if interval and waited >= due:
-                if not await self._guarded("sweep", self.sweep_once()):
+                if not await self._attempt("sweep", self.sweep_once()):
                     self._service.metrics.sweep(0, is_done=False)
                 waited, due = 0.0, interval
-            await asyncio.sleep(LOOK_SECONDS)
-            waited += LOOK_SECONDS
+            await asyncio.sleep(POLL_SECONDS)
+            waited += POLL_SECONDS
 
     async def close(self) -> None:
         """Note that this process writes nothing more, if the back ends answer in time."""
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
-                await self._guarded("uses of keys", self._service.gate.tell_uses())
-                await self._guarded("generation", self._generations.close())
+                await self._attempt("uses of keys", self._service.authenticator.report_uses())
+                await self._attempt("generation", self._generations.close())
 
     async def _measure_clock(self) -> None:
         if time.monotonic() >= self._clock_due:
@@ -87,16 +87,16 @@ class Maintenance:
             await self._archive.shared_clock.measure()
         self._service.metrics.clock_skew.set(abs(self._archive.shared_clock.skew))
 
-    async def _measure_room(self) -> None:
+    async def _measure_free_space(self) -> None:
         """Tell in the figures how much room there is; nothing of a disk that does not say."""
         for backend, folder in self._archive.folders.items():
             try:
-                async with asyncio.timeout(LOOK_SECONDS):
+                async with asyncio.timeout(POLL_SECONDS):
                     status = await asyncio.to_thread(os.statvfs, folder)
             except OSError as error:  # a timeout is one
                 log.debug("the disk of the %s does not say how much room it has: %s", backend, error)
             else:
-                self._service.metrics.room(backend, status.f_bavail * status.f_frsize, status.f_favail)
+                self._service.metrics.free_space(backend, status.f_bavail * status.f_frsize, status.f_favail)
 
     async def rebuild_once(self) -> None:
         """Rebuild where that is due; not into a catalog that refuses what it is given."""
@@ -105,16 +105,16 @@ class Maintenance:
         if count:
             log.warning("rebuilt the catalog: the object store has %d captures", count)
         if count is not None:  # somebody was killed, or much was lost: what is left over is to be known soon
-            await self._look_for_orphans()
+            await self._find_orphans()
 
-    async def mend_once(self) -> None:
+    async def repair_once(self) -> None:
         """Replace the records of the catalog that cannot be decoded, from their objects."""
         for tenant, capture in self._archive.catalog.damaged():
             try:
                 await record_of(self._archive, tenant, capture)
-                self._service.metrics.damaged_record(is_mended=True)
+                self._service.metrics.damaged_record(is_repaired=True)
             except RecordDamaged:
-                self._service.metrics.damaged_record(is_mended=False)
+                self._service.metrics.damaged_record(is_repaired=False)
 
     async def sweep_once(self) -> None:
         """Remove what has expired, finish removals, and now and then look for orphans.
@@ -125,7 +125,7 @@ class Maintenance:
         await self._archive.shared_clock.require_agreement()
         interval = self._service.settings.sweep_interval
         if await self._archive.catalog.lease(SWEEP_LEASE, self._holder, interval):
-            await self._guarded("removals", finish_removals(self._archive, age=REMOVAL_SECONDS))
+            await self._attempt("removals", finish_removals(self._archive, age=REMOVAL_SECONDS))
             swept = await sweep_all(self._archive, await self._archive.catalog.tenants())
             self._service.metrics.sweep(swept.removed.captures, is_done=not swept.failed)
         if time.monotonic() >= self._orphans_due:
@@ -133,19 +133,19 @@ class Maintenance:
 
     async def _sweep_orphans(self) -> None:
         if await self._archive.catalog.lease(ORPHAN_LEASE, self._holder, ORPHAN_INTERVAL):
-            await self._look_for_orphans()
+            await self._find_orphans()
         else:
             self._service.metrics.orphan_bytes.set(0)  # another process counts them
 
-    async def _look_for_orphans(self) -> None:
+    async def _find_orphans(self) -> None:
         self._orphans_due = time.monotonic() + ORPHAN_INTERVAL
-        age = max(self._service.settings.orphan_age, LEAST_ORPHAN_AGE)
+        age = max(self._service.settings.orphan_age, MIN_ORPHAN_AGE)
         orphans = await sweep_orphans(self._archive, age=age)
         self._service.metrics.orphan_bytes.set(orphans.size)
         if orphans.deleted:
             log.warning("deleted %d orphaned objects", orphans.deleted)
 
-    async def _guarded(self, what: str, work: Awaitable[None]) -> bool:
+    async def _attempt(self, what: str, work: Awaitable[None]) -> bool:
         """Whether one round succeeds. After a failure of any kind there is a next round all the same.
 
         A failure that lasts is logged once.

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta, Struct
 from overspill.wire import Scope
 
-from overspill_service.settings.units import BYTES, SECONDS, numbered
+from overspill_service.settings.units import BYTES, SECONDS, parse_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -97,7 +97,7 @@ def read_tenants(path: Path) -> list[FileTenant]:
     """The tenants of a TOML file. Raises `ValueError`, saying what is wrong where."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
-        tenants = msgspec.convert(_numbered(document), TenantsFile).tenants
+        tenants = msgspec.convert(_with_numbers(document), TenantsFile).tenants
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:  # also of TOML, of UTF-8, and of msgspec
@@ -107,12 +107,12 @@ def read_tenants(path: Path) -> list[FileTenant]:
     return tenants
 
 
-def _numbered(document: dict[str, Any]) -> dict[str, Any]:
+def _with_numbers(document: dict[str, Any]) -> dict[str, Any]:
     """The document with the sizes and durations of its tenants as numbers. Raises `ValueError`."""
     tenants = document.get("tenants", [])
     if not isinstance(tenants, list):
         return document
-    read = [numbered(each, FileTenant) if isinstance(each, dict) else each for each in tenants]
+    read = [parse_values(each, FileTenant) if isinstance(each, dict) else each for each in tenants]
     return document | {"tenants": read}
 
 

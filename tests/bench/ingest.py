@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tests.servers.overspill import ServiceProcess
 
 GOAL: Final = Goal(1.6)
-GULP: Final = 512 * 1024
+READ_BATCH_BYTES: Final = 512 * 1024
 
 
 def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
@@ -54,9 +54,9 @@ def framed(content: bytes) -> Cost:
 def frame(content: bytes) -> None:
     """What the service's threads do with a body, in the amounts in which it comes."""
     ingest = Ingest(None, level=LEVEL, limit=len(content))
-    for start in range(0, len(content), GULP):
-        chunk = content[start : start + GULP]
-        for _ in ingest.take([chunk], is_last=start + GULP >= len(content)):
+    for start in range(0, len(content), READ_BATCH_BYTES):
+        chunk = content[start : start + READ_BATCH_BYTES]
+        for _ in ingest.take([chunk], is_last=start + READ_BATCH_BYTES >= len(content)):
             pass
     ingest.verify(None)
 

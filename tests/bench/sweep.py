@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from overspill import wire
 from overspill_service.app import directory_of, open_archive
 from overspill_service.archive.captures import Captures
-from overspill_service.archive.storing import Body, Facts, put
+from overspill_service.archive.storing import Body, CaptureMetadata, put
 from overspill_service.archive.sweep import sweep_expired
 from overspill_service.archive.upload_memory import upload_memory
 from overspill_service.resources.tasks import fan_out
@@ -63,7 +63,7 @@ async def _round(captures: Captures, number: int) -> float:
     """How many times faster a number of captures is swept than it was stored."""
     archive = captures.archive
     begun = time.perf_counter()
-    await fan_out(partial(_store, captures), range(number), at_once=AT_ONCE)
+    await fan_out(partial(_store, captures), range(number), concurrency=AT_ONCE)
     stored = time.perf_counter()
     archive.clock = lambda: archive.shared_clock.now() + TTL + 1
     removed = await sweep_expired(archive, captures.tenant.name)
@@ -80,5 +80,5 @@ async def _store(captures: Captures, number: int) -> None:
         yield content
 
     capture = wire.capture_id("", "", hashlib.sha256(content).digest())
-    async with upload_memory(captures.archive.memory, None, len(content), is_copied=False) as memory:
-        await put(captures, capture, Facts(ttl=TTL), Body(chunks(), memory))
+    async with upload_memory(captures.archive.memory, None, len(content), is_rekeyed=False) as memory:
+        await put(captures, capture, CaptureMetadata(ttl=TTL), Body(chunks(), memory))

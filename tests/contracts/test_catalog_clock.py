@@ -46,11 +46,11 @@ class Machine:
     ],
 )
 def test_a_jump_is_not_followed_and_a_start_is_believed_unless_time_went_back(
-    former: Reading | None, machine: float, told: float, *, is_sure: bool
+    former: Reading | None, machine: float, unix_time: float, *, is_sure: bool
 ) -> None:
     reading = reconciled(former, "now", 150, machine)
 
-    assert (reading.told, reading.is_sure) == (told, is_sure)
+    assert (reading.unix_time, reading.is_sure) == (unix_time, is_sure)
     assert (reading.boot, reading.steady) == ("now", 150)
 
 

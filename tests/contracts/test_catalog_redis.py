@@ -250,8 +250,8 @@ async def test_a_removed_capture_leaves_no_key_but_its_tombstone_which_expires(
 async def test_a_long_listing_where_nothing_matches_at_first_still_finds_what_does(
     redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("overspill_service.catalog.redis.pages.SCANNED", 16)
-    monkeypatch.setattr("overspill_service.catalog.redis.pages.BATCH", 8)
+    monkeypatch.setattr("overspill_service.catalog.redis.pages.MAX_SCANNED", 16)
+    monkeypatch.setattr("overspill_service.catalog.redis.pages.MAX_BATCH", 8)
     async with opened(redis_url, tmp_path, deadline=5) as catalog:
         entries = [entry(number, tool="" if number in (1, 2, 40) else "common") for number in range(60)]
         await asyncio.gather(*(catalog.commit(each, UNLIMITED) for each in entries))

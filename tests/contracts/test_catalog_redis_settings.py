@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from overspill_service.catalog import Examinable
+from overspill_service.catalog import HasWarnings
 from overspill_service.catalog.records import Quota
 from overspill_service.catalog.urls import open_catalog
 from overspill_service.errors import CatalogRefuses
@@ -41,7 +41,7 @@ def configure(server: RedisServer, **settings: object) -> None:
 
 async def warnings(server: RedisServer, tmp_path: Path, login: str = "") -> list[str]:
     async with opened(server.url.replace("//", f"//{login}"), tmp_path) as catalog:
-        assert isinstance(catalog, Examinable)
+        assert isinstance(catalog, HasWarnings)
         return await catalog.warnings()
 
 

@@ -268,7 +268,7 @@ async def test_a_closed_catalog_says_so(path: Path) -> None:
 
 
 def test_the_busy_time_is_shorter_than_a_callers_patience() -> None:
-    assert schema.BUSY_WITHIN < worker.DEADLINE
+    assert schema.BUSY_TIMEOUT_SECONDS < worker.DEADLINE_SECONDS
 
 
 async def test_a_generation_stays_until_the_next_and_tells_whether_captures_came(path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from overspill_service.errors import StoreFull, StoreUnavailable
-from overspill_service.telemetry.failure_log import Troubles
+from overspill_service.telemetry.failure_log import FailureLog
 
 
 class Seconds:
@@ -18,29 +18,29 @@ class Seconds:
 
 def told(caplog: pytest.LogCaptureFixture) -> list[tuple[str, Any]]:
     """Messages and counts of the lines since this was last asked."""
-    found = [(record.getMessage(), record.__dict__["facts"]["count"]) for record in caplog.records]
+    found = [(record.getMessage(), record.__dict__["fields"]["count"]) for record in caplog.records]
     caplog.clear()
     return found
 
 
 def test_a_cause_has_a_line_a_minute_with_how_often_it_happened(caplog: pytest.LogCaptureFixture) -> None:
     seconds = Seconds()
-    troubles = Troubles(seconds)
+    failure_log = FailureLog(seconds)
     for _ in range(100):
-        troubles.tell(StoreUnavailable("down"))
-    troubles.tell(StoreFull("full"))
+        failure_log.record(StoreUnavailable("down"))
+    failure_log.record(StoreFull("full"))
     assert told(caplog) == [("down", 1), ("full", 1)]
 
     seconds.now = 59.9
-    troubles.tell_rest()
+    failure_log.flush()
     assert told(caplog) == []
 
     seconds.now = 60.0
-    troubles.tell_rest()
+    failure_log.flush()
     assert told(caplog) == [("down", 99)]
 
     seconds.now = 200.0
-    troubles.tell_rest()
+    failure_log.flush()
     assert told(caplog) == []
-    troubles.tell(StoreUnavailable("down"))
+    failure_log.record(StoreUnavailable("down"))
     assert told(caplog) == [("down", 1)]

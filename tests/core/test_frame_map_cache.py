@@ -1,4 +1,4 @@
-"""`MapCache`: what it says that it holds is what it holds, and that is bounded."""
+"""`FrameMapCache`: what it says that it holds is what it holds, and that is bounded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tracemalloc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill_service.archive.frame_map_cache import MapCache
+from overspill_service.archive.frame_map_cache import FrameMapCache
 from overspill_service.store_format.frame_map import FrameMap, pack
 from overspill_service.store_format.frames import Frame
 
@@ -24,20 +24,20 @@ def frame_map(frames: int) -> FrameMap:
 
 @given(STEPS)
 def test_it_counts_what_it_holds_and_no_more_than_its_limit(steps: list[tuple[str, str, int]]) -> None:
-    cache = MapCache(20_000)
+    cache = FrameMapCache(20_000)
     for step, name, frames in steps:
         if step == "add":
             cache.add(name, frame_map(frames))
         else:
             getattr(cache, step)(name)
 
-        assert cache.held == sum(each.held for each in cache._maps.values()) <= 20_000
+        assert cache.memory_size == sum(each.memory_size for each in cache._maps.values()) <= 20_000
 
 
 @pytest.mark.parametrize("frames", [0, 1, 100, 5000])
 def test_a_map_takes_no_more_memory_than_it_says(frames: int) -> None:
     packed, count = pack([[Frame(100, 200, 3, utf8=True, checksum=7)] * frames]), 50
-    cache = MapCache(2**30)
+    cache = FrameMapCache(2**30)
     gc.collect()
     tracemalloc.start()
     for number in range(count):
@@ -46,11 +46,11 @@ def test_a_map_takes_no_more_memory_than_it_says(frames: int) -> None:
     taken, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    assert cache.held / 2 < taken < cache.held
+    assert cache.memory_size / 2 < taken < cache.memory_size
 
 
 def test_what_was_used_last_stays() -> None:
-    cache = MapCache(2 * frame_map(10).held)
+    cache = FrameMapCache(2 * frame_map(10).memory_size)
     cache.add("first", frame_map(10))
     cache.add("second", frame_map(10))
     cache.get("first")
@@ -60,7 +60,7 @@ def test_what_was_used_last_stays() -> None:
 
 
 def test_a_map_that_is_too_large_drives_no_other_out() -> None:
-    cache = MapCache(frame_map(10).held)
+    cache = FrameMapCache(frame_map(10).memory_size)
     cache.add("small", frame_map(10))
     cache.add("large", frame_map(1000))
 

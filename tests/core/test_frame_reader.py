@@ -9,8 +9,8 @@ import pytest
 from overspill_service.archive.frame_reader import Reader
 from overspill_service.errors import CaptureDamaged
 from overspill_service.objects.memory import MemoryStore
-from overspill_service.resources.cpu import Cpu
-from overspill_service.resources.memory_budget import Budget
+from overspill_service.resources.cpu import CpuThreads
+from overspill_service.resources.memory_budget import MemoryBudget
 from overspill_service.store_format.frame_map import FrameMap
 from overspill_service.store_format.frames import Frame
 
@@ -24,22 +24,22 @@ STORED = b"".join(stored for _, stored in frames_of(CONTENT))
 
 
 @pytest.fixture
-def cpu() -> Iterator[Cpu]:
-    threads = Cpu(2)
+def cpu() -> Iterator[CpuThreads]:
+    threads = CpuThreads(2)
     yield threads
     threads.close()
 
 
-async def reader(cpu: Cpu, frames: list[Frame], memory: Budget | None = None) -> Reader:
+async def reader(cpu: CpuThreads, frames: list[Frame], memory: MemoryBudget | None = None) -> Reader:
     store, made = MemoryStore(), entry(size=len(CONTENT))
     await store.put(made.segment_keys[0], [STORED])
-    return Reader(store, cpu, (memory or Budget(MEMORY)).reads, made, FrameMap.of([frames]))
+    return Reader(store, cpu, (memory or MemoryBudget(MEMORY)).reads, made, FrameMap.of([frames]))
 
 
 @pytest.mark.parametrize("memory", [1, 2**20, 8 * 2**20, MEMORY])
 @pytest.mark.parametrize("is_reversed", [False, True])
-async def test_every_frame_comes_once_and_in_order(cpu: Cpu, is_reversed: bool, memory: int) -> None:
-    read = await reader(cpu, FRAMES, Budget(memory))
+async def test_every_frame_comes_once_and_in_order(cpu: CpuThreads, is_reversed: bool, memory: int) -> None:
+    read = await reader(cpu, FRAMES, MemoryBudget(memory))
     numbers = range(1, len(FRAMES))
     batches = read.map(numbers, lambda chunk: chunk, is_reversed=is_reversed)
     chunks = [chunk async for batch in batches for chunk in batch]
@@ -49,7 +49,7 @@ async def test_every_frame_comes_once_and_in_order(cpu: Cpu, is_reversed: bool, 
     assert all(chunk.newlines == CONTENT.count(b"\n", 0, chunk.start) for chunk in chunks)
 
 
-async def test_nothing_more_is_decoded_before_the_first_frame_is_taken(cpu: Cpu) -> None:
+async def test_nothing_more_is_decoded_before_the_first_frame_is_taken(cpu: CpuThreads) -> None:
     read = await reader(cpu, FRAMES)
     done = []
     batches = read.map(range(len(FRAMES)), lambda chunk: done.append(chunk.start))
@@ -59,7 +59,7 @@ async def test_nothing_more_is_decoded_before_the_first_frame_is_taken(cpu: Cpu)
     assert done == [0]
 
 
-async def test_a_frame_listed_with_wrong_newlines_is_refused_each_time(cpu: Cpu) -> None:
+async def test_a_frame_listed_with_wrong_newlines_is_refused_each_time(cpu: CpuThreads) -> None:
     lying = [*FRAMES[:2], msgspec.structs.replace(FRAMES[2], newlines=1), *FRAMES[3:]]
     read = await reader(cpu, lying)
     for _ in range(2):
@@ -67,29 +67,29 @@ async def test_a_frame_listed_with_wrong_newlines_is_refused_each_time(cpu: Cpu)
             [piece async for piece in read.content(0, len(CONTENT))]
 
 
-async def test_newlines_that_were_counted_once_are_not_counted_again(cpu: Cpu) -> None:
+async def test_newlines_that_were_counted_once_are_not_counted_again(cpu: CpuThreads) -> None:
     read = await reader(cpu, FRAMES)
     whole = b"".join([piece async for piece in read.content(0, len(CONTENT))])
 
     assert whole == CONTENT
-    assert all(read.frames.counted)
+    assert all(read.frames.newlines_checked)
 
 
 @pytest.mark.parametrize("is_slow", [False, True])
 async def test_stored_frames_come_whatever_memory_there_is(
-    cpu: Cpu, is_slow: bool, monkeypatch: pytest.MonkeyPatch
+    cpu: CpuThreads, is_slow: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if is_slow:
         monkeypatch.setattr("overspill_service.archive.prefetch.SLOW_SECONDS", -1000)
     for memory in (1, 2**20, MEMORY):
-        read = await reader(cpu, FRAMES, Budget(memory))
+        read = await reader(cpu, FRAMES, MemoryBudget(memory))
 
         assert b"".join([piece async for piece in read.undecoded()]) == STORED
         assert b"".join([piece async for piece in read.content(0, len(CONTENT))]) == CONTENT
 
 
-async def test_what_a_read_held_is_free_when_it_ends_wherever_it_does(cpu: Cpu) -> None:
-    memory = Budget(MEMORY)
+async def test_what_a_read_held_is_free_when_it_ends_wherever_it_does(cpu: CpuThreads) -> None:
+    memory = MemoryBudget(MEMORY)
     lying = [*FRAMES[:9], msgspec.structs.replace(FRAMES[9], checksum=1), *FRAMES[10:]]
     read, damaged = await reader(cpu, FRAMES, memory), await reader(cpu, lying, memory)
     for count in range(len(FRAMES) + 1):
@@ -106,9 +106,11 @@ async def test_what_a_read_held_is_free_when_it_ends_wherever_it_does(cpu: Cpu) 
         assert memory.free == memory.size
 
 
-async def test_a_slow_reader_holds_one_frame_at_a_time(cpu: Cpu, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_reader_holds_one_frame_at_a_time(
+    cpu: CpuThreads, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("overspill_service.archive.prefetch.SLOW_SECONDS", -1000)
-    memory = Budget(MEMORY)
+    memory = MemoryBudget(MEMORY)
     read = await reader(cpu, FRAMES, memory)
     largest = sum(read.frames.largest(range(len(FRAMES))))
     pieces = read.content(0, len(CONTENT))
@@ -118,11 +120,11 @@ async def test_a_slow_reader_holds_one_frame_at_a_time(cpu: Cpu, monkeypatch: py
         assert memory.size - memory.free == largest
 
 
-async def test_a_scan_has_its_memory_once_for_all_its_reads(cpu: Cpu) -> None:
-    memory = Budget(MEMORY)
+async def test_a_scan_has_its_memory_once_for_all_its_reads(cpu: CpuThreads) -> None:
+    memory = MemoryBudget(MEMORY)
     read = await reader(cpu, FRAMES, memory)
     least = sum(read.frames.largest(range(len(FRAMES))))
-    async with read.held(2**20) as scan:
+    async with read.with_memory(2**20) as scan:
         for _ in range(2):
             pieces = scan.content(0, len(CONTENT))
             await anext(pieces)

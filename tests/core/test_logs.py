@@ -12,7 +12,7 @@ from overspill_service.telemetry import logs
 
 def record(**fields: object) -> logging.LogRecord:
     made = logging.LogRecord("overspill_service.x", logging.INFO, "", 0, "said %s", ("this",), None)
-    made.__dict__.update(logs.facts(**fields))
+    made.__dict__.update(logs.fields(**fields))
     return made
 
 
@@ -31,18 +31,22 @@ def record(**fields: object) -> logging.LogRecord:
     ],
 )
 def test_a_value_is_one_word_of_a_line(value: object, shown: str) -> None:
-    assert logs.TextFormatter(logs.PLAIN).format(record(name=value)).endswith(f"[-] said this name={shown}")
+    assert (
+        logs.TextFormatter(logs.TEXT_FORMAT)
+        .format(record(name=value))
+        .endswith(f"[-] said this name={shown}")
+    )
 
 
 def test_fields_of_what_is_under_way_come_with_every_record_and_go_with_it() -> None:
     formatter = logs.JsonFormatter()
-    with logs.about(request_id="r", tenant="?"):
-        logs.note(tenant="acme")
+    with logs.bound_fields(request_id="r", tenant="?"):
+        logs.bind_fields(tenant="acme")
         within: dict[str, Any] = json.loads(formatter.format(record(tenant="own", code="x", message="no")))
-        with logs.about(request_id="inner"):
+        with logs.bound_fields(request_id="inner"):
             assert json.loads(formatter.format(record()))["request_id"] == "inner"
         assert json.loads(formatter.format(record()))["tenant"] == "acme"
-    logs.note(tenant="nobody's")
+    logs.bind_fields(tenant="nobody's")
 
     assert (within["request_id"], within["tenant"], within["code"]) == ("r", "own", "x")
     assert within["message"] == "said this"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from overspill_service.archive.lookup_limits import AT_ONCE, BURST, RATE, Misses
+from overspill_service.archive.lookup_limits import BURST, CONCURRENCY, RATE, LookupLimits
 from overspill_service.errors import TooManyRequests
 
 
@@ -32,7 +32,7 @@ class Clock:
         return self.now
 
 
-async def refused(bounds: Misses, store: Store, count: int, tenant: str = "acme") -> int:
+async def refused(bounds: LookupLimits, store: Store, count: int, tenant: str = "acme") -> int:
     """How many of so many looks for different ids are refused."""
     base = store.looks
     answers = await asyncio.gather(
@@ -43,7 +43,7 @@ async def refused(bounds: Misses, store: Store, count: int, tenant: str = "acme"
 
 
 async def test_requests_that_wait_for_the_same_look_share_what_it_finds() -> None:
-    bounds, store = Misses(), Store()
+    bounds, store = LookupLimits(), Store()
     answers = await asyncio.gather(*(bounds.find("acme", "x", store.look) for _ in range(50)))
 
     assert answers == [None] * 50
@@ -51,7 +51,7 @@ async def test_requests_that_wait_for_the_same_look_share_what_it_finds() -> Non
 
 
 async def test_what_is_stored_after_a_fruitless_look_is_found_at_once() -> None:
-    bounds, store = Misses(), Store()
+    bounds, store = LookupLimits(), Store()
     assert await bounds.find("acme", "x", store.look) is None
     store.found = "entry"
 
@@ -59,7 +59,7 @@ async def test_what_is_stored_after_a_fruitless_look_is_found_at_once() -> None:
 
 
 async def test_what_is_stored_during_a_look_is_found_by_who_asks_after_that() -> None:
-    bounds, store = Misses(), Store()
+    bounds, store = LookupLimits(), Store()
     has_listed, may_answer = asyncio.Event(), asyncio.Event()
 
     async def listed_too_early() -> str | None:
@@ -79,7 +79,7 @@ async def test_what_is_stored_during_a_look_is_found_by_who_asks_after_that() ->
 
 async def test_a_tenant_that_finds_nothing_is_limited_in_rate_and_others_are_not() -> None:
     clock, store = Clock(), Store()
-    bounds = Misses(clock)
+    bounds = LookupLimits(clock)
 
     assert await refused(bounds, store, BURST + 30) == 30
     assert await refused(bounds, store, BURST, "other") == 0
@@ -90,7 +90,7 @@ async def test_a_tenant_that_finds_nothing_is_limited_in_rate_and_others_are_not
 
 
 async def test_what_is_found_costs_nothing_of_the_rate() -> None:
-    bounds, store = Misses(Clock()), Store("entry")
+    bounds, store = LookupLimits(Clock()), Store("entry")
     for _ in range(3 * BURST):
         assert await bounds.find("acme", "x", store.look) == "entry"
 
@@ -98,14 +98,14 @@ async def test_what_is_found_costs_nothing_of_the_rate() -> None:
 
 
 async def test_few_look_at_once() -> None:
-    bounds, store = Misses(Clock()), Store()
+    bounds, store = LookupLimits(Clock()), Store()
     await refused(bounds, store, BURST)
 
-    assert store.most == AT_ONCE
+    assert store.most == CONCURRENCY
 
 
 async def test_an_upload_is_not_limited_in_rate() -> None:
-    bounds, store = Misses(Clock()), Store()
+    bounds, store = LookupLimits(Clock()), Store()
     await refused(bounds, store, BURST)
 
     assert await bounds.find("acme", "x", store.look, is_limited=False) is None
@@ -114,15 +114,15 @@ async def test_an_upload_is_not_limited_in_rate() -> None:
 
 
 async def test_nothing_is_remembered_of_looks_that_are_over() -> None:
-    bounds, store = Misses(), Store()
+    bounds, store = LookupLimits(), Store()
     for number in range(300):
         await bounds.find("acme", str(number), store.look, is_limited=False)
 
-    assert len(bounds._looks) == 0
+    assert len(bounds._pending) == 0
 
 
 async def test_a_look_that_is_broken_off_leaves_the_next_one_free() -> None:
-    bounds, store = Misses(Clock()), Store()
+    bounds, store = LookupLimits(Clock()), Store()
 
     async def hang() -> None:
         await asyncio.Event().wait()

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from overspill_service.resources.memory_limit import (
-    LEAST_BUDGET,
-    MOST_BUDGET,
-    RESERVED,
+    MAX_BUDGET,
+    MIN_BUDGET,
+    RESERVED_BYTES,
     default_budget,
     memory_limit,
 )
@@ -106,7 +106,7 @@ def test_a_process_in_a_real_cgroup_finds_its_limit() -> None:
 
 
 def test_the_budget_is_half_of_what_is_not_reserved(monkeypatch: pytest.MonkeyPatch) -> None:
-    budgets = {64: LEAST_BUDGET, 1024: (1024 * MIB - RESERVED) // 2, 2**20: MOST_BUDGET}
+    budgets = {64: MIN_BUDGET, 1024: (1024 * MIB - RESERVED_BYTES) // 2, 2**20: MAX_BUDGET}
     for limit, budget in budgets.items():
         monkeypatch.setattr(
             "overspill_service.resources.memory_limit.memory_limit", lambda limit=limit: limit * MIB

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from overspill_service.telemetry import multiprocess
 from overspill_service.telemetry.multiprocess import (
-    Added,
-    Figures,
-    Memories,
+    SharedMemories,
+    SharedValues,
+    SumCollector,
     entries,
     new_memory,
     value_class,
@@ -20,17 +20,17 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 
 @pytest.fixture
-def memories(monkeypatch: pytest.MonkeyPatch) -> Iterator[Memories]:
+def memories(monkeypatch: pytest.MonkeyPatch) -> Iterator[SharedMemories]:
     monkeypatch.setattr(values, "ValueClass", values.ValueClass)
-    made = Memories(0, [new_memory(), new_memory()])
-    yield Memories.of(str(made))
+    made = SharedMemories(0, [new_memory(), new_memory()])
+    yield SharedMemories.of(str(made))
     for descriptor in made.descriptors:
         os.close(descriptor)
 
 
-def worker(memories: Memories, number: int) -> tuple[Counter, Histogram, Gauge, Gauge]:
+def worker(memories: SharedMemories, number: int) -> tuple[Counter, Histogram, Gauge, Gauge]:
     """The metrics of one process."""
-    values.ValueClass = value_class(Figures(memories.descriptors[number]))
+    values.ValueClass = value_class(SharedValues(memories.descriptors[number]))
     registry: Any = CollectorRegistry()
     return (
         Counter("seen", "Seen.", ["tool"], registry=registry),
@@ -40,13 +40,13 @@ def worker(memories: Memories, number: int) -> tuple[Counter, Histogram, Gauge, 
     )
 
 
-def shown(memories: Memories) -> str:
+def shown(memories: SharedMemories) -> str:
     registry = CollectorRegistry()
-    registry.register(Added(memories.descriptors))
+    registry.register(SumCollector(memories.descriptors))
     return generate_latest(registry).decode()
 
 
-def test_figures_of_all_processes_are_added_up(memories: Memories) -> None:
+def test_figures_of_all_processes_are_added_up(memories: SharedMemories) -> None:
     for number in range(2):
         counter, histogram, gauge, most = worker(memories, number)
         counter.labels("grep").inc(number + 1)
@@ -67,7 +67,9 @@ def test_figures_of_all_processes_are_added_up(memories: Memories) -> None:
     assert "\nmost 1.0" in text
 
 
-def test_a_worker_goes_on_with_the_figures_of_the_one_it_replaces_but_for_gauges(memories: Memories) -> None:
+def test_a_worker_goes_on_with_the_figures_of_the_one_it_replaces_but_for_gauges(
+    memories: SharedMemories,
+) -> None:
     counter, _, gauge, _ = worker(memories, 0)
     counter.labels("grep").inc(3)
     gauge.set(7)
@@ -78,7 +80,7 @@ def test_a_worker_goes_on_with_the_figures_of_the_one_it_replaces_but_for_gauges
     assert "\nnow 0.0" in shown(memories)
 
 
-def test_more_figures_get_more_memory(memories: Memories) -> None:
+def test_more_figures_get_more_memory(memories: SharedMemories) -> None:
     counter, *_ = worker(memories, 0)
     for number in range(3000):
         counter.labels(f"tool-{number}").inc(number)
@@ -89,9 +91,9 @@ def test_more_figures_get_more_memory(memories: Memories) -> None:
 
 
 def test_a_figure_without_room_costs_nobody_anything_and_is_told_once(
-    memories: Memories, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    memories: SharedMemories, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(multiprocess, "LARGEST", multiprocess.FIRST_SIZE)
+    monkeypatch.setattr(multiprocess, "MAX_SIZE", multiprocess.FIRST_SIZE)
     counter, *_ = worker(memories, 0)
     for number in range(2000):
         counter.labels(f"tool-{number}").inc()

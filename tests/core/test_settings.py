@@ -85,7 +85,7 @@ def test_what_a_setting_does_not_take_is_refused_with_what_it_takes(name: str, t
 
 @given(st.integers(0, 2**48), st.sampled_from(["bytes", "seconds"]))
 def test_what_is_shown_of_a_quantity_means_it_again(value: int, unit: str) -> None:
-    text = units.shown(value, unit)
+    text = units.format_value(value, unit)
 
     assert (int(text) if text[-1].isdigit() else units.parse(text, unit)) == value
 
@@ -109,12 +109,12 @@ def test_a_wrong_limit_of_a_tenant_is_named(tmp_path: Path) -> None:
 def test_help_says_defaults_and_allowed_values(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["serve", "--help"])
-    shown = " ".join(capsys.readouterr().out.split())
+    format_value = " ".join(capsys.readouterr().out.split())
 
-    assert "(default: 10GiB; allowed: 1 or more; bytes, or such as 512KiB, 10GiB, 5GB)" in shown
-    assert "(default: info; allowed: debug, info, warning, error)" in shown
+    assert "(default: 10GiB; allowed: 1 or more; bytes, or such as 512KiB, 10GiB, 5GB)" in format_value
+    assert "(default: info; allowed: debug, info, warning, error)" in format_value
     for each in descriptions():
-        assert f"default: {each.default}" in shown
+        assert f"default: {each.default}" in format_value
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:

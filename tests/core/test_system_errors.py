@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from overspill.wire import Code
 from overspill_service.errors import CatalogUnavailable
-from overspill_service.errors.system import failure, found_in
+from overspill_service.errors.system import failure, resource_failure
 
 FULL, LACKING, STORE = Code.STORE_FULL, Code.OUT_OF_RESOURCES, Code.STORE_UNAVAILABLE
 
 
 @pytest.mark.parametrize(
-    ("number", "code", "trouble", "advice"),
+    ("number", "code", "failure_name", "advice"),
     [
         (errno.ENOMEM, LACKING, "memory", "grant it more"),
         (errno.EMFILE, LACKING, "descriptors", "ulimit -n"),
@@ -34,12 +34,12 @@ FULL, LACKING, STORE = Code.STORE_FULL, Code.OUT_OF_RESOURCES, Code.STORE_UNAVAI
     ],
 )
 def test_each_failure_says_what_lacks_and_what_to_do(
-    number: int, code: Code, trouble: str, advice: str
+    number: int, code: Code, failure_name: str, advice: str
 ) -> None:
     known = failure(OSError(number, os.strerror(number)), "the disk")
 
     assert known is not None
-    assert (known.code, known.trouble) == (code, trouble)
+    assert (known.code, known.failure_name) == (code, failure_name)
     assert advice in str(known)
     assert code.status in {503, 507}
     assert known.retry_after is not None
@@ -49,15 +49,15 @@ def test_what_the_process_lacks_is_found_behind_other_failures() -> None:
     error = CatalogUnavailable("Redis is not reachable")
     error.__cause__ = ConnectionError("Error 24 connecting")
     error.__cause__.__context__ = OSError(errno.EMFILE, "Too many open files")
-    found = found_in(error)
+    found = resource_failure(error)
 
     assert found is not None
-    assert found.trouble == "descriptors"
+    assert found.failure_name == "descriptors"
 
 
 def test_an_error_of_the_program_itself_is_no_lack() -> None:
-    assert found_in(RuntimeError("dictionary changed size")) is None
-    assert found_in(FileNotFoundError(errno.ENOENT, "x")) is None
+    assert resource_failure(RuntimeError("dictionary changed size")) is None
+    assert resource_failure(FileNotFoundError(errno.ENOENT, "x")) is None
 
 
 def test_a_real_lack_of_memory_and_of_descriptors_is_found(tmp_path: Path) -> None:
@@ -71,15 +71,15 @@ def test_a_real_lack_of_memory_and_of_descriptors_is_found(tmp_path: Path) -> No
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
-    memory, files = found_in(caught.value), found_in(refused.value)
+    memory, files = resource_failure(caught.value), resource_failure(refused.value)
     assert memory is not None
     assert files is not None
-    assert (memory.trouble, files.trouble) == ("memory", "descriptors")
+    assert (memory.failure_name, files.failure_name) == ("memory", "descriptors")
 
 
 THREADS = """
 import os, resource, threading
-from overspill_service.errors.system import found_in
+from overspill_service.errors.system import resource_failure
 
 if os.geteuid() == 0:
     os.setuid(54321)
@@ -87,7 +87,7 @@ resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
 try:
     threading.Thread(target=print).start()
 except RuntimeError as error:
-    print(found_in(error).trouble)
+    print(resource_failure(error).failure_name)
 """
 
 
@@ -119,5 +119,5 @@ def test_a_disk_without_inodes_is_told_from_a_full_one(tmp_path: Path) -> None:
         subprocess.run(["umount", str(tmp_path)], check=True)
 
     assert known is not None
-    assert known.trouble == "inodes"
+    assert known.failure_name == "inodes"
     assert "no free inodes" in str(known)

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from overspill import wire
 from overspill.wire import Code
-from overspill_service.archive.lookup_limits import BURST, Misses
+from overspill_service.archive.lookup_limits import BURST, LookupLimits
 from overspill_service.archive.recovery.entries import captures_in
 from overspill_service.archive.recovery.rebuild import adopt, rebuild, rebuild_if_due
 from overspill_service.catalog.records import Entry
@@ -40,7 +40,7 @@ async def start_pair(
     start_api: Callable[..., Any], own_redis: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Awaitable[list[Api]]]:
     """Starts two replicas that rebuild when the test says so."""
-    monkeypatch.setattr("overspill_service.maintenance.LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr("overspill_service.maintenance.POLL_SECONDS", 3600.0)
 
     async def start(**settings: Any) -> list[Api]:
         shared = {"store": f"file://{tmp_path}/objects", "catalog": own_redis.url}
@@ -319,7 +319,7 @@ class Listings:
 @pytest.fixture
 async def still(pair: list[Api]) -> Api:
     """A replica for whose misses no time passes."""
-    pair[0].service.archive.misses = Misses(clock=lambda: 0.0)
+    pair[0].service.archive.lookups = LookupLimits(clock=lambda: 0.0)
     return pair[0]
 
 

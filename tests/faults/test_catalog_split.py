@@ -80,7 +80,7 @@ async def fleet(
     start_api: Callable[..., Any], redis_pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Fleet]:
     """Both lead to the master; nobody looks or rebuilds unless the test says so."""
-    monkeypatch.setattr("overspill_service.maintenance.LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr("overspill_service.maintenance.POLL_SECONDS", 3600.0)
     store = f"file://{tmp_path}/objects"
     async with relaying(redis_pair.master.port) as one, relaying(redis_pair.master.port) as two:
         first, second = [
@@ -179,7 +179,7 @@ async def test_what_nobody_is_left_to_tell_of_is_rebuilt_a_while_later(
 ) -> None:
     lost = await split(fleet, redis_pair)  # and the writer is never heard of again
     assert not await looks(fleet.two)
-    monkeypatch.setattr("overspill_service.catalog.redis.completeness.AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("overspill_service.catalog.redis.completeness.SECOND_PASS_SECONDS", 0.0)
 
     assert await looks(fleet.two)
     assert (await usage_of(fleet.two)).captures == len(lost)
@@ -289,7 +289,7 @@ async def api(
     start_api: Callable[..., Any], own_redis: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Api:
     """A service that looks every few milliseconds."""
-    monkeypatch.setattr("overspill_service.maintenance.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("overspill_service.maintenance.POLL_SECONDS", 0.01)
     started: Api = await start_api(store=f"file://{tmp_path}/objects", catalog=own_redis.url)
     await until(started.service.archive.catalog.is_complete)
     return started

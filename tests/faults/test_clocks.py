@@ -192,7 +192,7 @@ from overspill_service.server import process
 file = Path(sys.argv.pop(1))
 clock = lambda: time.time() + float(file.read_text())
 process.make_app = partial(process.make_app, clock=clock)
-maintenance.LOOK_SECONDS = 0.2
+maintenance.POLL_SECONDS = 0.2
 operations.open_archive = partial(operations.open_archive, clock=clock)
 sys.exit(__main__.main())
 """

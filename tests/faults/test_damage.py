@@ -12,6 +12,8 @@ import zstandard
 from aiohttp import ClientError
 from overspill import wire
 from overspill.wire import Code
+from overspill_service.archive.archive import CACHED_MAPS
+from overspill_service.archive.frame_map_cache import FrameMapCache
 from overspill_service.store_format.frames import FRAME_SIZE
 from overspill_service.store_format.index import parse
 
@@ -71,7 +73,7 @@ def segments(tmp_path: Path) -> list[Path]:
 async def forget_frame_maps(api: Api) -> None:
     """Have them read from the objects again: neither cached nor in the catalog."""
     archive = api.service.archive
-    archive.maps.clear()
+    archive.maps = FrameMapCache(CACHED_MAPS)
     get = archive.catalog.get
 
     async def without_index(tenant: str, capture: str) -> Any:
@@ -246,7 +248,7 @@ async def test_frames_in_the_wrong_place_are_never_served(
 async def test_damage_that_is_found_while_the_body_comes_is_mended_by_the_next_one(
     api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("overspill_service.archive.verification.EXAMINE_SECONDS", 0)
+    monkeypatch.setattr("overspill_service.archive.verification.VERIFY_SECONDS", 0)
     flip(0.5)(segments(tmp_path)[1])
     answers = [await api.send("PUT", path_of(LOG), data=LOG) for _ in range(3)]
 

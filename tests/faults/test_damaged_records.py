@@ -34,7 +34,7 @@ async def api(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Api:
     """A service that looks after its catalog when the test says so."""
-    monkeypatch.setattr("overspill_service.maintenance.LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr("overspill_service.maintenance.POLL_SECONDS", 3600.0)
     catalog = f"sqlite://{tmp_path}/catalog"
     if request.param == "redis":
         redis: RedisServer = request.getfixturevalue("own_redis")
@@ -71,7 +71,7 @@ async def test_a_listing_passes_over_it_and_maintenance_mends_it(api: Api) -> No
     changed = await api.send("PATCH", path_of(LOG), json={"ttl": 600})
     await damage(api, LOG)
     assert await listed(api) == {id_of(OTHER)}
-    await Maintenance(api.service).mend_once()
+    await Maintenance(api.service).repair_once()
 
     assert await listed(api) == {id_of(LOG), id_of(OTHER)}
     assert await (await api.get(path_of(LOG))).json() == await changed.json()
@@ -94,7 +94,7 @@ async def test_one_whose_objects_are_gone_stops_no_sweep_and_no_rebuild(api: Api
     assert (swept.removed.captures, swept.failed) == (2, [])
     assert (await sweep_orphans(archive, age=-1)).deleted == 0
     await rebuild(archive)
-    await Maintenance(api.service).mend_once()
+    await Maintenance(api.service).repair_once()
     refused = await api.get(path_of(LOG))
     assert (refused.status, await code_of(refused)) == (503, Code.CATALOG_UNAVAILABLE)
     metrics = await (await api.get("/metrics")).text()

@@ -84,7 +84,7 @@ async def test_an_upload_under_way_keeps_its_segments_at_any_age(
     start_api: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("overspill_service.archive.uploading.SEGMENT_SIZE", 64 * KIB)
-    monkeypatch.setattr("overspill_service.archive.upload_leases.LONG_SECONDS", 0.0)
+    monkeypatch.setattr("overspill_service.archive.upload_leases.RENEW_SECONDS", 0.0)
     api: Api = await start_api(store=f"file://{tmp_path}/objects", catalog="sqlite:", data=tmp_path)
     content, go_on = noise(4 * MIB), asyncio.Event()
 

@@ -35,7 +35,7 @@ async def pair(
     start_api: Callable[..., Any], own_redis: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> list[Api]:
     """Two replicas that rebuild when the test says so."""
-    monkeypatch.setattr("overspill_service.maintenance.LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr("overspill_service.maintenance.POLL_SECONDS", 3600.0)
     settings = {"store": f"file://{tmp_path}/objects", "catalog": own_redis.url}
     replicas = [await start_api(**settings) for _ in range(2)]
     for each in replicas:

@@ -13,7 +13,7 @@ from overspill.errors import NotFound, OverspillError
 from overspill.wire import Code
 from overspill_service.archive.recovery.entries import encode_entry
 from overspill_service.archive.recovery.rebuild import rebuild
-from overspill_service.archive.recovery.stale_entries import Listed
+from overspill_service.archive.recovery.stale_entries import UploadFilter
 from overspill_service.archive.removal import finish_removals
 from overspill_service.catalog.records import Query
 from overspill_service.errors import CatalogUnavailable, StoreUnavailable
@@ -40,7 +40,7 @@ async def pair(
 ) -> list[Api]:
     """Two replicas that rebuild when the test says so, and cut segments small."""
     monkeypatch.setattr("overspill_service.archive.uploading.SEGMENT_SIZE", 64 * 1024)
-    monkeypatch.setattr("overspill_service.maintenance.LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr("overspill_service.maintenance.POLL_SECONDS", 3600.0)
     settings = {"store": f"file://{tmp_path}/objects", "catalog": own_redis.url}
     replicas = [await start_api(**settings) for _ in range(2)]
     for each in replicas:
@@ -167,7 +167,7 @@ async def test_an_upload_that_a_removal_overtakes_is_sent_once_more(pair: list[A
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pair[1].service.archive.catalog, "commit", late)
-        patch.setattr("overspill_service.archive.storing.held_entry", nothing_held)
+        patch.setattr("overspill_service.archive.storing.existing_entry", nothing_held)
         put = asyncio.create_task(pair[1].send("PUT", path_of(LOG), data=LOG))
         await begun.wait()
         assert (await pair[0].send("DELETE", path_of(LOG))).status == 200
@@ -288,7 +288,7 @@ async def test_a_store_that_fails_during_a_rebuild_costs_no_entry(pair: list[Api
     archive = pair[1].service.archive
     with broken(archive.store, "read", StoreUnavailable("down")), pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "overspill_service.archive.recovery.stale_entries.Listed.__contains__", lambda *_: False
+            "overspill_service.archive.recovery.stale_entries.UploadFilter.__contains__", lambda *_: False
         )
         with pytest.raises(StoreUnavailable):
             await rebuild(archive)
@@ -325,7 +325,7 @@ async def test_every_page_of_a_catalog_is_looked_through(
 
 
 def test_what_a_listing_showed_is_never_denied_and_what_it_did_not_hardly_ever_affirmed() -> None:
-    listed = Listed(b"salt")
+    listed = UploadFilter(b"salt")
     shown = [object_keys.new_upload() for _ in range(20_000)]
     for upload in shown:
         listed.add(upload)

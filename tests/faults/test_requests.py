@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from overspill_service.archive.sweep import PAGES_AT_ONCE, TENANTS_AT_ONCE, sweep_all
+from overspill_service.archive.sweep import CONCURRENT_PAGES, CONCURRENT_TENANTS, sweep_all
 from overspill_service.catalog.records import Quota
 from overspill_service.resources.tasks import fan_out
 
@@ -36,7 +36,7 @@ async def stored(api: Api, count: int, **headers: str) -> None:
     async def one(number: int) -> None:
         await api.put(b"%d" % number, **headers)
 
-    await fan_out(one, range(count), at_once=16)
+    await fan_out(one, range(count), concurrency=16)
 
 
 def counted(proxy: FaultyProxy) -> Counter[str]:
@@ -66,8 +66,8 @@ async def test_a_sweep_deletes_several_pages_at_once_and_no_more(
     faulty_s3.forget()
     faulty_s3.always("POST", hold(gate))
     sweeping = asyncio.create_task(sweep_all(api.service.archive, ["default"]))
-    await until(lambda: asyncio.sleep(0, faulty_s3.count("POST") == PAGES_AT_ONCE))
-    assert (await usage_of(api)).captures == 70 - 10 * (PAGES_AT_ONCE + 1)  # one more page is hidden
+    await until(lambda: asyncio.sleep(0, faulty_s3.count("POST") == CONCURRENT_PAGES))
+    assert (await usage_of(api)).captures == 70 - 10 * (CONCURRENT_PAGES + 1)  # one more page is hidden
     gate.set()
 
     assert (await sweeping).removed.captures == 70
@@ -76,7 +76,7 @@ async def test_a_sweep_deletes_several_pages_at_once_and_no_more(
 
 async def test_several_tenants_are_swept_at_once(api: Api, faulty_s3: FaultyProxy) -> None:
     catalog, now = api.service.archive.catalog, api.service.archive.clock()
-    names = [f"tenant-{number}" for number in range(TENANTS_AT_ONCE + 2)]
+    names = [f"tenant-{number}" for number in range(CONCURRENT_TENANTS + 2)]
     for name in names:
         for number in range(5):
             await catalog.commit(entry(number, tenant=name, expires=now), Quota())
@@ -84,7 +84,7 @@ async def test_several_tenants_are_swept_at_once(api: Api, faulty_s3: FaultyProx
     faulty_s3.forget()
     faulty_s3.always("POST", hold(gate))
     sweeping = asyncio.create_task(sweep_all(api.service.archive, names))
-    await until(lambda: asyncio.sleep(0, faulty_s3.count("POST") == TENANTS_AT_ONCE))
+    await until(lambda: asyncio.sleep(0, faulty_s3.count("POST") == CONCURRENT_TENANTS))
     gate.set()
 
     assert (await sweeping).removed.captures == 5 * len(names)

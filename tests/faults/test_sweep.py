@@ -201,10 +201,10 @@ async def test_old_orphans_go_and_uploads_in_progress_stay(fleet: list[Api], tmp
     surplus, draft = await upload_of(archive, LOG)
     await surplus.seal(encode_entry(draft))
     broken_off, _ = await upload_of(archive, noise(MIB, 1))
-    await broken_off._settle()
+    await broken_off._wait_for_put()
     make_older(tmp_path / "objects", 2 * DAY)
     in_progress, later = await upload_of(archive, noise(MIB, 2))
-    await in_progress._settle()
+    await in_progress._wait_for_put()
 
     await asyncio.gather(*(sweep_orphans(api.service.archive, age=DAY) for api in fleet))
 

@@ -12,8 +12,8 @@ import msgspec
 from overspill import wire
 from overspill.errors import OverspillError
 from overspill.transfer.client import Client
-from overspill_service.archive.upload_memory import UploadMemory, need_of
-from overspill_service.resources.memory_budget import Budget
+from overspill_service.archive.upload_memory import UploadMemory, memory_need
+from overspill_service.resources.memory_budget import MemoryBudget
 
 from tests.web.conftest import problem
 
@@ -89,8 +89,8 @@ class Uploads:
 
 async def ample_memory() -> UploadMemory:
     """More memory than any upload needs."""
-    memory = UploadMemory(Budget(2**30), AsyncExitStack(), None)
-    await memory.enter(need_of(None, None, is_copied=True))
+    memory = UploadMemory(MemoryBudget(2**30), AsyncExitStack(), None)
+    await memory.enter(memory_need(None, None, is_rekeyed=True))
     return memory
 
 

@@ -168,7 +168,7 @@ async def test_a_client_that_goes_half_way_leaves_nothing(api: Api) -> None:
     await raw(api, head + b"y" * 500_000, hang_up=True)
     async with asyncio.timeout(10):
         for _ in range(api.service.settings.max_uploads):  # until every place is free again
-            await api.service.uploads.acquire()
+            await api.service.upload_slots.acquire()
 
     assert await no_object(api)
     assert (await api.get(path_of(b"x"))).status == 404
@@ -218,9 +218,9 @@ async def test_more_uploads_than_there_are_places_wait_or_are_sent_away(
 ) -> None:
     monkeypatch.setattr("overspill_service.web.uploads.QUEUE_SECONDS", 0.05)
     api = await start_api(max_uploads=1)
-    await api.service.uploads.acquire()
+    await api.service.upload_slots.acquire()
     response = await api.send("PUT", path_of(b"x"), data=b"x")
-    api.service.uploads.release()
+    api.service.upload_slots.release()
 
     assert (response.status, (await problem(response)).code) == (429, Code.TOO_MANY_REQUESTS)
     assert response.headers["Retry-After"] == "1"

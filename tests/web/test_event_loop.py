@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import zstandard
 from overspill_service.archive import archive, uploading
-from overspill_service.resources.cpu import FEW
+from overspill_service.resources.cpu import INLINE_FRAMES
 from overspill_service.store_format import index
-from overspill_service.store_format.ingest import LIGHT, Ingest
+from overspill_service.store_format.ingest import INLINE_BYTES, Ingest
 
 from tests.core.contents import log
 from tests.faults.traffic import noise
@@ -20,15 +20,15 @@ from tests.web.conftest import Api, path_of
 
 ZSTD = zstandard.ZstdCompressor(write_checksum=True)
 BODIES = {
-    "small": (None, log(LIGHT - 1000)),
-    "large": (None, log(10 * LIGHT)),
+    "small": (None, log(INLINE_BYTES - 1000)),
+    "large": (None, log(10 * INLINE_BYTES)),
     "gzip that decodes large": ("gzip", gzip.compress(bytes(4_000_000))),
-    "gzip": ("gzip", gzip.compress(log(LIGHT - 1000))),
-    "a small zstd frame": ("zstd", ZSTD.compress(log(LIGHT - 1000))),
-    "a zstd frame that decodes large": ("zstd", ZSTD.compress(log(8 * LIGHT))),
+    "gzip": ("gzip", gzip.compress(log(INLINE_BYTES - 1000))),
+    "a small zstd frame": ("zstd", ZSTD.compress(log(INLINE_BYTES - 1000))),
+    "a zstd frame that decodes large": ("zstd", ZSTD.compress(log(8 * INLINE_BYTES))),
     "zstd that decodes very large": ("zstd", ZSTD.compress(bytes(40_000_000))),
     "many zstd frames": ("zstd", ZSTD.compress(bytes(60_000)) * 100),
-    "noise": (None, noise(10 * LIGHT)),
+    "noise": (None, noise(10 * INLINE_BYTES)),
 }
 
 
@@ -36,14 +36,14 @@ BODIES = {
 def on_the_loop(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of the pieces of content that the event loop's own thread takes in."""
     sizes: list[int] = []
-    loop, note = threading.get_ident(), Ingest._note
+    loop, note = threading.get_ident(), Ingest._measure
 
     def noted(self: Ingest, piece: bytes) -> None:
         if threading.get_ident() == loop:
             sizes.append(len(piece))
         note(self, piece)
 
-    monkeypatch.setattr(Ingest, "_note", noted)
+    monkeypatch.setattr(Ingest, "_measure", noted)
     return sizes
 
 
@@ -56,7 +56,7 @@ async def test_no_body_is_decoded_or_hashed_on_the_event_loop_but_a_small_one(
         response = await api.send("PUT", path_of(body), data=body, headers=headers)
 
         assert response.status == status
-        assert sum(on_the_loop) <= LIGHT
+        assert sum(on_the_loop) <= INLINE_BYTES
         on_the_loop.clear()
 
 
@@ -80,7 +80,7 @@ async def test_the_index_of_many_frames_is_made_and_read_in_threads(
             return work(*args)
 
         monkeypatch.setattr(module, name, watched)
-    body = gzip.compress(bytes((FEW + 10) * 576 * 1024), 1)
+    body = gzip.compress(bytes((INLINE_FRAMES + 10) * 576 * 1024), 1)
     entry = await (
         await api.send("PUT", path_of(body), data=body, headers={"Content-Encoding": "gzip"})
     ).json()
@@ -88,5 +88,5 @@ async def test_the_index_of_many_frames_is_made_and_read_in_threads(
         await api.send("PUT", path_of(body), data=body, headers={"Content-Encoding": "gzip"})
     ).status == 200
 
-    assert entry["size"] > FEW * 576 * 1024
+    assert entry["size"] > INLINE_FRAMES * 576 * 1024
     assert set(seen) == {("trailer", False), ("pack", False), ("parse", False)}

@@ -379,7 +379,7 @@ async def test_a_field_that_is_no_list_comes_once(api: Api, name: str) -> None:
 
 
 async def test_a_second_authorization_is_no_key(api: Api) -> None:
-    api.service.gate._is_open = False
+    api.service.authenticator._allows_anonymous = False
     answer = await exchange(
         api, "GET", "/v1/captures", HOST, "Authorization: Bearer a", "Authorization: Bearer b"
     )

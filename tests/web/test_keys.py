@@ -109,7 +109,7 @@ async def test_keys_of_two_secrets_are_valid_while_one_replaces_the_other(
 async def test_a_key_made_while_a_service_runs_open_closes_every_process_of_it(
     start_api: Callable[..., Any], tmp_path: Path, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("overspill_service.maintenance.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("overspill_service.maintenance.POLL_SECONDS", 0.05)
     apis: list[Api] = [await start_api(catalog="sqlite:", data=tmp_path) for _ in range(2)]
     assert [await status(api, "") for api in apis] == [200, 200]
     key = await keys.run("create", "--tenant", "a")

@@ -18,7 +18,7 @@ from overspill.wire import Code, Header
 from overspill_service.archive.uploading import Upload
 from overspill_service.errors import StoreUnavailable
 from overspill_service.objects.memory import MemoryStore
-from overspill_service.resources.cpu import Cpu
+from overspill_service.resources.cpu import CpuThreads
 from overspill_service.store_format.ingest import Ingest
 from overspill_service.store_format.object_keys import provisional_id
 
@@ -171,7 +171,7 @@ async def test_a_client_that_hangs_up_during_a_post_leaves_nothing(api: Api) -> 
     await writer.wait_closed()
     async with asyncio.timeout(30):
         for _ in range(api.service.settings.max_uploads):  # until every place is free again
-            await api.service.uploads.acquire()
+            await api.service.upload_slots.acquire()
 
     assert await keys(api) == []
 
@@ -192,7 +192,7 @@ class FailingStore(MemoryStore):
 
 async def test_a_move_that_fails_half_way_leaves_nothing_under_either_id() -> None:
     capture = "cap_" + "a" * 20
-    store, cpu = FailingStore(capture), Cpu()
+    store, cpu = FailingStore(capture), CpuThreads()
     upload = Upload(
         store,
         cpu,
@@ -200,7 +200,7 @@ async def test_a_move_that_fails_half_way_leaves_nothing_under_either_id() -> No
         tenant="acme",
         capture=provisional_id(),
         upload="a" * 16,
-        is_moved=True,
+        is_rekeyed=True,
     )
 
     async def body() -> AsyncIterator[bytes]:
@@ -208,7 +208,7 @@ async def test_a_move_that_fails_half_way_leaves_nothing_under_either_id() -> No
 
     await upload.fill(Ingest(None, level=1, limit=2**30), body())
     with pytest.raises(StoreUnavailable):
-        await upload.move(capture)
+        await upload.rekey(capture)
     assert len([each async for each in store.list("v1/")]) >= 2
 
     await upload.discard()

@@ -123,17 +123,17 @@ async def test_a_client_that_takes_something_is_not_cut_off() -> None:
     theirs.setblocking(False)
     loop = asyncio.get_running_loop()
     transport, _ = await loop.create_connection(asyncio.Protocol, sock=ours)
-    with streaming.Watch(transport, patience=1e-9) as watch:
+    with streaming.ProgressWatch(transport, stall_seconds=1e-9) as watch:
         watch._timer.cancel()  # the test looks instead
         transport.write(noise(2**20))
         watch.sent = 2**20
         for _ in range(10):
             await loop.sock_recv(theirs, 2**16)
-            watch._look()
+            watch._check()
             watch._timer.cancel()
 
             assert not transport.is_closing()
-        watch._look()
+        watch._check()
 
         assert transport.is_closing()
     theirs.close()
@@ -142,9 +142,9 @@ async def test_a_client_that_takes_something_is_not_cut_off() -> None:
 async def test_a_client_that_has_taken_all_is_not_cut_off_however_long_the_service_takes() -> None:
     ours, theirs = socket.socketpair()
     transport, _ = await asyncio.get_running_loop().create_connection(asyncio.Protocol, sock=ours)
-    with streaming.Watch(transport, patience=1e-9) as watch:
+    with streaming.ProgressWatch(transport, stall_seconds=1e-9) as watch:
         for _ in range(3):
-            watch._look()
+            watch._check()
 
         assert not transport.is_closing()
     transport.abort()

@@ -9,9 +9,9 @@ from collections import deque
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
-from overspill_service.archive.frame_map_cache import MapCache
+from overspill_service.archive.frame_map_cache import FrameMapCache
 from overspill_service.archive.frame_reader import Reader
-from overspill_service.archive.lookup_limits import Misses
+from overspill_service.archive.lookup_limits import LookupLimits
 from overspill_service.errors import CaptureDamaged, ObjectMissing
 from overspill_service.store_format import index
 from overspill_service.store_format.frame_map import FrameMap, pack
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from overspill_service.catalog import Catalog
     from overspill_service.catalog.records import Entry
     from overspill_service.objects import ObjectStore
-    from overspill_service.resources.cpu import Cpu
-    from overspill_service.resources.memory_budget import Budget
+    from overspill_service.resources.cpu import CpuThreads
+    from overspill_service.resources.memory_budget import MemoryBudget
     from overspill_service.store_format.frames import Frame
 
 INLINE_INDEX: Final = 16 * 1024
@@ -37,8 +37,8 @@ CACHED_MAPS: Final = 8 * 2**20
 """Bytes of frame maps that a process remembers, those of about 7,000 captures of a few frames."""
 COMPLETE_SECONDS: Final = 5.0
 """For how long a catalog that was found complete is taken to be."""
-MOST_DAMAGED: Final = 1000
-TAILS_AT_ONCE: Final = 8
+MAX_DAMAGED: Final = 1000
+CONCURRENT_TAILS: Final = 8
 
 
 def inline_index(segments: Sequence[Sequence[Frame]]) -> bytes | None:
@@ -56,21 +56,21 @@ class Archive:
         self,
         store: ObjectStore,
         catalog: Catalog,
-        cpu: Cpu,
+        cpu: CpuThreads,
         *,
         clock: SharedClock,
         level: int,
-        memory: Budget,
+        memory: MemoryBudget,
     ) -> None:
         self.store, self.catalog, self.cpu, self.memory = store, catalog, cpu, memory
         self.shared_clock, self.level = clock, level
         self.clock: Callable[[], float] = clock.now
-        self.misses = Misses()
-        self.damaged: deque[str] = deque(maxlen=MOST_DAMAGED)
+        self.lookups = LookupLimits()
+        self.damaged: deque[str] = deque(maxlen=MAX_DAMAGED)
         """Uploads that were found damaged lately."""
         self.folders: dict[str, Path] = {}
         """Where back ends on this machine's disks are, by `store` and `catalog`."""
-        self.maps = MapCache(CACHED_MAPS)
+        self.maps = FrameMapCache(CACHED_MAPS)
         self._complete_at = -math.inf
 
     async def was_complete(self) -> bool:
@@ -82,8 +82,8 @@ class Archive:
 
     async def store_time(self) -> float:
         """The time by which the ages of objects are told."""
-        told = await self.store.now()
-        return self.clock() if told is None else told
+        now = await self.store.now()
+        return self.clock() if now is None else now
 
     async def reader(self, entry: Entry) -> Reader:
         """A reader of a complete capture. Raises `CaptureDamaged`, `StoreUnavailable`."""
@@ -98,7 +98,7 @@ class Archive:
         for number in range(len(entry.segments)):
             await self.index_of(entry, number)
         reader = await self.reader(entry)
-        async with aclosing(reader.map(range(len(reader.frames)), _checked)) as batches:
+        async with aclosing(reader.map(range(len(reader.frames)), _ignore)) as batches:
             async for _ in batches:
                 pass
 
@@ -116,11 +116,11 @@ class Archive:
         try:
             tail = await self.store.read(key, -index.TAIL_SIZE, index.TAIL_SIZE)
             try:
-                return await self._parsed(tail, stored_size)
-            except index.NeedMore as more:
+                return await self._parse(tail, stored_size)
+            except index.TailTooShort as more:
                 tail = await self.store.read(key, -more.length, more.length)
-                return await self._parsed(tail, stored_size)
-        except index.NeedMore as more:
+                return await self._parse(tail, stored_size)
+        except index.TailTooShort as more:
             raise CaptureDamaged(f"the object {key} is shorter than its trailer says") from more
         except KeyError as error:
             name = parse(key)
@@ -128,14 +128,14 @@ class Archive:
             assert name.number is not None
             raise ObjectMissing(name.capture, name.upload, name.number) from error
 
-    async def _parsed(self, tail: bytes, stored_size: int) -> index.Index:
-        return await self.cpu.run_many(index.listed(tail), index.parse, tail, stored_size)
+    async def _parse(self, tail: bytes, stored_size: int) -> index.Index:
+        return await self.cpu.run_for_frames(index.listed_frames(tail), index.parse, tail, stored_size)
 
     async def _load(self, entry: Entry) -> FrameMap:
         if entry.index is not None:
             frames = FrameMap.unpack(entry.index)
         else:
-            limit = asyncio.Semaphore(TAILS_AT_ONCE)
+            limit = asyncio.Semaphore(CONCURRENT_TAILS)
 
             async def one(number: int) -> index.Index:
                 async with limit:
@@ -143,11 +143,11 @@ class Archive:
 
             found = await asyncio.gather(*map(one, range(len(entry.segments))))
             segments = [each.frames for each in found]
-            frames = await self.cpu.run_many(sum(map(len, segments)), FrameMap.of, segments)
+            frames = await self.cpu.run_for_frames(sum(map(len, segments)), FrameMap.of, segments)
         if frames.size != entry.size:
             raise CaptureDamaged(f"the index of {entry.id} covers {frames.size} of {entry.size} bytes")
         return frames
 
 
-def _checked(_chunk: Chunk) -> None:
+def _ignore(_chunk: Chunk) -> None:
     """Do nothing more with a chunk: to decode it was to check it."""

@@ -9,8 +9,8 @@ from overspill import wire
 
 from overspill_service.archive import retention
 from overspill_service.archive.recovery.entries import record_of, recover
-from overspill_service.archive.recovery.expiries import confirmed
-from overspill_service.archive.recovery.rebuild import give_back, is_young
+from overspill_service.archive.recovery.expiries import with_confirmed_expiry
+from overspill_service.archive.recovery.rebuild import is_young, restore_entry
 from overspill_service.archive.removal import erase, finish_removals
 from overspill_service.catalog.records import Entry, Query, Quota, Tombstone, instant
 from overspill_service.errors import (
@@ -22,9 +22,9 @@ from overspill_service.errors import (
     NotFound,
     QuotaExceeded,
 )
-from overspill_service.resources.tasks import to_the_end
+from overspill_service.resources.tasks import run_to_completion
 from overspill_service.store_format import object_keys
-from overspill_service.telemetry.logs import facts
+from overspill_service.telemetry.logs import fields
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -62,7 +62,7 @@ class Captures:
         """
         if (call_id := call_id_of(ref)) is not None:
             return await self._find_call(call_id, session)
-        match found := await self._confirmed(ref):
+        match found := await self._current(ref):
             case Entry() if found.is_expired(self.archive.clock()):
                 raise Expired(ref, instant(found.expires))
             case Entry() if session in (None, found.session):
@@ -73,9 +73,9 @@ class Captures:
                 raise Deleted(f"{ref} was deleted at {instant(found.at):%Y-%m-%dT%H:%M:%SZ}")
         raise NotFound(f"there is no capture {ref}; GET {wire.Path.CAPTURES} lists those that there are")
 
-    async def _confirmed(self, capture: str) -> Entry | Tombstone | None:
+    async def _current(self, capture: str) -> Entry | Tombstone | None:
         found = await self.look_up(capture)
-        return await confirmed(self.archive, found) if isinstance(found, Entry) else found
+        return await with_confirmed_expiry(self.archive, found) if isinstance(found, Entry) else found
 
     @property
     def quota(self) -> Quota:
@@ -91,7 +91,7 @@ class Captures:
         found = await record_of(self.archive, self.tenant.name, capture)
         if found is not None:
             return found
-        return await self.archive.misses.find(
+        return await self.archive.lookups.find(
             self.tenant.name, capture, lambda: self._recover(capture), is_limited=is_limited
         )
 
@@ -100,14 +100,14 @@ class Captures:
 
         Raises what `get` raises, and `CatalogIncomplete` where the catalog may be older than a removal.
         """
-        entry, is_complete = await self._looked_up(lambda: self.get(capture))
+        entry, is_complete = await self._with_completeness(lambda: self.get(capture))
         if entry.upload == upload and not is_complete:
             raise CatalogIncomplete(INCOMPLETE)
         return entry.upload == upload
 
     async def find(self, query: Query, *, limit: int, cursor: str | None) -> wire.Listing:
         """A page of unexpired captures, newest first."""
-        (entries, following), is_complete = await self._looked_up(
+        (entries, following), is_complete = await self._with_completeness(
             lambda: self._catalog.find(
                 self.tenant.name, query, now=self.archive.clock(), limit=limit, cursor=cursor
             )
@@ -132,7 +132,7 @@ class Captures:
             return wire.Removed(captures=0, stored_size=0)
         if not isinstance(found, Entry) or session not in (None, found.session):
             found = await self.get(ref, session)
-        return await to_the_end(erase(self.archive, self.tenant.name, [found]))
+        return await run_to_completion(erase(self.archive, self.tenant.name, [found]))
 
     async def delete_session(self, session: str) -> wire.Removed:
         """Remove every capture of a session, expired or not, and finish removals that were cut short.
@@ -141,10 +141,10 @@ class Captures:
         """
         captures = stored_size = 0
         while True:
-            (entries, _), is_complete = await self._looked_up(
+            (entries, _), is_complete = await self._with_completeness(
                 lambda: self._catalog.find(self.tenant.name, Query(session=session), now=0, limit=PAGE)
             )
-            removed = await to_the_end(erase(self.archive, self.tenant.name, entries))
+            removed = await run_to_completion(erase(self.archive, self.tenant.name, entries))
             captures, stored_size = captures + removed.captures, stored_size + removed.stored_size
             if not entries:
                 await finish_removals(self.archive, object_keys.removals_prefix(self.tenant.name))
@@ -153,7 +153,7 @@ class Captures:
                 return wire.Removed(captures=captures, stored_size=stored_size)
 
     async def usage(self) -> wire.Usage:
-        totals, is_complete = await self._looked_up(lambda: self._catalog.totals(self.tenant.name))
+        totals, is_complete = await self._with_completeness(lambda: self._catalog.totals(self.tenant.name))
         limits = self.tenant.limits
         return wire.Usage(
             tenant=self.tenant.name,
@@ -175,7 +175,7 @@ class Captures:
         The catalog takes the change only where no other came first, and a later change always has a higher
         revision: so the object store knows as well as the catalog which one holds.
         """
-        return await to_the_end(self._extend(entry, expires))
+        return await run_to_completion(self._extend(entry, expires))
 
     async def _extend(self, entry: Entry, expires: float) -> Entry:
         while True:
@@ -198,7 +198,7 @@ class Captures:
     async def _find_call(self, call_id: str, session: str | None) -> Entry:
         """The newest capture of a tool call, which only a complete catalog can tell."""
         query = Query(call_id=call_id, session=session)
-        (entries, _), is_complete = await self._looked_up(
+        (entries, _), is_complete = await self._with_completeness(
             lambda: self._catalog.find(self.tenant.name, query, now=self.archive.clock(), limit=1)
         )
         if not is_complete:
@@ -217,24 +217,24 @@ class Captures:
         entry = await recover(self.archive, self.tenant.name, capture)
         if entry is None or entry.is_expired(self.archive.clock()):
             return entry
-        is_counted = is_young(self.archive, entry) and await self._catalog.is_complete()
+        counts_against_quota = is_young(self.archive, entry) and await self._catalog.is_complete()
         try:
-            given = await give_back(self.archive, entry, self.quota if is_counted else Quota())
+            given = await restore_entry(self.archive, entry, self.quota if counts_against_quota else Quota())
         except (QuotaExceeded, CatalogIncomplete, CatalogUnavailable) as error:
-            about = facts(tenant=self.tenant.name, capture=capture, cause=str(error))
-            log.info("a capture is read without an entry", extra=about)
+            details = fields(tenant=self.tenant.name, capture=capture, cause=str(error))
+            log.info("a capture is read without an entry", extra=details)
             return entry
-        log.info("gave a capture its lost entry back", extra=facts(tenant=self.tenant.name, capture=capture))
+        log.info("gave a capture its lost entry back", extra=fields(tenant=self.tenant.name, capture=capture))
         return given
 
-    async def _looked_up(self, look: Callable[[], Awaitable[T]]) -> tuple[T, bool]:
+    async def _with_completeness(self, lookup: Callable[[], Awaitable[T]]) -> tuple[T, bool]:
         """What a look-up finds, and whether the catalog was complete from before it until after it.
 
         To ask on one side only would take a rebuild that ends, or a loss, during the look-up for no reason
         to doubt what it found.
         """
         was_complete = await self._catalog.is_complete()
-        found = await look()
+        found = await lookup()
         return found, was_complete and await self._catalog.is_complete()
 
 

@@ -14,8 +14,8 @@ from overspill_service.archive.archive import inline_index
 from overspill_service.archive.recovery.entries import encode_entry, record_of
 from overspill_service.archive.recovery.expiries import is_expired
 from overspill_service.archive.recovery.stale_entries import forget
-from overspill_service.archive.removal import bury, removed_uploads
-from overspill_service.archive.verification import is_whole
+from overspill_service.archive.removal import remove_without_record, removed_uploads
+from overspill_service.archive.verification import is_intact
 from overspill_service.catalog.records import Entry, Tombstone
 from overspill_service.errors import (
     Absent,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from overspill_service.archive.uploading import Upload
 
 
-async def held_entry(captures: Captures, capture: str) -> Entry | None:
+async def existing_entry(captures: Captures, capture: str) -> Entry | None:
     """The entry that holds this id; none where its time has come or it was removed.
 
     A catalog that was lost within seconds may not know it: it is stored twice then, and swept once.
@@ -45,36 +45,36 @@ async def held_entry(captures: Captures, capture: str) -> Entry | None:
         return None
     if found is None and not await captures.archive.was_complete():
         found = await captures.look_up(capture, is_limited=False)
-    return found if isinstance(found, Entry) and await _is_alive(captures.archive, found) else None
+    return found if isinstance(found, Entry) and await _is_live(captures.archive, found) else None
 
 
-async def _is_alive(archive: Archive, held: Entry) -> bool:
-    return not await is_expired(archive, held) and not await _is_removed(archive, held)
+async def _is_live(archive: Archive, existing: Entry) -> bool:
+    return not await is_expired(archive, existing) and not await _is_removed(archive, existing)
 
 
-def not_before(damaged: Entry | None, expires: float) -> float:
+def latest_expiry(damaged: Entry | None, expires: float) -> float:
     """The expiry of an upload that replaces a damaged one: none that a client was promised is forgotten."""
     return expires if damaged is None else max(expires, damaged.expires)
 
 
-async def _is_removed(archive: Archive, held: Entry) -> bool:
+async def _is_removed(archive: Archive, existing: Entry) -> bool:
     """Whether the object store knows of a removal that a catalog which fell back does not."""
     if await archive.catalog.is_complete():
         return False
-    return held.upload in await removed_uploads(archive, object_keys.removals_prefix(held.tenant))
+    return existing.upload in await removed_uploads(archive, object_keys.removals_prefix(existing.tenant))
 
 
-async def renewed(captures: Captures, held: Entry, expires: float) -> Entry:
+async def renew(captures: Captures, existing: Entry, expires: float) -> Entry:
     """The entry as it is now, its expiry moved where that is worth it. Raises `CatalogUnavailable`."""
-    found = await captures.look_up(held.id)
-    if not isinstance(found, Entry) or found.sha256 != held.sha256:
-        raise _removed(held)
+    found = await captures.look_up(existing.id)
+    if not isinstance(found, Entry) or found.sha256 != existing.sha256:
+        raise _removed(existing)
     if not retention.is_worth_renewing(captures.archive.clock(), found.expires, expires):
         return found
     try:
         return await captures.extend(found, expires)
     except Absent as error:
-        raise _removed(held) from error
+        raise _removed(existing) from error
 
 
 async def finish(captures: Captures, upload: Upload, draft: Entry) -> tuple[Entry, bool]:
@@ -84,7 +84,7 @@ async def finish(captures: Captures, upload: Upload, draft: Entry) -> tuple[Entr
         await _withdraw(captures, upload)
         raise
     count = sum(map(len, upload.frames))
-    packed = await captures.archive.cpu.run_many(count, inline_index, upload.frames)
+    packed = await captures.archive.cpu.run_for_frames(count, inline_index, upload.frames)
     entry = msgspec.structs.replace(draft, segments=upload.segments, index=packed)
     try:
         winner = await _commit(captures, entry)
@@ -98,7 +98,7 @@ async def finish(captures: Captures, upload: Upload, draft: Entry) -> tuple[Entr
         return winner, True
     await upload.discard()
     require_same(winner, entry.sha256)
-    return await renewed(captures, winner, entry.expires), False
+    return await renew(captures, winner, entry.expires), False
 
 
 async def _withdraw(captures: Captures, upload: Upload) -> None:
@@ -118,10 +118,10 @@ async def _commit(captures: Captures, entry: Entry) -> Entry | Tombstone:
         winner = entry if await catalog.restore(entry) else await catalog.commit(entry, quota)
     if not isinstance(winner, Entry) or winner.upload == entry.upload:
         return winner
-    if await _is_alive(captures.archive, winner) and await is_whole(captures.archive, winner):
+    if await _is_live(captures.archive, winner) and await is_intact(captures.archive, winner):
         return winner
     reason = "expired" if winner.is_expired(captures.archive.clock()) else "deleted"
-    await bury(captures.archive, [winner], reason)
+    await remove_without_record(captures.archive, [winner], reason)
     return await catalog.commit(entry, quota)
 
 
@@ -129,9 +129,9 @@ def _removed(entry: Entry) -> CatalogUnavailable:
     return CatalogUnavailable(f"{entry.id} was removed while it was being sent; send it once more")
 
 
-def require_same(held: Entry, sha256: bytes) -> None:
-    if held.sha256 != sha256:
+def require_same(existing: Entry, sha256: bytes) -> None:
+    if existing.sha256 != sha256:
         raise IdConflict(
-            f"{held.id} holds another content (SHA-256 {held.sha256.hex()}); "
+            f"{existing.id} holds another content (SHA-256 {existing.sha256.hex()}); "
             "an id is derived from its content, so this one was computed wrongly"
         )

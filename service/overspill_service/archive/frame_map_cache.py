@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from overspill_service.store_format.frame_map import FrameMap
 
 
-class MapCache:
+class FrameMapCache:
     """Frame maps by the name of their upload, `limit` bytes at most; those not used for longest go first."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._maps: OrderedDict[str, FrameMap] = OrderedDict()
-        self.held = 0
+        self.memory_size = 0
         """Bytes that the maps take."""
 
     def __len__(self) -> int:
@@ -30,19 +30,15 @@ class MapCache:
     def add(self, upload: str, frames: FrameMap) -> None:
         """Keep a map, unless it alone is too large."""
         self.forget(upload)
-        if frames.held > self._limit:
+        if frames.memory_size > self._limit:
             return
         self._maps[upload] = frames
-        self.held += frames.held
-        while self.held > self._limit:
+        self.memory_size += frames.memory_size
+        while self.memory_size > self._limit:
             self.forget(next(iter(self._maps)))
 
     def forget(self, upload: str) -> None:
         """Drop a map, such as that of a capture that was removed."""
         dropped = self._maps.pop(upload, None)
         if dropped is not None:
-            self.held -= dropped.held
-
-    def clear(self) -> None:
-        self._maps.clear()
-        self.held = 0
+            self.memory_size -= dropped.memory_size

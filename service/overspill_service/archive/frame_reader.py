@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
     from overspill_service.catalog.records import Entry
     from overspill_service.objects import ObjectStore
-    from overspill_service.resources.cpu import Cpu
-    from overspill_service.resources.memory_budget import Line, Share
+    from overspill_service.resources.cpu import CpuThreads
+    from overspill_service.resources.memory_budget import MemoryQueue, MemoryShare
     from overspill_service.store_format.frame_map import FrameMap, Span
 
 T = TypeVar("T")
 
-BATCH: Final = 4
+MAX_BATCH_FRAMES: Final = 4
 """Frames decoded by one thread at a go, at most: about 2 MiB of content."""
 
 
@@ -39,13 +39,15 @@ class Reader:
     Every read raises `Overloaded` where it waited too long for memory; it does so before it gives anything.
     """
 
-    def __init__(self, store: ObjectStore, cpu: Cpu, memory: Line, entry: Entry, frames: FrameMap) -> None:
+    def __init__(
+        self, store: ObjectStore, cpu: CpuThreads, memory: MemoryQueue, entry: Entry, frames: FrameMap
+    ) -> None:
         self._store, self._cpu, self._memory = store, cpu, memory
         self.entry, self.frames = entry, frames
-        self._held: Sequence[Share] = ()
+        self._held: Sequence[MemoryShare] = ()
 
     @asynccontextmanager
-    async def held(self, size: int) -> AsyncIterator[Reader]:
+    async def with_memory(self, size: int) -> AsyncIterator[Reader]:
         """A reader that has its memory for all of its reads, one after the other, and `size` bytes besides.
 
         Raises `Overloaded`.
@@ -56,7 +58,7 @@ class Reader:
             yield reader
 
     @asynccontextmanager
-    async def _shares(self, frames: range) -> AsyncIterator[Sequence[Share]]:
+    async def _shares(self, frames: range) -> AsyncIterator[Sequence[MemoryShare]]:
         """Memory for one of these frames, stored and decoded."""
         if not self._held:
             async with self._memory.shares(*self.frames.largest(frames)) as shares:
@@ -79,13 +81,13 @@ class Reader:
         ):
             async for window in windows:
                 self.frames.check_stored(window.frames, window.data)
-                pace.give()
+                pace.sent()
                 yield window.data
-                pace.taken(len(window.data))
+                pace.consumed(len(window.data))
 
     async def chunks(self, frames: range) -> AsyncGenerator[Sequence[Chunk], None]:
         """These frames decoded, in batches."""
-        async with aclosing(self.map(frames, _same)) as batches:
+        async with aclosing(self.map(frames, _identity)) as batches:
             async for batch in batches:
                 yield batch
 
@@ -110,12 +112,12 @@ class Reader:
                                 first = window.frames.start
                                 job = self._cpu.start(self._decode, window.data, first, batch, work)
                                 batches.add(job, self.frames.size_of(batch), window if not rest else None)
-                            if not batch or batches.are_enough:
+                            if not batch or batches.is_full:
                                 yield await batches.next()
-                                batches.taken()
+                                batches.consumed()
                 while batches:
                     yield await batches.next()
-                    batches.taken()
+                    batches.consumed()
             finally:
                 await batches.close()
 
@@ -135,8 +137,8 @@ class Reader:
         frames, frame = self.frames, self.frames[number]
         start = frames.stored_start(number) - frames.stored_start(first)
         stored = memoryview(data)[start : start + frame.stored_size]
-        content = decode_frame(stored, frame, is_counted=bool(frames.counted[number]))
-        frames.counted[number] = True
+        content = decode_frame(stored, frame, newlines_checked=bool(frames.newlines_checked[number]))
+        frames.newlines_checked[number] = True
         return Chunk(content, frames.raw_start(number), frames.first_newline(number), frame.utf8)
 
     async def _fetch(self, span: Span) -> bytes:
@@ -148,26 +150,26 @@ class Reader:
             raise ObjectMissing(entry.id, entry.upload, span.segment) from error
 
 
-def _same(chunk: Chunk) -> Chunk:
+def _identity(chunk: Chunk) -> Chunk:
     return chunk
 
 
 class _Batches(Generic[T]):
     """Decoding under way: at most `most` batches, in order, accounted for in `share` until they were used."""
 
-    def __init__(self, most: int, share: Share, pace: Pace) -> None:
+    def __init__(self, most: int, share: MemoryShare, pace: Pace) -> None:
         self._most, self._share, self._pace = most, share, pace
-        self._under_way: deque[tuple[asyncio.Future[list[T]], int, Window | None]] = deque()
-        self._size = self._now = 1
+        self._running: deque[tuple[asyncio.Future[list[T]], int, Window | None]] = deque()
+        self._size = self._wanted = 1
         self._held = 0
 
     def __len__(self) -> int:
-        return len(self._under_way)
+        return len(self._running)
 
     @property
-    def are_enough(self) -> bool:
+    def is_full(self) -> bool:
         """Whether one is to be taken before the next is begun."""
-        return len(self) >= self._now
+        return len(self) >= self._wanted
 
     def fitting(self, frames: range, frame_map: FrameMap) -> range:
         """The first of these frames that may be decoded now; none where a batch must be taken first."""
@@ -179,29 +181,29 @@ class _Batches(Generic[T]):
 
     def add(self, job: asyncio.Future[list[T]], size: int, window: Window | None) -> None:
         """Wait for a batch of `size` bytes too; `window` is no longer needed when it is done."""
-        self._under_way.append((job, size, window))
-        self._size = min(2 * self._size, BATCH)
+        self._running.append((job, size, window))
+        self._size = min(2 * self._size, MAX_BATCH_FRAMES)
 
     async def next(self) -> list[T]:
-        """What has become of the first batch under way; hold it until `taken` is called."""
-        job, self._held, window = self._under_way.popleft()
+        """What has become of the first batch under way; hold it until `consumed` is called."""
+        job, self._held, window = self._running.popleft()
         results = await job
         if window is not None:
             window.release()
-        self._pace.give()
+        self._pace.sent()
         return results
 
-    def taken(self) -> None:
+    def consumed(self) -> None:
         """Note that the reader is through with what `next` gave."""
-        self._pace.taken(self._held)
+        self._pace.consumed(self._held)
         self._share.release(self._held)
-        self._now = 1 if self._pace.is_slow else self._most
+        self._wanted = 1 if self._pace.is_slow else self._most
         if self._pace.is_slow:
             self._size = 1
 
     async def close(self) -> None:
         """Stop what is under way."""
-        jobs = [job for job, _, _ in self._under_way]
+        jobs = [job for job, _, _ in self._running]
         for job in jobs:
             job.cancel()
         if jobs:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from overspill_service.catalog.records import Entry
     from overspill_service.store_format.frame_map import FrameMap
 
-SCAN_LEAST: Final = 512 * 1024
-SCAN_MOST: Final = 12 * 2**20
+MIN_SCAN_BYTES: Final = 512 * 1024
+MAX_SCAN_BYTES: Final = 12 * 2**20
 """Bytes that a scan keeps of a large capture: a line of 8 MiB, or half as much and a large automaton."""
 
 A_co = TypeVar("A_co", covariant=True)
@@ -41,8 +41,8 @@ class Read(Protocol[A_co]):
 
 async def inspect(archive: Archive, entry: Entry, begin: Callable[[Extent], Read[T]]) -> T:
     """The answer of the read that `begin` makes for a capture of this extent."""
-    with _refusals():
-        async with (await archive.reader(entry)).held(_scan_size(entry)) as reader:
+    with _query_errors():
+        async with (await archive.reader(entry)).with_memory(_scan_size(entry)) as reader:
             read = await archive.cpu.run(begin, Extent(entry.size, entry.lines))
             while (wanted := read.wanted) is not None:
                 frames = frames_wanted(reader.frames, wanted)
@@ -56,8 +56,8 @@ async def inspect(archive: Archive, entry: Entry, begin: Callable[[Extent], Read
 
 async def search(archive: Archive, entry: Entry, begin: Callable[[Extent], Search]) -> Text:
     """The answer of the search that `begin` makes; several threads decode and search at once."""
-    with _refusals():
-        async with (await archive.reader(entry)).held(_scan_size(entry)) as reader:
+    with _query_errors():
+        async with (await archive.reader(entry)).with_memory(_scan_size(entry)) as reader:
             search = await archive.cpu.run(begin, Extent(entry.size, entry.lines))
             while (wanted := search.begin_part()) is not None:
                 frames = _frames_to_search(reader.frames, wanted, backwards=search.backwards)
@@ -73,7 +73,7 @@ async def search(archive: Archive, entry: Entry, begin: Callable[[Extent], Searc
 
 def _scan_size(entry: Entry) -> int:
     """Bytes of memory for what a scan keeps of a capture: a long line, automata, groups of lines."""
-    return SCAN_LEAST + min(entry.size, SCAN_MOST)
+    return MIN_SCAN_BYTES + min(entry.size, MAX_SCAN_BYTES)
 
 
 def _frames_to_search(frames: FrameMap, wanted: Wanted, *, backwards: bool) -> range:
@@ -83,7 +83,7 @@ def _frames_to_search(frames: FrameMap, wanted: Wanted, *, backwards: bool) -> r
 
 
 @contextmanager
-def _refusals() -> Iterator[None]:
+def _query_errors() -> Iterator[None]:
     """What is wrong with a query is a problem of this service."""
     try:
         yield

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-AT_ONCE: Final = 16
+CONCURRENCY: Final = 16
 """Looks of one process."""
 BURST: Final = 200
 """Fruitless looks that a tenant has at once in one process."""
@@ -30,57 +30,57 @@ RATE: Final = 20.0
 """Fruitless looks that a tenant gains a second, up to `BURST`."""
 
 
-class Misses:
+class LookupLimits:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._places = asyncio.Semaphore(AT_ONCE)
-        self._looks: WeakValueDictionary[tuple[str, str], Looks] = WeakValueDictionary()
-        self._budgets: dict[str, Budget] = {}
+        self._slots = asyncio.Semaphore(CONCURRENCY)
+        self._pending: WeakValueDictionary[tuple[str, str], PendingLookups] = WeakValueDictionary()
+        self._buckets: dict[str, TokenBucket] = {}
 
     async def find(
-        self, tenant: str, capture: str, look: Callable[[], Awaitable[T | None]], *, is_limited: bool = True
+        self, tenant: str, capture: str, lookup: Callable[[], Awaitable[T | None]], *, is_limited: bool = True
     ) -> T | None:
-        """What `look` finds; None also where another request's look has found nothing since this one came.
+        """What `lookup` finds; None also where another request's look has found nothing since this one came.
 
         Looks for one id happen one after the other. Raises `TooManyRequests` where the tenant has found
         nothing too often, unless it is not `is_limited`.
         """
-        looks = self._looks.setdefault((tenant, capture), Looks())
-        before = looks.begun
-        async with looks.lock:
-            if looks.fruitless > before:
+        pending = self._pending.setdefault((tenant, capture), PendingLookups())
+        started_before = pending.started
+        async with pending.lock:
+            if pending.last_miss > started_before:
                 return None
-            looks.begun += 1
-            found = await self._looked(tenant, look, is_limited=is_limited)
+            pending.started += 1
+            found = await self._run(tenant, lookup, is_limited=is_limited)
             if found is None:
-                looks.fruitless = looks.begun
+                pending.last_miss = pending.started
             return found
 
-    async def _looked(
-        self, tenant: str, look: Callable[[], Awaitable[T | None]], *, is_limited: bool
+    async def _run(
+        self, tenant: str, lookup: Callable[[], Awaitable[T | None]], *, is_limited: bool
     ) -> T | None:
-        budget = self._budgets.setdefault(tenant, Budget(self._clock))
+        bucket = self._buckets.setdefault(tenant, TokenBucket(self._clock))
         if is_limited:
-            budget.check()  # do not wait for a place only to be refused there
-        async with self._places:
+            bucket.check()  # do not wait for a place only to be refused there
+        async with self._slots:
             if is_limited:
-                budget.take()
-            found = await look()
+                bucket.take()
+            found = await lookup()
         if is_limited and found is not None:
-            budget.give_back()
+            bucket.put_back()
         return found
 
 
-class Looks:
+class PendingLookups:
     """The looks for one id, for as long as somebody waits for one."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
-        self.begun = self.fruitless = 0
+        self.started = self.last_miss = 0
         """How many have begun; which of them was the last that found nothing."""
 
 
-class Budget:
+class TokenBucket:
     """A token bucket: `BURST` tokens, `RATE` more a second."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -98,5 +98,5 @@ class Budget:
         self.check()
         self._tokens -= 1
 
-    def give_back(self) -> None:
+    def put_back(self) -> None:
         self._tokens += 1

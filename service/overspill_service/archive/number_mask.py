@@ -12,7 +12,7 @@ _DIGITS: Final = bytes.maketrans(b"0123456789", b"#" * 10)
 _IS_LETTER: Final = bytes(byte in b"abcdefABCDEF" for byte in range(256))
 
 
-def masked(data: bytes) -> bytes:
+def mask_numbers(data: bytes) -> bytes:
     """What is seen of `data`, with each number, decimal or hexadecimal, as one `#`; lines stay lines."""
     data = strip_invisible(data)
     text = np.frombuffer(data.translate(_DIGITS), np.uint8).copy()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
-    from overspill_service.resources.memory_budget import Share
+    from overspill_service.resources.memory_budget import MemoryShare
     from overspill_service.store_format.frame_map import FrameMap, Span
 
 FIRST_WINDOW: Final = 256 * 1024
@@ -31,11 +31,11 @@ class Pace:
         self.is_slow = False
         self._since = 0.0
 
-    def give(self) -> None:
+    def sent(self) -> None:
         """Note that the reader gets something now."""
         self._since = time.monotonic()
 
-    def taken(self, size: int) -> None:
+    def consumed(self, size: int) -> None:
         """Note that it is through with that, `size` bytes."""
         self.is_slow = time.monotonic() - self._since > SLOW_SECONDS + size / SLOW_RATE
 
@@ -43,15 +43,15 @@ class Pace:
 class Window:
     """Fetched frames, accounted for in a share until they are released."""
 
-    def __init__(self, span: Span, share: Share) -> None:
+    def __init__(self, span: Span, share: MemoryShare) -> None:
         self.frames, self.data = span.frames, b""
-        self._held, self._share = span.length, share
+        self._size_held, self._share = span.length, share
 
     def release(self) -> None:
         """Give the bytes up. Does nothing a second time."""
         self.data = b""
-        self._share.release(self._held)
-        self._held = 0
+        self._share.release(self._size_held)
+        self._size_held = 0
 
 
 class Fetcher:
@@ -68,26 +68,28 @@ class Fetcher:
         self._fetch, self._map, self._rest, self._is_reversed = fetch, frame_map, frames, is_reversed
         self._size = FIRST_WINDOW
 
-    async def windows(self, share: Share, pace: Pace) -> AsyncGenerator[Window, None]:
+    async def windows(self, share: MemoryShare, pace: Pace) -> AsyncGenerator[Window, None]:
         """Give the windows in order, or from the last to the first; each is released with the next call.
 
         `share` has room for any one frame.
         """
-        ahead: asyncio.Future[Window] | None = None
+        prefetched: asyncio.Future[Window] | None = None
         try:
-            while ahead is not None or self._rest:
-                if ahead is None:
-                    ahead = self._begin(share, 1 if pace.is_slow else self._size) or self._begin(share, 1)
-                window = await _certain(ahead)
-                ahead = None if pace.is_slow else self._begin(share, self._size)
+            while prefetched is not None or self._rest:
+                if prefetched is None:
+                    prefetched = self._begin(share, 1 if pace.is_slow else self._size) or self._begin(
+                        share, 1
+                    )
+                window = await _require(prefetched)
+                prefetched = None if pace.is_slow else self._begin(share, self._size)
                 yield window
                 window.release()
         finally:
-            if ahead is not None:
-                ahead.cancel()
-                await asyncio.wait([ahead])
+            if prefetched is not None:
+                prefetched.cancel()
+                await asyncio.wait([prefetched])
 
-    def _begin(self, share: Share, size: int) -> asyncio.Future[Window] | None:
+    def _begin(self, share: MemoryShare, size: int) -> asyncio.Future[Window] | None:
         """Start to fetch about `size` bytes, one frame at least; None where there is no room or nothing."""
         if not self._rest:
             return None
@@ -104,7 +106,7 @@ class Fetcher:
         return window
 
 
-async def _certain(window: asyncio.Future[Window] | None) -> Window:
+async def _require(window: asyncio.Future[Window] | None) -> Window:
     if window is None:
         raise RuntimeError("a share has no room for one frame")
     return await window

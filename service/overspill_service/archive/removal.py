@@ -22,7 +22,7 @@ from overspill_service.catalog.records import Entry, Tombstone
 from overspill_service.errors import RecordDamaged, ServiceError, StoreUnavailable
 from overspill_service.resources.tasks import fan_out
 from overspill_service.store_format import object_keys
-from overspill_service.telemetry.logs import facts
+from overspill_service.telemetry.logs import fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from overspill_service.archive.archive import Archive
     from overspill_service.objects import Stored
 
-AT_ONCE: Final = 16
+CONCURRENCY: Final = 16
 """Captures that are listed at the same time."""
-HIDDEN_AT_ONCE: Final = 256
+CONCURRENT_TOMBSTONES: Final = 256
 """Steps of the catalog at the same time: as many as either adapter does together."""
 REMOVAL_SECONDS: Final = 60.0
 """The age of a record of a removal that no request can still be at."""
@@ -40,7 +40,7 @@ REMOVAL_SECONDS: Final = 60.0
 log = logging.getLogger(__name__)
 
 
-class Grave(Struct, frozen=True):
+class PendingRemoval(Struct, frozen=True):
     """A capture to remove, and the keys of all objects that go with it."""
 
     entry: Entry
@@ -52,49 +52,55 @@ async def erase(archive: Archive, tenant: str, entries: Iterable[Entry]) -> wire
 
     Once it returns, neither the loss of the catalog nor an older copy of it brings one back.
     """
-    graves = await fan_out(partial(_grave_of, archive), entries, at_once=AT_ONCE)
-    keys = [*chain.from_iterable(grave.keys for grave in graves)]
+    removals = await fan_out(partial(_pending_removal, archive), entries, concurrency=CONCURRENCY)
+    keys = [*chain.from_iterable(removal.keys for removal in removals)]
     if not keys:
         return wire.Removed(captures=0, stored_size=0)
     record = object_keys.new_removal(tenant)
     await archive.store.put(record, ["\n".join(keys).encode()])
-    hidden = await hide(archive, graves, "deleted")
-    removed = await delete_objects(archive, hidden)
-    if len(hidden) < len(graves):  # what the catalog has forgotten meanwhile has to go as well
-        named = {key: parsed for key in keys if (parsed := object_keys.parse(key))}
-        await _delete_named(archive, named, is_complete=await archive.catalog.is_complete())
+    replaced = await put_tombstones(archive, removals, "deleted")
+    removed = await delete_objects(archive, replaced)
+    if len(replaced) < len(removals):  # what the catalog has forgotten meanwhile has to go as well
+        recorded = {key: parsed for key in keys if (parsed := object_keys.parse(key))}
+        await _delete_recorded(archive, recorded, is_complete=await archive.catalog.is_complete())
     await archive.store.delete([record])
     return removed
 
 
-async def bury(archive: Archive, entries: Iterable[Entry], reason: str) -> wire.Removed:
+async def remove_without_record(archive: Archive, entries: Iterable[Entry], reason: str) -> wire.Removed:
     """Remove uploads that nobody could read any more, without a record."""
-    return await delete_objects(archive, await hide(archive, [Grave(e, e.keys) for e in entries], reason))
+    return await delete_objects(
+        archive, await put_tombstones(archive, [PendingRemoval(e, e.keys) for e in entries], reason)
+    )
 
 
-async def hide(archive: Archive, graves: Sequence[Grave], reason: str) -> list[Grave]:
+async def put_tombstones(
+    archive: Archive, removals: Sequence[PendingRemoval], reason: str
+) -> list[PendingRemoval]:
     """Put tombstones in the place of entries; return those that were still there.
 
     An expired capture whose life was prolonged meanwhile stays.
     """
     now = archive.clock()
 
-    async def one(grave: Grave) -> bool:
-        entry = grave.entry
+    async def one(removal: PendingRemoval) -> bool:
+        entry = removal.entry
         at = entry.expires if reason == "expired" else now
-        tombstone = Tombstone(id=entry.id, reason=reason, at=at, keys=grave.keys)
+        tombstone = Tombstone(id=entry.id, reason=reason, at=at, keys=removal.keys)
         return await archive.catalog.remove(entry, tombstone, keep=retention.TOMBSTONE_TTL)
 
-    hidden = await fan_out(one, graves, at_once=HIDDEN_AT_ONCE)
-    return [grave for grave, is_hidden in zip(graves, hidden, strict=True) if is_hidden]
+    replaced = await fan_out(one, removals, concurrency=CONCURRENT_TOMBSTONES)
+    return [removal for removal, is_replaced in zip(removals, replaced, strict=True) if is_replaced]
 
 
-async def delete_objects(archive: Archive, graves: Sequence[Grave]) -> wire.Removed:
+async def delete_objects(archive: Archive, removals: Sequence[PendingRemoval]) -> wire.Removed:
     """Delete the objects of hidden captures, as many as possible with one request."""
-    for grave in graves:
-        archive.maps.forget(grave.entry.upload)
-    await archive.store.delete([*chain.from_iterable(grave.keys for grave in graves)])
-    return wire.Removed(captures=len(graves), stored_size=sum(grave.entry.stored_size for grave in graves))
+    for removal in removals:
+        archive.maps.forget(removal.entry.upload)
+    await archive.store.delete([*chain.from_iterable(removal.keys for removal in removals)])
+    return wire.Removed(
+        captures=len(removals), stored_size=sum(removal.entry.stored_size for removal in removals)
+    )
 
 
 async def finish_removals(archive: Archive, prefix: str = object_keys.REMOVALS, *, age: float = 0) -> None:
@@ -117,20 +123,20 @@ async def finish_removals(archive: Archive, prefix: str = object_keys.REMOVALS, 
 
 
 async def _finish(archive: Archive, stored: Stored, *, is_complete: bool) -> None:
-    named = await _named(archive, stored)
-    deleted = await _delete_named(archive, named, is_complete=is_complete)
+    recorded = await _recorded_keys(archive, stored)
+    deleted = await _delete_recorded(archive, recorded, is_complete=is_complete)
     await archive.store.delete([stored.key])
-    log.warning("finished a removal that was cut short", extra=facts(objects=deleted))
+    log.warning("finished a removal that was cut short", extra=fields(objects=deleted))
 
 
-async def _delete_named(
-    archive: Archive, named: Mapping[str, object_keys.ObjectKey], *, is_complete: bool
+async def _delete_recorded(
+    archive: Archive, recorded: Mapping[str, object_keys.ObjectKey], *, is_complete: bool
 ) -> int:
     """Delete the objects that a record names, but those of uploads that are kept; return how many."""
-    captures = {(key.tenant, key.capture) for key in named.values()}
-    uploads = frozenset(key.upload for key in named.values())
+    captures = {(key.tenant, key.capture) for key in recorded.values()}
+    uploads = frozenset(key.upload for key in recorded.values())
     kept = {await _kept_upload(archive, *each, uploads, is_complete=is_complete) for each in captures}
-    keys = [text for text, key in named.items() if key.upload not in kept]
+    keys = [text for text, key in recorded.items() if key.upload not in kept]
     await archive.store.delete(keys)
     return len(keys)
 
@@ -139,21 +145,21 @@ async def removed_uploads(archive: Archive, prefix: str = object_keys.REMOVALS) 
     """The uploads whose removal is recorded and not finished yet: nothing of them is ever read again."""
     found: set[str] = set()
     async for stored in archive.store.list(prefix):
-        found.update(key.upload for key in (await _named(archive, stored)).values())
+        found.update(key.upload for key in (await _recorded_keys(archive, stored)).values())
     return frozenset(found)
 
 
-async def _grave_of(archive: Archive, entry: Entry) -> Grave:
+async def _pending_removal(archive: Archive, entry: Entry) -> PendingRemoval:
     """The entry with all objects of its capture.
 
     Another whole upload of the same id, such as one that was never acknowledged, would bring it back.
     """
     prefix = object_keys.capture_prefix(entry.tenant, entry.id)
     listed = {stored.key async for stored in archive.store.list(prefix)}
-    return Grave(entry, sorted(listed.union(entry.keys)))
+    return PendingRemoval(entry, sorted(listed.union(entry.keys)))
 
 
-async def _named(archive: Archive, stored: Stored) -> dict[str, object_keys.ObjectKey]:
+async def _recorded_keys(archive: Archive, stored: Stored) -> dict[str, object_keys.ObjectKey]:
     """The keys of its own tenant that a record names; none where it was deleted meanwhile."""
     try:
         data = await archive.store.read(stored.key, 0, stored.size)
@@ -177,6 +183,6 @@ async def _kept_upload(
     if not isinstance(known, Entry):
         return None
     if not is_complete and known.upload in removed:
-        await hide(archive, [Grave(known, known.keys)], "deleted")
+        await put_tombstones(archive, [PendingRemoval(known, known.keys)], "deleted")
         return None
     return known.upload

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 TOMBSTONE_TTL: Final = 7 * 24 * 3600
 """Seconds for which a capture that is gone still answers 410."""
-LEAST_ORPHAN_AGE: Final = 3600
+MIN_ORPHAN_AGE: Final = 3600
 """Seconds between two segments of an upload that leave it alone, whatever `orphan_age` says."""
 RENEWAL_SHARE: Final = 0.02
 """A repeated PUT renews a capture only when that adds more than this share of its TTL (at least a minute)."""

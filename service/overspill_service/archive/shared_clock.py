@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from overspill_service.catalog import Catalog
     from overspill_service.objects import ObjectStore
 
-TOLERATED_SECONDS: Final = 5.0
+TOLERANCE_SECONDS: Final = 5.0
 """A difference that changes nothing: stores tell whole seconds."""
-MOST_SECONDS: Final = 60.0
+MAX_SKEW_SECONDS: Final = 60.0
 """A difference with which nothing is swept."""
-WITHIN_SECONDS: Final = 2.0
+TIMEOUT_SECONDS: Final = 2.0
 """How long the back ends may take to say what time it is."""
 
 log = logging.getLogger(__name__)
@@ -55,30 +55,30 @@ class SharedClock:
 
     async def measure(self) -> None:
         """Compare the clocks. A back end that does not answer in time has no say."""
-        begun = self._machine()
-        told = await asyncio.gather(_reading(self._catalog.now()), _reading(self._store.now()))
-        half_way = (self._machine() - begun) / 2
-        machine = begun + half_way
-        clocks = [reading for reading in told if reading is not None] or [machine]
+        started = self._machine()
+        readings = await asyncio.gather(_reading(self._catalog.now()), _reading(self._store.now()))
+        half_way = (self._machine() - started) / 2
+        machine = started + half_way
+        clocks = [reading for reading in readings if reading is not None] or [machine]
         ahead = machine - median((machine, clocks[0], clocks[-1]))
-        self.skew = ahead if abs(ahead) > TOLERATED_SECONDS + half_way else 0.0
+        self.skew = ahead if abs(ahead) > TOLERANCE_SECONDS + half_way else 0.0
         if self.skew:
             log.warning("the clock of this machine is %+.0f s off that of the back ends: set it", self.skew)
-        self._look_for_jump()
+        self._detect_jump()
 
     async def require_agreement(self) -> None:
         """Raise `ClockSkewed` where what has expired, or is old, must not be judged by this machine."""
         await self.measure()
-        if abs(self.skew) > MOST_SECONDS:
+        if abs(self.skew) > MAX_SKEW_SECONDS:
             raise ClockSkewed(self.skew)
         if self._jump:
             raise ClockJumped(self._jump)
 
-    def _look_for_jump(self) -> None:
+    def _detect_jump(self) -> None:
         if self._steady is None:
             return
         ahead = self.now() - self._steady()
-        if self._ahead_of_steady is None or abs(ahead - self._ahead_of_steady) <= MOST_SECONDS:
+        if self._ahead_of_steady is None or abs(ahead - self._ahead_of_steady) <= MAX_SKEW_SECONDS:
             self._ahead_of_steady, self._jump = ahead, 0.0
         else:
             self._jump = ahead - self._ahead_of_steady
@@ -87,7 +87,7 @@ class SharedClock:
 
 async def _reading(now: Awaitable[float | None]) -> float | None:
     try:
-        async with asyncio.timeout(WITHIN_SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             return await now
     except (ServiceError, TimeoutError) as error:
         log.debug("a back end does not say what time it is: %s", error)

@@ -19,16 +19,16 @@ from overspill.wire import State
 
 from overspill_service.archive import retention
 from overspill_service.archive.captures import check_id
-from overspill_service.archive.committing import finish, held_entry, not_before, renewed, require_same
-from overspill_service.archive.upload_leases import announced
+from overspill_service.archive.committing import existing_entry, finish, latest_expiry, renew, require_same
+from overspill_service.archive.upload_leases import renewing_lease
 from overspill_service.archive.uploading import Upload
-from overspill_service.archive.verification import examined, is_whole
-from overspill_service.catalog.records import UNCOUNTED, Entry
+from overspill_service.archive.verification import is_intact, verifying
+from overspill_service.catalog.records import TOTALS_INCOMPLETE, Entry
 from overspill_service.errors import (
     CatalogIncomplete,
     CatalogUnavailable,
 )
-from overspill_service.resources.tasks import to_the_end
+from overspill_service.resources.tasks import run_to_completion
 from overspill_service.store_format import object_keys
 from overspill_service.store_format.ingest import Ingest
 
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
     from overspill_service.archive.captures import Captures
     from overspill_service.archive.upload_memory import UploadMemory
-    from overspill_service.archive.verification import Examination
+    from overspill_service.archive.verification import Verification
 
 DEFAULT_TYPE = "text/plain; charset=utf-8"
 BINARY_TYPE = "application/octet-stream"
 
 
-class Facts(Struct, frozen=True, kw_only=True):
+class CaptureMetadata(Struct, frozen=True, kw_only=True):
     """What the client says of a capture."""
 
     session: str = ""
@@ -64,7 +64,7 @@ class Body(Struct, frozen=True):
     digest: bytes | None = None
 
 
-async def put(captures: Captures, capture: str, facts: Facts, body: Body) -> tuple[Entry, bool]:
+async def put(captures: Captures, capture: str, metadata: CaptureMetadata, body: Body) -> tuple[Entry, bool]:
     """Store a body under an id; the entry, and whether it is new.
 
     The same content under the same id is stored once, however often and wherever it is sent. Raises
@@ -73,59 +73,59 @@ async def put(captures: Captures, capture: str, facts: Facts, body: Body) -> tup
     `CatalogIncomplete` where the tenant has limits and the catalog was lost.
     """
     check_id(capture)
-    expires = retention.expiry(captures.archive.clock(), facts.ttl, captures.tenant.limits)
-    held = await held_entry(captures, capture)
-    if held is not None:
-        async with examined(captures.archive, held) as examination:
-            if await examination.seems_whole():
-                return await _repeat(captures, held, body, expires, examination), False
-    upload, ingest = await _received(captures, capture, body)
-    draft = _draft(captures, upload, ingest, facts, not_before(held, expires))
-    return await to_the_end(finish(captures, upload, draft))
+    expires = retention.expiry(captures.archive.clock(), metadata.ttl, captures.tenant.limits)
+    existing = await existing_entry(captures, capture)
+    if existing is not None:
+        async with verifying(captures.archive, existing) as verification:
+            if await verification.seems_intact():
+                return await _repeat(captures, existing, body, expires, verification), False
+    upload, ingest = await _receive(captures, capture, body)
+    draft = _draft(captures, upload, ingest, metadata, latest_expiry(existing, expires))
+    return await run_to_completion(finish(captures, upload, draft))
 
 
-async def post(captures: Captures, facts: Facts, body: Body) -> tuple[Entry, bool]:
+async def post(captures: Captures, metadata: CaptureMetadata, body: Body) -> tuple[Entry, bool]:
     """Store a body under the id that its session, call id and content give; the entry, and whether it is new.
 
     The id is known at the end of the body only. Until then segments are stored under an id that nobody knows;
     those of a capture of more than one are then copied in the store. Raises what `put` raises.
     """
-    expires = retention.expiry(captures.archive.clock(), facts.ttl, captures.tenant.limits)
-    upload, ingest = await _received(captures, object_keys.provisional_id(), body, is_moved=True)
-    capture = wire.capture_id(facts.session, facts.call_id, ingest.sha256)
-    draft = msgspec.structs.replace(_draft(captures, upload, ingest, facts, expires), id=capture)
-    return await to_the_end(_identified(captures, upload, draft))
+    expires = retention.expiry(captures.archive.clock(), metadata.ttl, captures.tenant.limits)
+    upload, ingest = await _receive(captures, object_keys.provisional_id(), body, is_rekeyed=True)
+    capture = wire.capture_id(metadata.session, metadata.call_id, ingest.sha256)
+    draft = msgspec.structs.replace(_draft(captures, upload, ingest, metadata, expires), id=capture)
+    return await run_to_completion(_store_identified(captures, upload, draft))
 
 
-async def _identified(captures: Captures, upload: Upload, draft: Entry) -> tuple[Entry, bool]:
+async def _store_identified(captures: Captures, upload: Upload, draft: Entry) -> tuple[Entry, bool]:
     """Finish an upload whose id is known now, unless the id is taken: then it is the same content."""
     try:
-        held = await held_entry(captures, draft.id)
-        is_taken = held is not None and await is_whole(captures.archive, held)
+        existing = await existing_entry(captures, draft.id)
+        is_taken = existing is not None and await is_intact(captures.archive, existing)
         if not is_taken:
-            await upload.move(draft.id)
+            await upload.rekey(draft.id)
     except BaseException:
         await upload.discard()
         raise
-    if held is None or not is_taken:
-        draft = msgspec.structs.replace(draft, expires=not_before(held, draft.expires))
+    if existing is None or not is_taken:
+        draft = msgspec.structs.replace(draft, expires=latest_expiry(existing, draft.expires))
         return await finish(captures, upload, draft)
     await upload.discard()
-    require_same(held, draft.sha256)
-    return await renewed(captures, held, draft.expires), False
+    require_same(existing, draft.sha256)
+    return await renew(captures, existing, draft.expires), False
 
 
-async def _received(
-    captures: Captures, capture: str, body: Body, *, is_moved: bool = False
+async def _receive(
+    captures: Captures, capture: str, body: Body, *, is_rekeyed: bool = False
 ) -> tuple[Upload, Ingest]:
     """Take in a whole body; all of its segments but the last are in the store then."""
     archive = captures.archive
     if captures.quota.is_limited and not await archive.was_complete():
-        raise CatalogIncomplete(UNCOUNTED)
-    upload = _upload(captures, capture, object_keys.new_upload(), body, is_moved=is_moved)
+        raise CatalogIncomplete(TOTALS_INCOMPLETE)
+    upload = _upload(captures, capture, object_keys.new_upload(), body, is_rekeyed=is_rekeyed)
     ingest = _ingest(captures, body)
     try:
-        await upload.fill(ingest, announced(archive, upload.name, body.chunks))
+        await upload.fill(ingest, renewing_lease(archive, upload.name, body.chunks))
         ingest.verify(body.digest)
     except BaseException:
         await upload.discard()
@@ -134,21 +134,21 @@ async def _received(
 
 
 async def _repeat(
-    captures: Captures, held: Entry, body: Body, expires: float, examination: Examination
+    captures: Captures, existing: Entry, body: Body, expires: float, verification: Verification
 ) -> Entry:
     """Answer a body for an id that is taken: read to its end and compared, but not stored again."""
-    ingest = _ingest(captures, body, is_dry=True)
-    await _upload(captures, held.id, held.upload, body).fill(ingest, body.chunks)
+    ingest = _ingest(captures, body, is_dry_run=True)
+    await _upload(captures, existing.id, existing.upload, body).fill(ingest, body.chunks)
     ingest.verify(body.digest)
-    require_same(held, ingest.sha256)
-    if not await examination.is_whole():
+    require_same(existing, ingest.sha256)
+    if not await verification.is_intact():
         raise CatalogUnavailable(
-            f"what was stored of {held.id} is damaged; send it once more to store it anew"
+            f"what was stored of {existing.id} is damaged; send it once more to store it anew"
         )
-    return await renewed(captures, held, expires)
+    return await renew(captures, existing, expires)
 
 
-def _upload(captures: Captures, capture: str, name: str, body: Body, *, is_moved: bool = False) -> Upload:
+def _upload(captures: Captures, capture: str, name: str, body: Body, *, is_rekeyed: bool = False) -> Upload:
     archive = captures.archive
     return Upload(
         archive.store,
@@ -157,22 +157,24 @@ def _upload(captures: Captures, capture: str, name: str, body: Body, *, is_moved
         tenant=captures.tenant.name,
         capture=capture,
         upload=name,
-        is_moved=is_moved,
+        is_rekeyed=is_rekeyed,
     )
 
 
-def _ingest(captures: Captures, body: Body, *, is_dry: bool = False) -> Ingest:
+def _ingest(captures: Captures, body: Body, *, is_dry_run: bool = False) -> Ingest:
     return Ingest(
         body.encoding,
         level=captures.archive.level,
         limit=captures.tenant.limits.max_capture_size,
-        is_dry=is_dry,
+        is_dry_run=is_dry_run,
     )
 
 
-def _draft(captures: Captures, upload: Upload, ingest: Ingest, facts: Facts, expires: float) -> Entry:
+def _draft(
+    captures: Captures, upload: Upload, ingest: Ingest, metadata: CaptureMetadata, expires: float
+) -> Entry:
     """The entry as the last segment holds it: all but where the bytes lie, which the segments tell."""
-    kind = detect(ingest.head, facts.content_type or None)
+    kind = detect(ingest.head, metadata.content_type or None)
     unfinished = int(ingest.size > 0 and not ingest.ends_in_newline)
     return Entry(
         tenant=captures.tenant.name,
@@ -182,13 +184,13 @@ def _draft(captures: Captures, upload: Upload, ingest: Ingest, facts: Facts, exp
         size=ingest.size,
         lines=upload.newlines + unfinished,
         sha256=ingest.sha256,
-        content_type=facts.content_type or (BINARY_TYPE if kind == "binary" else DEFAULT_TYPE),
+        content_type=metadata.content_type or (BINARY_TYPE if kind == "binary" else DEFAULT_TYPE),
         kind=kind,
-        tool=facts.tool,
-        session=facts.session,
-        call_id=facts.call_id,
-        status=facts.status,
-        labels=facts.labels,
+        tool=metadata.tool,
+        session=metadata.session,
+        call_id=metadata.call_id,
+        status=metadata.status,
+        labels=metadata.labels,
         created=round(captures.archive.clock(), 6),
         expires=expires,
         segments=[],

@@ -15,15 +15,15 @@ from msgspec import Struct
 from overspill import wire
 
 from overspill_service.archive.recovery.entries import captures_in, record_of
-from overspill_service.archive.recovery.expiries import all_confirmed
+from overspill_service.archive.recovery.expiries import with_confirmed_expiries
 from overspill_service.archive.recovery.rebuild import adopt
-from overspill_service.archive.removal import Grave, delete_objects, hide
-from overspill_service.archive.upload_leases import is_under_way
+from overspill_service.archive.removal import PendingRemoval, delete_objects, put_tombstones
+from overspill_service.archive.upload_leases import is_active
 from overspill_service.catalog.records import Entry, Tombstone
 from overspill_service.errors import RecordDamaged, ServiceError
 from overspill_service.resources.tasks import fan_out
 from overspill_service.store_format import object_keys
-from overspill_service.telemetry.logs import facts
+from overspill_service.telemetry.logs import fields
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 PAGE: Final = 1000
 """Expired captures that are removed together: as many objects as one multi-delete takes."""
-PAGES_AT_ONCE: Final = 4
+CONCURRENT_PAGES: Final = 4
 """Pages whose objects are deleted while the next one is looked up."""
-TENANTS_AT_ONCE: Final = 4
+CONCURRENT_TENANTS: Final = 4
 
 log = logging.getLogger(__name__)
 
@@ -60,11 +60,11 @@ async def sweep_all(archive: Archive, tenants: Iterable[str]) -> Swept:
         try:
             return await sweep_expired(archive, tenant)
         except ServiceError as error:
-            about = facts(tenant=tenant, code=error.code, cause=str(error))
-            log.warning("the sweep of a tenant failed, to be tried again", extra=about)
+            details = fields(tenant=tenant, code=error.code, cause=str(error))
+            log.warning("the sweep of a tenant failed, to be tried again", extra=details)
             return tenant
 
-    results = await fan_out(one, tenants, at_once=TENANTS_AT_ONCE)
+    results = await fan_out(one, tenants, concurrency=CONCURRENT_TENANTS)
     removed = (each for each in results if not isinstance(each, str))
     return Swept(_sum(removed), [each for each in results if isinstance(each, str)])
 
@@ -72,20 +72,22 @@ async def sweep_all(archive: Archive, tenants: Iterable[str]) -> Swept:
 async def sweep_expired(archive: Archive, tenant: str) -> wire.Removed:
     """Remove the tenant's expired captures: entries first, then objects, a page with one request."""
     await archive.shared_clock.require_agreement()
-    pages = _hidden_pages(archive, tenant)
-    removed = _sum(await fan_out(partial(delete_objects, archive), pages, at_once=PAGES_AT_ONCE))
+    pages = _replaced_pages(archive, tenant)
+    removed = _sum(await fan_out(partial(delete_objects, archive), pages, concurrency=CONCURRENT_PAGES))
     if removed.captures:
         size = {"captures": removed.captures, "bytes": removed.stored_size}
-        log.info("swept expired captures", extra=facts(tenant=tenant, **size))
+        log.info("swept expired captures", extra=fields(tenant=tenant, **size))
     return removed
 
 
-async def _hidden_pages(archive: Archive, tenant: str) -> AsyncIterator[list[Grave]]:
+async def _replaced_pages(archive: Archive, tenant: str) -> AsyncIterator[list[PendingRemoval]]:
     """Pages of expired captures, each with tombstones in its entries' place already."""
     while entries := await archive.catalog.expired(tenant, now=archive.clock(), limit=PAGE):
-        told = await all_confirmed(archive, entries)
-        expired = [entry for entry in told if entry.is_expired(archive.clock())]
-        yield await hide(archive, [Grave(entry, entry.keys) for entry in expired], "expired")
+        entries = await with_confirmed_expiries(archive, entries)
+        expired = [entry for entry in entries if entry.is_expired(archive.clock())]
+        yield await put_tombstones(
+            archive, [PendingRemoval(entry, entry.keys) for entry in expired], "expired"
+        )
 
 
 def _sum(removed: Iterable[wire.Removed]) -> wire.Removed:
@@ -129,17 +131,17 @@ async def _sweep_capture(archive: Archive, found: CaptureFound, before: float) -
     if known is None and not await archive.catalog.is_complete():  # lost since: it knows nothing now
         return Orphans()
     if known is None and await adopt(archive, found):
-        about = facts(tenant=found.tenant, capture=found.capture)
-        log.warning("gave a capture its lost entry back", extra=about)
+        details = fields(tenant=found.tenant, capture=found.capture)
+        log.warning("gave a capture its lost entry back", extra=details)
         known = await archive.catalog.get(found.tenant, found.capture)
     unneeded = {each.key: each.size for each in _unneeded(found, known, math.inf)}
     if not _unneeded(found, known, before):
         return Orphans(0, sum(unneeded.values()))
-    under_way = [upload.name for upload in found.uploads if await is_under_way(archive, upload.name)]
+    active = [upload.name for upload in found.uploads if await is_active(archive, upload.name)]
     keys: list[str] = []
     async for fresh in captures_in(archive, object_keys.capture_prefix(found.tenant, found.capture)):
         keys += [  # an upload that has gone on since is none
-            each.key for each in _unneeded(fresh, known, before) if _upload_of(each) not in under_way
+            each.key for each in _unneeded(fresh, known, before) if _upload_of(each) not in active
         ]
     await archive.store.delete(keys)
     return Orphans(len(keys), sum(size for key, size in unneeded.items() if key not in keys))

@@ -13,23 +13,23 @@ if TYPE_CHECKING:
 
     from overspill_service.archive.archive import Archive
 
-LONG_SECONDS: Final = 60.0
+RENEW_SECONDS: Final = 60.0
 """From when on an upload says that it is under way, and how often it says so again."""
 LEASE_SECONDS: Final = 600.0
 """For how long that holds after the last of its bytes came."""
 
 
-async def announced(archive: Archive, upload: str, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def renewing_lease(archive: Archive, upload: str, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Pass a body on, and say now and then that its upload is under way."""
-    due = time.monotonic() + LONG_SECONDS
+    due = time.monotonic() + RENEW_SECONDS
     async for chunk in chunks:
         if time.monotonic() >= due:
             await archive.catalog.lease(_lease(upload), upload, LEASE_SECONDS)
-            due = time.monotonic() + LONG_SECONDS
+            due = time.monotonic() + RENEW_SECONDS
         yield chunk
 
 
-async def is_under_way(archive: Archive, upload: str) -> bool:
+async def is_active(archive: Archive, upload: str) -> bool:
     """Return whether an upload said so lately."""
     holder = "sweep"
     is_free = await archive.catalog.lease(_lease(upload), holder, LEASE_SECONDS)

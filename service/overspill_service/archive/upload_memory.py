@@ -3,8 +3,8 @@
     working     the body as it comes, its decoder, and the frame that is being filled
     segments    stored frames: of the segment that is being filled, and of the one on its way to the store
 
-A short body pays for what it has. A long one pays for segments of `SEGMENT` bytes, and has larger ones while
-there is plenty.
+A short body pays for its own size. A long one pays for segments of `SMALL_SEGMENT_BYTES`. It gets larger
+segments while there is plenty of memory.
 """
 
 from __future__ import annotations
@@ -18,60 +18,60 @@ from overspill_service.store_format.frames import FRAME_SIZE, STORED_SIZE_LIMIT
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from overspill_service.resources.memory_budget import Budget, Share
+    from overspill_service.resources.memory_budget import MemoryBudget, MemoryShare
 
-GULP: Final = 512 * 1024
+READ_BATCH_BYTES: Final = 512 * 1024
 """Bytes of body that are gathered before a thread is troubled with them."""
-SEGMENT: Final = 4 * 2**20
+SMALL_SEGMENT_BYTES: Final = 4 * 2**20
 """Stored bytes after which a segment is closed where memory is short."""
-SLACK: Final = 64 * 1024
+OBJECT_OVERHEAD: Final = 64 * 1024
 """Bytes for the objects around a body and its frames."""
-BUFFERED: Final = 768 * 1024
+SOCKET_BUFFER_BYTES: Final = 768 * 1024
 """Bytes of body that lie with aiohttp: twice the server's `READ_BUFFER`, and one read more."""
-WORKING: Final = BUFFERED + GULP + BUFFERED + FRAME_SIZE
-GZIP_STATE: Final = 64 * 1024
+WORKING_BYTES: Final = SOCKET_BUFFER_BYTES + READ_BATCH_BYTES + SOCKET_BUFFER_BYTES + FRAME_SIZE
+GZIP_STATE_BYTES: Final = 64 * 1024
 
 
-class Need(NamedTuple):
+class MemoryNeed(NamedTuple):
     """The least bytes that an upload needs, of each kind."""
 
     working: int
     segments: int
 
 
-def need_of(encoding: str | None, length: int | None, *, is_copied: bool = False) -> Need:
+def memory_need(encoding: str | None, length: int | None, *, is_rekeyed: bool = False) -> MemoryNeed:
     """What a body needs: its `Content-Encoding` as `BodyDecoder` knows it, and its length if that is known.
 
-    Of a short zstd body it is expected that it is one frame, to be stored as it is. `is_copied`: segments
+    Of a short zstd body it is expected that it is one frame, to be stored as it is. `is_rekeyed`: segments
     are copied in the end, each through memory.
     """
-    segments = (SEGMENT + STORED_SIZE_LIMIT) * (2 if is_copied else 1)
+    segments = (SMALL_SEGMENT_BYTES + STORED_SIZE_LIMIT) * (2 if is_rekeyed else 1)
     if encoding is None and length is None:
-        return Need(WORKING, segments)
+        return MemoryNeed(WORKING_BYTES, segments)
     if encoding is None and length is not None:
-        stored = length + length // 128 + SLACK
-        return Need(min(2 * length + SLACK, WORKING), min(stored, segments))
-    if encoding == "zstd" and length is not None and length <= GULP:
-        return Need(length + FRAME_SIZE + SLACK, length + SLACK)
-    state = WINDOW_SIZE if encoding == "zstd" else GZIP_STATE
-    return Need(WORKING + PIECE_SIZE + state, segments)
+        stored = length + length // 128 + OBJECT_OVERHEAD
+        return MemoryNeed(min(2 * length + OBJECT_OVERHEAD, WORKING_BYTES), min(stored, segments))
+    if encoding == "zstd" and length is not None and length <= READ_BATCH_BYTES:
+        return MemoryNeed(length + FRAME_SIZE + OBJECT_OVERHEAD, length + OBJECT_OVERHEAD)
+    state = WINDOW_SIZE if encoding == "zstd" else GZIP_STATE_BYTES
+    return MemoryNeed(WORKING_BYTES + PIECE_SIZE + state, segments)
 
 
 class UploadMemory:
     """What one upload holds; made by `upload_memory`."""
 
-    def __init__(self, budget: Budget, stack: AsyncExitStack, encoding: str | None) -> None:
+    def __init__(self, budget: MemoryBudget, stack: AsyncExitStack, encoding: str | None) -> None:
         self._budget, self._stack, self._encoding = budget, stack, encoding
-        self.segments: Share
+        self.segments: MemoryShare
 
     @property
     def is_short(self) -> bool:
         """Whether others wait for memory."""
-        return self._budget.is_awaited
+        return self._budget.has_waiting
 
-    async def enter(self, need: Need) -> None:
+    async def enter(self, need: MemoryNeed) -> None:
         """Wait in line for so much. Raises `Overloaded`."""
-        shares = self._budget.line_for(sum(need)).shares(*need)
+        shares = self._budget.queue_for(sum(need)).shares(*need)
         _, self.segments = await self._stack.enter_async_context(shares)
 
     async def decode(self) -> None:
@@ -80,15 +80,18 @@ class UploadMemory:
         What it has is given back first, so that no two wait for each other. Raises `Overloaded`.
         """
         await self._stack.aclose()
-        await self.enter(need_of(self._encoding, None, is_copied=True))
+        await self.enter(memory_need(self._encoding, None, is_rekeyed=True))
 
 
 @asynccontextmanager
 async def upload_memory(
-    budget: Budget, encoding: str | None, length: int | None, *, is_copied: bool
+    budget: MemoryBudget, encoding: str | None, length: int | None, *, is_rekeyed: bool
 ) -> AsyncIterator[UploadMemory]:
-    """The memory for a body, once there is room for it. Takes what `need_of` takes; raises `Overloaded`."""
+    """Wait for the memory that a body needs, and hold it. Raises `Overloaded`.
+
+    The parameters are those of `memory_need`.
+    """
     async with AsyncExitStack() as stack:
         memory = UploadMemory(budget, stack, encoding)
-        await memory.enter(need_of(encoding, length, is_copied=is_copied))
+        await memory.enter(memory_need(encoding, length, is_rekeyed=is_rekeyed))
         yield memory

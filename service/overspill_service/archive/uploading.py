@@ -12,8 +12,8 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final
 
-from overspill_service.archive.retention import LEAST_ORPHAN_AGE
-from overspill_service.archive.upload_memory import GULP, SEGMENT
+from overspill_service.archive.retention import MIN_ORPHAN_AGE
+from overspill_service.archive.upload_memory import READ_BATCH_BYTES, SMALL_SEGMENT_BYTES
 from overspill_service.catalog.records import Segment
 from overspill_service.errors import StoreUnavailable
 from overspill_service.store_format.index import Index, trailer
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from overspill_service.archive.upload_memory import UploadMemory
     from overspill_service.objects import ObjectStore
-    from overspill_service.resources.cpu import Cpu
+    from overspill_service.resources.cpu import CpuThreads
     from overspill_service.store_format.frames import Frame
     from overspill_service.store_format.ingest import Framed, Ingest
 
@@ -32,7 +32,7 @@ SEGMENT_SIZE: Final = 16 * 2**20
 """Stored bytes after which a segment is closed and another begun."""
 SEGMENT_FRAMES: Final = 3072
 """Frames after which a segment is closed however well they compress: its index stays quick to read."""
-COPY_SIZE: Final = 2 * 2**20
+COPY_BYTES: Final = 2 * 2**20
 """Bytes of a segment that are read at once to store it under another key: a read may need twice its size."""
 CLEANUP_SECONDS: Final = 10.0
 """How long a failed upload waits for the segment on its way, and then for what it stored to be deleted."""
@@ -46,28 +46,28 @@ class Upload:
     def __init__(
         self,
         store: ObjectStore,
-        cpu: Cpu,
+        cpu: CpuThreads,
         memory: UploadMemory,
         *,
         tenant: str,
         capture: str,
         upload: str,
-        is_moved: bool = False,
+        is_rekeyed: bool = False,
     ) -> None:
-        """`is_moved`: the capture's id is known at the end only, so room to copy a segment is kept."""
-        self._store, self._cpu, self._memory, self._is_moved = store, cpu, memory, is_moved
+        """`is_rekeyed`: the capture's id is known at the end only, so room to copy a segment is kept."""
+        self._store, self._cpu, self._memory, self._is_rekeyed = store, cpu, memory, is_rekeyed
         self.tenant, self.capture, self.name = tenant, capture, upload
-        self._former: list[str] = []
+        self._previous_keys: list[str] = []
         """Keys that the segments had under another capture id, as long as they may be there."""
         self._frames: list[Framed] = []
         self._stored = 0
         self._size = 0
         self._newlines = 0
-        self._kept = 0
+        self._copy_reserve = 0
         """Bytes of memory that are kept to copy the largest segment."""
-        self._begun = time.monotonic()
+        self._started = time.monotonic()
         self.frames: list[list[Frame]] = []
-        self._putting: asyncio.Task[None] | None = None
+        self._put_task: asyncio.Task[None] | None = None
         self.segments: list[Segment] = []
         """The objects stored so far; `frames` are theirs."""
 
@@ -81,12 +81,12 @@ class Upload:
 
     async def fill(self, ingest: Ingest, body: AsyncIterator[bytes]) -> None:
         """Take the whole body; every segment but the last is in the store or on its way afterwards."""
-        async for chunks, is_last in gulps(body):
+        async for chunks, is_last in read_batches(body):
             steps = ingest.take(chunks, is_last=is_last)
-            more, is_light = True, ingest.is_light(chunks, is_last=is_last)
+            more, runs_inline = True, ingest.runs_inline(chunks, is_last=is_last)
             while more:
-                frames, more = next(steps) if is_light else await self._cpu.run(next, steps)
-                is_light = False
+                frames, more = next(steps) if runs_inline else await self._cpu.run(next, steps)
+                runs_inline = False
                 if ingest.is_refused_as_frame:
                     await self._memory.decode()
                 for frame in frames:
@@ -95,21 +95,21 @@ class Upload:
     async def seal(self, entry: bytes) -> None:
         """Store the last segment, which holds the whole entry: the commit to the object store."""
         await self._put(entry, is_last=True)
-        await self._settle()
-        if time.monotonic() - self._begun > LEAST_ORPHAN_AGE:
-            await self._require_segments()
+        await self._wait_for_put()
+        if time.monotonic() - self._started > MIN_ORPHAN_AGE:
+            await self._require_all_segments()
 
-    async def move(self, capture: str) -> None:
+    async def rekey(self, capture: str) -> None:
         """Give the segments stored so far the keys of another capture id, one segment in memory at a time."""
-        await self._settle()
-        self._former, self.capture = self.keys, capture
-        for number, former in enumerate(self._former):
+        await self._wait_for_put()
+        self._previous_keys, self.capture = self.keys, capture
+        for number, previous in enumerate(self._previous_keys):
             size = self.segments[number].stored_size
-            starts = range(0, size, COPY_SIZE)
-            pieces = [await self._store.read(former, at, min(COPY_SIZE, size - at)) for at in starts]
+            starts = range(0, size, COPY_BYTES)
+            pieces = [await self._store.read(previous, at, min(COPY_BYTES, size - at)) for at in starts]
             await self._store.put(self._key(number), pieces)
-        await self._store.delete(self._former)
-        self._former = []
+        await self._store.delete(self._previous_keys)
+        self._previous_keys = []
 
     async def discard(self) -> None:
         """Stop, and take away what was stored. What cannot be removed now is left to the sweep."""
@@ -118,24 +118,24 @@ class Upload:
             return
         try:
             async with asyncio.timeout(CLEANUP_SECONDS):
-                await self._store.delete([*self.keys, *self._former])
+                await self._store.delete([*self.keys, *self._previous_keys])
         except (StoreUnavailable, TimeoutError) as error:
             log.warning("left %d segments of an abandoned upload to the sweep: %s", len(self.segments), error)
 
     async def _stop(self) -> None:
         """Let the segment on its way arrive, or a deletion might overtake it; give up one that does not."""
-        if self._putting is None:
+        if self._put_task is None:
             return
         try:
-            await asyncio.wait([self._putting], timeout=CLEANUP_SECONDS)
+            await asyncio.wait([self._put_task], timeout=CLEANUP_SECONDS)
         finally:
-            self._putting.cancel()
-        await asyncio.wait([self._putting])
-        if not self._putting.cancelled():
-            self._putting.exception()  # it failed too, which changes nothing
+            self._put_task.cancel()
+        await asyncio.wait([self._put_task])
+        if not self._put_task.cancelled():
+            self._put_task.exception()  # it failed too, which changes nothing
 
     async def _add(self, framed: Framed) -> None:
-        size = SEGMENT if self._memory.is_short else SEGMENT_SIZE
+        size = SMALL_SEGMENT_BYTES if self._memory.is_short else SEGMENT_SIZE
         if self._stored >= size or len(self._frames) >= SEGMENT_FRAMES:
             await self._put(b"", is_last=False)
         while not self._memory.segments.try_use(framed[0].stored_size):
@@ -145,11 +145,11 @@ class Upload:
 
     async def _make_room(self) -> None:
         """Wait until the segment on its way is stored; where none is, store the frames that there are."""
-        if self._putting is None:
+        if self._put_task is None:
             if not self._frames:
                 raise RuntimeError("an upload has no memory for one frame")
             await self._put(b"", is_last=False)
-        await self._settle()
+        await self._wait_for_put()
 
     async def _put(self, entry: bytes, *, is_last: bool) -> None:
         frames = [frame for frame, _ in self._frames]
@@ -164,25 +164,25 @@ class Upload:
             upload=self.name,
         )
         pieces = [data for _, data in self._frames]
-        pieces.append(await self._cpu.run_many(len(frames), trailer, index))
+        pieces.append(await self._cpu.run_for_frames(len(frames), trailer, index))
         size, newlines = sum(f.size for f in frames), sum(f.newlines for f in frames)
-        await self._settle()
+        await self._wait_for_put()
         self.segments.append(Segment(sum(map(len, pieces)), size, newlines))
         self.frames.append(frames)
         self._size, self._newlines = self._size + size, self._newlines + newlines
         held, self._frames, self._stored = self._stored, [], 0
-        self._putting = asyncio.ensure_future(self._store_segment(self._key(number), pieces, held))
+        self._put_task = asyncio.ensure_future(self._store_segment(self._key(number), pieces, held))
 
     async def _store_segment(self, key: str, pieces: list[bytes], held: int) -> None:
         """Store a segment whose frames hold so much memory, and give that back."""
         try:
             await self._store.put(key, pieces)
         finally:
-            kept = max(self._kept, held) if self._is_moved else 0
-            self._memory.segments.release(held + self._kept - kept)
-            self._kept = kept
+            reserve = max(self._copy_reserve, held) if self._is_rekeyed else 0
+            self._memory.segments.release(held + self._copy_reserve - reserve)
+            self._copy_reserve = reserve
 
-    async def _require_segments(self) -> None:
+    async def _require_all_segments(self) -> None:
         """Raise `StoreUnavailable` where a sweep has taken segments of this slow upload for orphans."""
         prefix = f"{capture_prefix(self.tenant, self.capture)}{self.name}-"
         listed = {stored.key async for stored in self._store.list(prefix)}
@@ -192,20 +192,20 @@ class Upload:
     def _key(self, number: int) -> str:
         return segment_key(self.tenant, self.capture, self.name, number)
 
-    async def _settle(self) -> None:
+    async def _wait_for_put(self) -> None:
         """Wait for the segment that is on its way."""
-        if self._putting is not None:
-            await asyncio.wait([self._putting])  # to await it itself would cancel it with its caller
-            arrived, self._putting = self._putting, None
+        if self._put_task is not None:
+            await asyncio.wait([self._put_task])  # to await it itself would cancel it with its caller
+            arrived, self._put_task = self._put_task, None
             arrived.result()
 
 
-async def gulps(body: AsyncIterator[bytes]) -> AsyncIterator[tuple[list[bytes], bool]]:
-    """The body in lists of chunks of about `GULP` bytes, each with whether it is the last."""
+async def read_batches(body: AsyncIterator[bytes]) -> AsyncIterator[tuple[list[bytes], bool]]:
+    """The body in lists of chunks of about `READ_BATCH_BYTES` bytes, each with whether it is the last."""
     chunks: list[bytes] = []
     size = 0
     async for chunk in body:
-        if size >= GULP:
+        if size >= READ_BATCH_BYTES:
             yield chunks, False
             chunks, size = [], 0
         chunks.append(chunk)

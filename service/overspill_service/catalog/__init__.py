@@ -145,7 +145,7 @@ class Catalog(Entries, Ledger, Coordination, KeyStore, Protocol):
 
 
 @runtime_checkable
-class Examinable(Protocol):
+class HasWarnings(Protocol):
     """A catalog that can say what in its set-up puts entries at risk, for an operator."""
 
     async def warnings(self) -> list[str]:

@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 
 ENTRY: Final = b"E"
 TOMBSTONE: Final = b"T"
-MOST_DAMAGED: Final = 10_000
+MAX_DAMAGED: Final = 10_000
 """Damaged records that are remembered at once, and that are logged at all."""
-PAGE_SIZE: Final = 2**20
+PAGE_BYTES: Final = 2**20
 """Bytes of entries that a page has: one entry may have up to 170 KB of labels and names."""
-FIXED: Final = 256
+FIXED_BYTES: Final = 256
 """Bytes of an entry's other fields."""
-SEGMENT: Final = 24
+SEGMENT_BYTES: Final = 24
 """Bytes of an entry for each segment."""
 NONCE: Final = 8
 """Bytes of a tombstone's value that tell one removal from any other."""
 
 log = logging.getLogger(__name__)
-_INSTANT: Final = struct.Struct(">d")
+_TIME: Final = struct.Struct(">d")
 _encoder: Final = msgspec.msgpack.Encoder()
 _entries: Final = msgspec.msgpack.Decoder(Entry)
 _tombstones: Final = msgspec.msgpack.Decoder(Tombstone)
@@ -83,11 +83,17 @@ def weight(entry: Entry) -> int:
     """About how many bytes an entry takes in the catalog."""
     texts = entry.session, entry.call_id, entry.tool, entry.status, entry.content_type
     labels = sum(len(name) + len(value) for name, value in entry.labels.items())
-    return FIXED + sum(map(len, texts)) + labels + len(entry.index or b"") + SEGMENT * len(entry.segments)
+    return (
+        FIXED_BYTES
+        + sum(map(len, texts))
+        + labels
+        + len(entry.index or b"")
+        + SEGMENT_BYTES * len(entry.segments)
+    )
 
 
 class Page:
-    """Entries that a catalog gives at once: at most `limit`, and `PAGE_SIZE` bytes but for the first."""
+    """Entries that a catalog gives at once: at most `limit`, and `PAGE_BYTES` bytes but for the first."""
 
     def __init__(self, limit: int) -> None:
         self.entries: list[Entry] = []
@@ -96,7 +102,7 @@ class Page:
     def add(self, entry: Entry) -> bool:
         """Whether there was room for one more."""
         size = weight(entry)
-        if len(self.entries) == self._limit or (self.entries and self._size + size > PAGE_SIZE):
+        if len(self.entries) == self._limit or (self.entries and self._size + size > PAGE_BYTES):
             return False
         self.entries.append(entry)
         self._size += size
@@ -107,8 +113,8 @@ class Damaged:
     """Captures whose records were passed over because they cannot be decoded; each is logged once."""
 
     def __init__(self) -> None:
-        self._told: set[tuple[str, str]] = set()
-        self._waiting: dict[tuple[str, str], None] = {}
+        self._logged: set[tuple[str, str]] = set()
+        self._remembered: dict[tuple[str, str], None] = {}
 
     def entry(self, tenant: str, capture: str, value: bytes | None) -> Entry | None:
         """The entry behind a stored value; None where that is none, or damaged, which is remembered."""
@@ -121,14 +127,14 @@ class Damaged:
 
     def take(self) -> list[tuple[str, str]]:
         """Those that are remembered, which are then forgotten."""
-        taken, self._waiting = [*self._waiting], {}
+        taken, self._remembered = [*self._remembered], {}
         return taken
 
     def _note(self, name: tuple[str, str], error: RecordDamaged) -> None:
-        if len(self._waiting) < MOST_DAMAGED:
-            self._waiting[name] = None
-        if name not in self._told and len(self._told) < MOST_DAMAGED:
-            self._told.add(name)
+        if len(self._remembered) < MAX_DAMAGED:
+            self._remembered[name] = None
+        if name not in self._logged and len(self._logged) < MAX_DAMAGED:
+            self._logged.add(name)
             log.error("%s of tenant %s is passed over: %s", name[1], name[0], error)
 
 
@@ -150,16 +156,16 @@ def position(created: float, capture: str) -> bytes:
 
 def pack_instant(seconds: float) -> bytes:
     """An instant as bytes that sort; before 1970 counts as 1970."""
-    return _INSTANT.pack(max(seconds, 0.0))
+    return _TIME.pack(max(seconds, 0.0))
 
 
 def instant_of(position: bytes) -> float:
-    seconds: float = _INSTANT.unpack_from(position)[0]
+    seconds: float = _TIME.unpack_from(position)[0]
     return seconds
 
 
 def capture_of(position: bytes) -> str:
-    return position[_INSTANT.size :].decode()
+    return position[_TIME.size :].decode()
 
 
 def encode_cursor(position: bytes) -> str:

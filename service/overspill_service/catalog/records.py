@@ -13,7 +13,7 @@ from overspill import wire
 
 from overspill_service.store_format.object_keys import segment_key
 
-UNCOUNTED: Final = (
+TOTALS_INCOMPLETE: Final = (
     "the catalog is being rebuilt from the object store, and the tenant's limits cannot be held to until it "
     "is; try again in a moment"
 )

@@ -22,7 +22,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from overspill_service.catalog.redis import connections
 from overspill_service.catalog.redis.catalog import RedisCatalog
-from overspill_service.catalog.redis.link import DEADLINE, Link
+from overspill_service.catalog.redis.link import DEADLINE_SECONDS, Link
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def _options(parts: SplitResult) -> dict[str, str]:
 
 
 def _deadline(parts: SplitResult) -> float:
-    text = _options(parts).get("deadline", str(DEADLINE))
+    text = _options(parts).get("deadline", str(DEADLINE_SECONDS))
     try:
         seconds = float(text)
     except ValueError:

@@ -10,7 +10,7 @@ from overspill_service.app import embedded, named, open_archive
 from overspill_service.archive.recovery.entries import captures_in, entry_of
 from overspill_service.archive.recovery.generations import Generations
 from overspill_service.archive.recovery.rebuild import rebuild
-from overspill_service.archive.verification import is_whole
+from overspill_service.archive.verification import is_intact
 from overspill_service.catalog.urls import open_catalog
 from overspill_service.commands.folder_backup import BackupRefused, back_up, put_back
 from overspill_service.commands.object_copy import copy_objects
@@ -66,20 +66,20 @@ async def restore(settings: Settings, options: Mapping[str, Any]) -> int:
 
 async def copy(settings: Settings, options: Mapping[str, Any]) -> int:
     """Exit code 1 if the target has captures that the source does not have."""
-    told: dict[str, object] = {}
+    report: dict[str, object] = {}
     if not options["to"] and not options["to_catalog"]:
         raise SettingError(
             "say where to copy to: --to URL of a store, --to-catalog URL of a catalog, or both"
         )
     if options["to"]:
-        told |= await _copy_store(settings, options["to"], deletes=options["delete"])
+        report |= await _copy_store(settings, options["to"], deletes=options["delete"])
     if options["to_catalog"]:
-        told["keys"] = await _copy_keys(settings, options["to_catalog"])
-    _print(told)
-    if told.get("extra"):
+        report["keys"] = await _copy_keys(settings, options["to_catalog"])
+    _print(report)
+    if report.get("extra"):
         raise StoreUnavailable(
-            f"the target has {told['extra']} objects that the source does not have, which were removed there "
-            "since or never were there; copy again with --delete, or name an empty target"
+            f"the target has {report['extra']} objects that the source does not have: they were removed "
+            "there since, or never were there; copy again with --delete, or name an empty target"
         )
     return 0
 
@@ -118,7 +118,7 @@ async def _damaged(archive: Archive) -> int:
     damaged = 0
     async for found in captures_in(archive):
         entry = await entry_of(archive, found)
-        damaged += entry is None or not await is_whole(archive, entry)
+        damaged += entry is None or not await is_intact(archive, entry)
     return damaged
 
 

@@ -65,7 +65,7 @@ async def back_up(store: FileStore, catalog: Path, folder: Path) -> Manifest:
     try:
         with (folder / LIST).open("x", encoding="ascii") as listing:
             async for page in _pages(store):
-                lines = await asyncio.to_thread(_take_over, store, target, page)
+                lines = await asyncio.to_thread(_transfer, store, target, page)
                 listing.writelines(f"{size_of} {key}\n" for size_of, key in lines)
                 objects, size = objects + len(lines), size + sum(size_of for size_of, _ in lines)
     finally:
@@ -78,12 +78,12 @@ async def back_up(store: FileStore, catalog: Path, folder: Path) -> Manifest:
 async def put_back(folder: Path, store: FileStore, catalog: Path) -> Manifest:
     """Put a backup where there is no store and no catalog. Raises `BackupRefused`, `StoreUnavailable`."""
     manifest = read_manifest(folder)
-    await asyncio.to_thread(_require_nothing, store.folder, catalog)
+    await asyncio.to_thread(_require_no_data, store.folder, catalog)
     source = FileStore(folder / OBJECTS)
     try:
         with (folder / LIST).open(encoding="ascii") as listing:
-            for page in _listed(listing):
-                restored = await asyncio.to_thread(_take_over, source, store, page)
+            for page in _pages_of_list(listing):
+                restored = await asyncio.to_thread(_transfer, source, store, page)
                 if restored != page:
                     lost = sorted(set(page) - set(restored))
                     raise StoreUnavailable(
@@ -111,7 +111,7 @@ def _make_empty(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def _require_nothing(store: Path, catalog: Path) -> None:
+def _require_no_data(store: Path, catalog: Path) -> None:
     _require_empty(store)
     if catalog.exists():
         raise BackupRefused(f"{catalog} exists: a restore overwrites nothing; move it away first")
@@ -136,7 +136,7 @@ async def _pages(store: FileStore) -> AsyncIterator[Sequence[tuple[int, str]]]:
         yield page
 
 
-def _listed(lines: Iterator[str]) -> Iterator[list[tuple[int, str]]]:
+def _pages_of_list(lines: Iterator[str]) -> Iterator[list[tuple[int, str]]]:
     page: list[tuple[int, str]] = []
     for line in lines:
         size, _, key = line.rstrip("\n").partition(" ")
@@ -147,41 +147,41 @@ def _listed(lines: Iterator[str]) -> Iterator[list[tuple[int, str]]]:
     yield page
 
 
-def _take_over(
-    source: FileStore, target: FileStore, page: Sequence[tuple[int, str]]
-) -> list[tuple[int, str]]:
+def _transfer(source: FileStore, target: FileStore, page: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
     """Link or copy objects; return those that were there in the size that was told."""
-    taken = []
+    transferred = []
     for size, key in page:
-        origin, place = source.path_of(key), target.path_of(key)
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        source_path, target_path = source.path_of(key), target.path_of(key)
+        target_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
-            _link(origin, place)
+            _link(source_path, target_path)
         except FileNotFoundError:  # removed meanwhile
             continue
-        if place.stat().st_size == size:
-            taken.append((size, key))
-    return taken
+        if target_path.stat().st_size == size:
+            transferred.append((size, key))
+    return transferred
 
 
-def _link(origin: Path, place: Path) -> None:
+def _link(source_path: Path, target_path: Path) -> None:
     try:
-        os.link(origin, place)
+        os.link(source_path, target_path)
     except OSError as error:
         if error.errno not in _NO_LINK:
             raise
-        shutil.copy2(origin, place)
-        with place.open("rb") as file:
+        shutil.copy2(source_path, target_path)
+        with target_path.open("rb") as file:
             os.fsync(file.fileno())
 
 
-def _copy_catalog(origin: Path, place: Path) -> None:
+def _copy_catalog(source_path: Path, target_path: Path) -> None:
     """Copy the file as it is at one moment, whatever is being written to it. Raises `BackupRefused`."""
-    if not origin.is_file():
-        raise BackupRefused(f"there is no catalog at {origin}: name the service's own --data or --catalog")
-    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-    with closing(sqlite3.connect(origin)) as source, closing(sqlite3.connect(place)) as target:
+    if not source_path.is_file():
+        raise BackupRefused(
+            f"there is no catalog at {source_path}: name the service's own --data or --catalog"
+        )
+    target_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(target_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    with closing(sqlite3.connect(source_path)) as source, closing(sqlite3.connect(target_path)) as target:
         source.backup(target)
         target.execute("PRAGMA journal_mode = DELETE")
 

@@ -43,8 +43,8 @@ async def show(settings: Settings, _options: Mapping[str, Any]) -> int:
     of_file = [_of_file(tenant, key) for tenant, key in directory_of(settings).file_keys()]
     async with open_archive(settings) as archive:
         of_catalog, uses = await archive.catalog.keys(), await archive.catalog.uses()
-    told = [(record, CATALOG) for record in of_catalog] + [(record, FILE) for record in of_file]
-    for record, where in sorted(told, key=lambda each: (each[0].tenant, each[0].created, each[0].hash)):
+    report = [(record, CATALOG) for record in of_catalog] + [(record, FILE) for record in of_file]
+    for record, where in sorted(report, key=lambda each: (each[0].tenant, each[0].created, each[0].hash)):
         facts = {
             "id": record.id,
             "tenant": record.tenant,

@@ -14,14 +14,14 @@ from msgspec import Struct
 from overspill_service.errors import CaptureDamaged, StoreUnavailable
 from overspill_service.objects import Stored  # noqa: TC001  (a field's type)
 from overspill_service.resources.tasks import fan_out
-from overspill_service.store_format.object_keys import is_ours
+from overspill_service.store_format.object_keys import is_capture_or_removal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from overspill_service.objects import ObjectStore
 
-AT_ONCE: Final = 4
+CONCURRENCY: Final = 4
 """Objects that are copied at the same time. Each is in memory as a whole: 17 MiB, and a few are larger."""
 PAGE: Final = 1000
 
@@ -56,7 +56,7 @@ async def copy_objects(source: ObjectStore, target: ObjectStore, *, deletes: boo
     async for page in _pages(_pairs(source, target)):
         extra += [pair.target.key for pair in page if pair.source is None and pair.target is not None]
         wanted = [pair for pair in page if pair.source is not None]
-        are_new = await fan_out(partial(_copy, source, target), wanted, at_once=AT_ONCE)
+        are_new = await fan_out(partial(_copy, source, target), wanted, concurrency=CONCURRENCY)
         copied, present = copied + sum(are_new), present + len(wanted) - sum(are_new)
         size += sum(pair.source.size for pair in wanted if pair.source is not None)
     if deletes:
@@ -110,7 +110,7 @@ async def _pairs(source: ObjectStore, target: ObjectStore) -> AsyncIterator[Pair
 
 async def _ours(store: ObjectStore) -> AsyncIterator[Stored]:
     async for stored in store.list(""):
-        if is_ours(stored.key):
+        if is_capture_or_removal(stored.key):
             yield stored
 
 

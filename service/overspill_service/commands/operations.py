@@ -11,13 +11,13 @@ from overspill_service.archive.recovery.rebuild import rebuild as rebuild_catalo
 from overspill_service.archive.removal import REMOVAL_SECONDS, finish_removals
 from overspill_service.archive.removal import erase as erase_captures
 from overspill_service.archive.sweep import sweep_all, sweep_orphans
-from overspill_service.catalog import Examinable
+from overspill_service.catalog import HasWarnings
 from overspill_service.catalog.checks import check_operations as check_catalog
 from overspill_service.catalog.records import Query
 from overspill_service.commands import backups, keys
 from overspill_service.commands.backups import backup, copy, restore
 from overspill_service.errors import CatalogIncomplete, StoreUnavailable
-from overspill_service.objects import Checkable, Shared
+from overspill_service.objects import Checkable, ListsForeignNames
 from overspill_service.settings.settings import SettingError
 
 if TYPE_CHECKING:
@@ -41,14 +41,14 @@ DESCRIPTIONS: Final = {
 
 
 @runtime_checkable
-class ClockKeeper(Protocol):
+class HasMachineClock(Protocol):
     """A catalog that tells the time by the machine's clock, but for its jumps."""
 
     async def trust_clock(self) -> float: ...
 
 
 @runtime_checkable
-class BucketMaker(Protocol):
+class CreatesBucket(Protocol):
     """A store that can make the place that it keeps objects in."""
 
     async def create_bucket(self) -> None: ...
@@ -61,15 +61,15 @@ async def sweep(settings: Settings, _options: Mapping[str, Any]) -> int:
         swept = await sweep_all(archive, await archive.catalog.tenants())
         orphans = await sweep_orphans(archive, age=max(settings.orphan_age, YOUNG_SECONDS))
     removed = swept.removed
-    told = {"captures": removed.captures, "stored_size": removed.stored_size}
-    _print(told | {"orphaned_objects": orphans.deleted, "orphan_bytes_left": orphans.size})
+    report = {"captures": removed.captures, "stored_size": removed.stored_size}
+    _print(report | {"orphaned_objects": orphans.deleted, "orphan_bytes_left": orphans.size})
     return 1 if swept.failed else 0
 
 
 async def trust_clock(settings: Settings, _options: Mapping[str, Any]) -> int:
     """Have a catalog in a file follow the machine's clock; others have clocks of their own."""
     async with open_archive(settings) as archive:
-        if not isinstance(archive.catalog, ClockKeeper):
+        if not isinstance(archive.catalog, HasMachineClock):
             raise SettingError("this catalog has a clock of its own: set that, or restart the replicas")
         _print({"moved": round(await archive.catalog.trust_clock(), 3)})
     return 0
@@ -84,7 +84,7 @@ async def rebuild(settings: Settings, _options: Mapping[str, Any]) -> int:
 
 
 async def _require_no_foreign(store: ObjectStore) -> None:
-    foreign = [name async for name in store.foreign()] if isinstance(store, Shared) else []
+    foreign = [name async for name in store.foreign()] if isinstance(store, ListsForeignNames) else []
     if foreign:
         raise StoreUnavailable(
             f"the store holds {len(foreign)} names that no object of the service has: {foreign[0]!r}. "
@@ -114,7 +114,7 @@ async def check(settings: Settings, options: Mapping[str, Any]) -> int:
     async with open_archive(settings) as archive:
         results = await check_catalog(archive.catalog)
         warnings = await _warnings(archive.catalog) if results[0].ok else []
-        if isinstance(archive.store, BucketMaker) and options["create_bucket"]:
+        if isinstance(archive.store, CreatesBucket) and options["create_bucket"]:
             await archive.store.create_bucket()
         if isinstance(archive.store, Checkable):
             results += await archive.store.check()
@@ -129,7 +129,7 @@ async def check(settings: Settings, options: Mapping[str, Any]) -> int:
 
 async def _warnings(catalog: Catalog) -> list[str]:
     """What is worth changing in a catalog that works. Raises `CatalogUnavailable`."""
-    return await catalog.warnings() if isinstance(catalog, Examinable) else []
+    return await catalog.warnings() if isinstance(catalog, HasWarnings) else []
 
 
 def _print(value: object) -> None:

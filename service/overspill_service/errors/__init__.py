@@ -31,7 +31,7 @@ class ServiceError(Exception):
     expired: datetime | None = None
     limit: int | None = None
     retry_after: int | None = None
-    trouble: str = ""
+    failure_name: str = ""
     """What the system lacks, as one word of `system_errors`; empty for every other failure."""
 
 

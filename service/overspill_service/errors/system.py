@@ -1,7 +1,7 @@
 """The one table from failures of the operating system to errors of the service: what, and what to do.
 
 An adapter that meets an `OSError` asks for its row (`failure`), and so does the boundary of the web for what
-nobody caught (`found_in`): memory, threads and descriptors may be lacking anywhere.
+nobody caught (`resource_failure`): memory, threads and descriptors may be lacking anywhere.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-MOST_CAUSES: Final = 8
+MAX_CAUSES: Final = 8
 """Errors of a chain that are looked at."""
 
 
@@ -107,7 +107,7 @@ def _comes_from_thread_start(error: RuntimeError) -> bool:
     return frames[-1].f_locals["self"].ident is None
 
 
-def found_in(error: BaseException) -> ServiceError | None:
+def resource_failure(error: BaseException) -> ServiceError | None:
     """The error to answer with where memory, threads or descriptors lack; None for every other failure.
 
     What the error was raised from counts too.
@@ -122,18 +122,18 @@ def failure(error: OSError, place: str, folder: Path | None = None) -> ServiceEr
     `folder` on it tells whether room or inodes lack.
     """
     row = row_of(error)
-    if row is FULL and folder is not None and lacks_inodes(folder):
+    if row is FULL and folder is not None and has_no_inodes(folder):
         row = INODES
     return _error(row, place) if row else None
 
 
 def _error(row: Row, place: str) -> ServiceError:
-    made = row.error(row.advice.format(place=place))
-    made.trouble = row.name
-    return made
+    error = row.error(row.advice.format(place=place))
+    error.failure_name = row.name
+    return error
 
 
-def lacks_inodes(folder: Path) -> bool:
+def has_no_inodes(folder: Path) -> bool:
     """Whether a file system that counts its inodes has none left."""
     try:
         status = os.statvfs(folder)
@@ -144,7 +144,7 @@ def lacks_inodes(folder: Path) -> bool:
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
     each: BaseException | None = error
-    for _ in range(MOST_CAUSES):
+    for _ in range(MAX_CAUSES):
         if each is None:
             return
         yield each

@@ -58,7 +58,7 @@ class ObjectStore(Protocol):
 
 
 @runtime_checkable
-class Shared(Protocol):
+class ListsForeignNames(Protocol):
     """A store whose place may also hold what the service did not put there."""
 
     def foreign(self) -> AsyncIterator[str]:

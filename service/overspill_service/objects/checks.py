@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CONTENT: Final = bytes(range(256)) * 400
 TAIL: Final = 64 * 1024
 """What the service reads of an object's end, which may be more than there is."""
-SEVERAL: Final = 6
+DELETED_KEYS: Final = 6
 """Keys of one deletion: enough for the multi-delete of a store that has one."""
 
 
@@ -102,7 +102,7 @@ class Probes:
 
     async def delete_several(self) -> str:
         """Also of keys that are not there, as after a removal that was cut short."""
-        keys = [probe_key() for _ in range(SEVERAL)]
+        keys = [probe_key() for _ in range(DELETED_KEYS)]
         await self._store.put(keys[0], [b"x"])
         await self._store.delete(keys)
         return await self._require_gone(keys)

@@ -29,7 +29,7 @@ from overspill_service.errors.checks import CheckResult
 from overspill_service.errors.system import failure
 from overspill_service.objects import folder_walk
 from overspill_service.objects.checks import check_operations
-from overspill_service.objects.folder_walk import FOLDERS, MARK, SLASH, SPREAD
+from overspill_service.objects.folder_walk import BUCKET_CHARACTERS, FOLDERS, SLASH, TEMPORARY_MARK
 from overspill_service.objects.keys import check_key, check_prefix
 from overspill_service.objects.threads import Threads
 
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-MAX_SETTLED: Final = 10_000
-TRIAL: Final = f"trial{MARK}"
+MAX_KNOWN_FOLDERS: Final = 10_000
+PROBE_FILE: Final = f"trial{TEMPORARY_MARK}"
 """The file that `ping` writes and removes; several processes may do so at once."""
-TRIAL_BYTES: Final = 64 * 1024
+PROBE_BYTES: Final = 64 * 1024
 DISK: Final = "the object store's disk"
 REPLACED: Final = (
     "the object store's folder was moved away or replaced while the service runs; put it back, or restart "
@@ -59,34 +59,34 @@ class FileStore:
         self._root = root.absolute()
         self._threads = Threads("objects", threads, deadline)
         self._page_size = page_size
-        self._settled: set[Path] = set()
+        self._known_folders: set[Path] = set()
         self._identity: tuple[int, int] | None = None
         """Device and inode of the folder, once it was used."""
 
     async def put(self, key: str, pieces: Sequence[bytes]) -> None:
-        await self._run(self._write, self._place(key), pieces)
+        await self._run(self._write, self._path_of(key), pieces)
 
     async def read(self, key: str, start: int, length: int) -> bytes:
-        data = await self._run(_read, self._place(key), start, length)
+        data = await self._run(_read, self._path_of(key), start, length)
         if data is None:
             raise KeyError(key)
         return data
 
     async def list(self, prefix: str) -> AsyncIterator[Stored]:
         check_prefix(prefix)
-        await self._run(self._settle, self._root)
+        await self._run(self._ensure_folder, self._root)
         walk = folder_walk.objects(self._root, "", prefix)
         while page := await self._run(folder_walk.next_page, walk, self._page_size):
             for stored in page:
                 yield stored
 
     async def delete(self, keys: Iterable[str]) -> None:
-        places = map(self._place, keys)
+        places = map(self._path_of, keys)
         while batch := [*itertools.islice(places, self._page_size)]:
             await self._run(_unlink, batch)
 
     async def sweep_temporary(self, age: float) -> int:
-        await self._run(self._settle, self._root)
+        await self._run(self._ensure_folder, self._root)
         return await self._run(folder_walk.sweep_temporary, self._root, age)
 
     async def now(self) -> None:
@@ -94,18 +94,18 @@ class FileStore:
 
     def path_of(self, key: str) -> Path:
         """The file that an object is, or would be."""
-        return self._place(key)
+        return self._path_of(key)
 
     async def foreign(self) -> AsyncIterator[str]:
         """Every file in the folder that is no object of the service, by its path in the folder."""
-        files = await self._run(folder_walk.foreign, self._root, self._place)
+        files = await self._run(folder_walk.foreign, self._root, self._path_of)
         for each in files:
             yield each
 
     def prepare(self) -> None:
         """Make the folder, and close this store. Raises `OSError` if the folder cannot be used. Blocks."""
         try:
-            self._try_out()
+            self._write_probe()
         finally:
             self._threads.close()
 
@@ -115,7 +115,7 @@ class FileStore:
 
     async def ping(self) -> None:
         """Return when the folder takes an object, as large as many are. Raises as `put` does."""
-        await self._run(self._try_out)
+        await self._run(self._write_probe)
 
     async def check(self) -> Sequence[CheckResult]:
         results = await check_operations(self)
@@ -129,11 +129,11 @@ class FileStore:
 
     async def _run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            return await self._threads.run(lambda: self._in_place(lambda: work(*args, **kwargs)))
+            return await self._threads.run(lambda: self._in_same_folder(lambda: work(*args, **kwargs)))
         except OSError as error:
             raise self._failure(error) from error
 
-    def _in_place(self, work: Callable[[], T]) -> T:
+    def _in_same_folder(self, work: Callable[[], T]) -> T:
         """Do the work on the folder that was there first. Raises `StoreUnavailable` if it is another one."""
         self._require_same()
         result = work()
@@ -158,49 +158,49 @@ class FileStore:
         known = failure(error, DISK, self._root)
         return known or StoreUnavailable(f"the object store's folder cannot be used: {error.strerror}")
 
-    def _place(self, key: str) -> Path:
+    def _path_of(self, key: str) -> Path:
         check_key(key)
         segments = key.split("/")
         depth = min(FOLDERS, len(segments) - 1)
         name = SLASH.join(segments[depth:])
-        return self._root.joinpath(*segments[:depth], name[:SPREAD] + MARK, name)
+        return self._root.joinpath(*segments[:depth], name[:BUCKET_CHARACTERS] + TEMPORARY_MARK, name)
 
     def _write(self, path: Path, pieces: Sequence[bytes]) -> None:
-        self._settle(path.parent)
-        temporary = path.with_name(f"{path.name}{MARK}{secrets.token_hex(6)}")
+        self._ensure_folder(path.parent)
+        temporary = path.with_name(f"{path.name}{TEMPORARY_MARK}{secrets.token_hex(6)}")
         try:
-            with _written_through(temporary, pieces), suppress(FileExistsError):
+            with _durably_written(temporary, pieces), suppress(FileExistsError):
                 os.link(temporary, path)
         finally:
             with suppress(FileNotFoundError):
                 temporary.unlink()
         _synchronise(path.parent)
 
-    def _settle(self, folder: Path) -> None:
+    def _ensure_folder(self, folder: Path) -> None:
         """Make the folder where it is missing, and its name durable, once in this process."""
-        if folder in self._settled and folder.is_dir():
+        if folder in self._known_folders and folder.is_dir():
             return
         if not folder.is_dir() or self._root in folder.parents:
             if folder == self._root:
                 self._require_same()  # which is never made anew
-            self._settle(folder.parent)
+            self._ensure_folder(folder.parent)
             folder.mkdir(mode=0o700, exist_ok=True)
             _synchronise(folder.parent)
         if folder == self._root and self._identity is None:
             found = folder.stat()
             self._identity = found.st_dev, found.st_ino
-        if len(self._settled) >= MAX_SETTLED:
-            self._settled.clear()
-        self._settled.add(folder)
+        if len(self._known_folders) >= MAX_KNOWN_FOLDERS:
+            self._known_folders.clear()
+        self._known_folders.add(folder)
 
-    def _try_out(self) -> None:
+    def _write_probe(self) -> None:
         """Write an object, durably, and remove it."""
-        self._settle(self._root)
+        self._ensure_folder(self._root)
         if not os.access(self._root, os.R_OK | os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        path = self._root / TRIAL
+        path = self._root / PROBE_FILE
         try:
-            with _written_through(path, [bytes(TRIAL_BYTES)], "wb"):
+            with _durably_written(path, [bytes(PROBE_BYTES)], "wb"):
                 pass
         finally:
             with suppress(FileNotFoundError):
@@ -216,7 +216,7 @@ def _private(path: str, flags: int) -> int:
 
 
 @contextmanager
-def _written_through(path: Path, pieces: Sequence[bytes], mode: Literal["xb", "wb"] = "xb") -> Iterator[None]:
+def _durably_written(path: Path, pieces: Sequence[bytes], mode: Literal["xb", "wb"] = "xb") -> Iterator[None]:
     """Write a file durably. Until the block ends it is locked, so that no sweep takes it for a leftover."""
     with open(path, mode, opener=_private) as file:
         fcntl.flock(file, fcntl.LOCK_EX)

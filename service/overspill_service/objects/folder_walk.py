@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from overspill_service.objects import Stored
 from overspill_service.objects.keys import is_key
-from overspill_service.store_format.object_keys import is_known
+from overspill_service.store_format.object_keys import is_service_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 FOLDERS: Final = 2
 """Leading segments of a key that are folders of their own."""
-SPREAD: Final = 5
+BUCKET_CHARACTERS: Final = 5
 """Characters of the rest that choose a folder: `cap_` and one of a capture id."""
-MARK: Final = "~"
+TEMPORARY_MARK: Final = "~"
 SLASH: Final = ","
-STALE_SECONDS: Final = 3600
+ABANDONED_SECONDS: Final = 3600
 WRITER_SECONDS: Final = 10.0
 """The age of a temporary file whose writer has surely locked it, if it still has one."""
 
@@ -36,8 +36,8 @@ def next_page(walk: Iterator[Stored], size: int) -> Sequence[Stored]:
 
 def objects(folder: Path, base: str, prefix: str) -> Iterator[Stored]:
     """The objects under `folder`, whose keys begin with `base`, in the order of their keys."""
-    spreads, folders = _subfolders(folder, base, prefix)
-    here = (_files(folder / name, base, prefix) for name in sorted(spreads, key=_unescaped))
+    buckets, folders = _subfolders(folder, base, prefix)
+    here = (_files(folder / name, base, prefix) for name in sorted(buckets, key=_unescaped))
     below = (objects(folder / name, f"{base}{name}/", prefix) for name in sorted(folders, key="{}/".format))
     flat = itertools.chain.from_iterable
     yield from heapq.merge(flat(here), flat(below), key=attrgetter("key"))
@@ -45,25 +45,27 @@ def objects(folder: Path, base: str, prefix: str) -> Iterator[Stored]:
 
 def _subfolders(folder: Path, base: str, prefix: str) -> tuple[Sequence[str], Sequence[str]]:
     """The folders of files and the folders of folders in which the prefix can occur."""
-    spreads, folders = [], []
+    buckets, folders = [], []
     with os.scandir(folder) as entries:
         names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
     for name in names:
-        if name.endswith(MARK) and _overlap(base + _unescaped(name), prefix):
-            spreads.append(name)
+        if name.endswith(TEMPORARY_MARK) and _overlap(base + _unescaped(name), prefix):
+            buckets.append(name)
         elif is_key(name) and base.count("/") < FOLDERS and _overlap(f"{base}{name}/", prefix):
             folders.append(name)
-    return spreads, folders
+    return buckets, folders
 
 
-def foreign(root: Path, place: Callable[[str], Path]) -> list[str]:
+def foreign(root: Path, path_of: Callable[[str], Path]) -> list[str]:
     found = []
     for folder, _, names in os.walk(root):
         for name in names:
             path = root.joinpath(folder, name)
             *folders, _ = path.relative_to(root).parts[:-1] or ("",)
             key = "/".join([*folders, _unescaped(name)])
-            if MARK not in name and not (is_key(key) and is_known(key) and place(key) == path):
+            if TEMPORARY_MARK not in name and not (
+                is_key(key) and is_service_key(key) and path_of(key) == path
+            ):
                 found.append(str(path.relative_to(root)))
     return found
 
@@ -73,7 +75,7 @@ def _overlap(one: str, other: str) -> bool:
 
 
 def _unescaped(name: str) -> str:
-    return name.removesuffix(MARK).replace(SLASH, "/")
+    return name.removesuffix(TEMPORARY_MARK).replace(SLASH, "/")
 
 
 def _files(folder: Path, base: str, prefix: str) -> Sequence[Stored]:
@@ -82,16 +84,16 @@ def _files(folder: Path, base: str, prefix: str) -> Sequence[Stored]:
         for entry in entries:
             key = base + _unescaped(entry.name)
             with suppress(FileNotFoundError):  # deleted meanwhile
-                if MARK in entry.name:
-                    _remove_stale(entry)
+                if TEMPORARY_MARK in entry.name:
+                    _remove_abandoned(entry)
                 elif key.startswith(prefix) and is_key(key):
                     status = entry.stat(follow_symlinks=False)
                     found.append(Stored(key, status.st_size, status.st_mtime))
     return sorted(found, key=attrgetter("key"))
 
 
-def _remove_stale(entry: os.DirEntry[str]) -> None:
-    if time.time() - entry.stat(follow_symlinks=False).st_mtime > STALE_SECONDS:
+def _remove_abandoned(entry: os.DirEntry[str]) -> None:
+    if time.time() - entry.stat(follow_symlinks=False).st_mtime > ABANDONED_SECONDS:
         os.unlink(entry.path)  # noqa: PTH108  (a DirEntry has the path as text)
 
 
@@ -101,12 +103,12 @@ def sweep_temporary(root: Path, age: float) -> int:
     for folder, _, names in os.walk(root):
         for name in names:
             with suppress(FileNotFoundError):  # its writer has ended
-                if MARK in name:
-                    remaining += _left(root.joinpath(folder, name), max(age, WRITER_SECONDS))
+                if TEMPORARY_MARK in name:
+                    remaining += _remaining_size(root.joinpath(folder, name), max(age, WRITER_SECONDS))
     return remaining
 
 
-def _left(path: Path, age: float) -> int:
+def _remaining_size(path: Path, age: float) -> int:
     status = path.stat()
     if time.time() - status.st_mtime <= age:
         return status.st_size

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from overspill_service.resources.threads import running_pool
+from overspill_service.resources.threads import started_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +17,7 @@ T = TypeVar("T")
 class Threads:
     def __init__(self, name: str, count: int, deadline: float) -> None:
         """`deadline` in seconds covers the wait for a free thread as well."""
-        self._pool = running_pool(count, name)
+        self._pool = started_pool(count, name)
         self.deadline = deadline
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

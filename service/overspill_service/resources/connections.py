@@ -1,10 +1,11 @@
 """Connections of clients: accepted while descriptors last, with a few kept for health checks.
 
-    up to `most`          served
-    `KEPT` more           health, readiness and figures are served; other requests get 503 and are closed
-    beyond that           wait in the system's queue, where nobody cuts them off
+    up to `limit`                    all requests are served
+    `RESERVED_CONNECTIONS` more      health, readiness and metrics only; other requests get 503
+    beyond that                      wait in the system's queue, where nobody cuts them off
 
-A full house closes the connection that has been idle for longest, and each other one after its next answer.
+At the limit the service closes the connection that has been idle for longest, and each other connection
+after its next answer.
 """
 
 from __future__ import annotations
@@ -20,35 +21,35 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Iterator
 
-KEPT: Final = 8
+RESERVED_CONNECTIONS: Final = 8
 """Connections beyond the most, for health checks."""
-KEPT_SECONDS: Final = 5.0
+RESERVED_SECONDS: Final = 5.0
 """How long one of these may take."""
 PAUSE_SECONDS: Final = 0.2
 """How long nothing is accepted after the system refused to."""
-LEAST: Final = 4
-FEW: Final = 1000
+MIN_CONNECTIONS: Final = 4
+FEW_CONNECTIONS: Final = 1000
 """Connections below which an operator is told at the start."""
 UNKNOWN_LIMIT: Final = 1024
 
 log = logging.getLogger("overspill_service.start")
 
 
-def most_connections() -> int:
+def connection_limit() -> int:
     """How many connections of clients leave as many descriptors again to the back ends and to files.
 
     The soft limit of this process is raised to its hard one first.
     """
     limit, used = _raised_limit(), _open_descriptors()
-    most = max(LEAST, (limit - used) // 2 - KEPT)
-    if most < FEW:
+    limit = max(MIN_CONNECTIONS, (limit - used) // 2 - RESERVED_CONNECTIONS)
+    if limit < FEW_CONNECTIONS:
         log.warning(
             "at most %d clients are served at once: this process may have %d files open; raise the limit "
             "(ulimit -n, LimitNOFILE=)",
-            most,
+            limit,
             limit,
         )
-    return most
+    return limit
 
 
 def _raised_limit() -> int:
@@ -74,22 +75,22 @@ def _open_descriptors() -> int:
 class Connections:
     """The connections of one process. Belongs to one event loop."""
 
-    def __init__(self, most: int = sys.maxsize - KEPT) -> None:
-        self.most = most
+    def __init__(self, limit: int = sys.maxsize - RESERVED_CONNECTIONS) -> None:
+        self.limit = limit
         self._open: dict[asyncio.BaseTransport, bool] = {}
         """Whether each is idle after a request, the longest idle first."""
-        self._kept: set[asyncio.BaseTransport] = set()
+        self._reserved: set[asyncio.BaseTransport] = set()
         self._count = 0
         self._has_room = asyncio.Event()
         self._has_room.set()
 
     @property
     def is_full(self) -> bool:
-        return self._count >= self.most
+        return self._count >= self.limit
 
-    def is_kept(self, transport: asyncio.BaseTransport | None) -> bool:
+    def is_reserved(self, transport: asyncio.BaseTransport | None) -> bool:
         """Whether the connection is one of those for health checks alone."""
-        return transport in self._kept
+        return transport in self._reserved
 
     @contextmanager
     def busy(self, transport: asyncio.BaseTransport | None) -> Iterator[None]:
@@ -126,28 +127,28 @@ class Connections:
                 continue
             self._enter()
             try:
-                await loop.connect_accepted_socket(lambda: Counted(serve(), self), accepted)
+                await loop.connect_accepted_socket(lambda: CountedProtocol(serve(), self), accepted)
             except OSError:  # the client has gone already
                 accepted.close()
                 self._leave()
 
-    def made(self, transport: asyncio.BaseTransport) -> None:
+    def opened(self, transport: asyncio.BaseTransport) -> None:
         """Count a connection in; `_enter` has made room for it."""
         self._open[transport] = False
-        if self._count > self.most:
-            self._kept.add(transport)
-            asyncio.get_running_loop().call_later(KEPT_SECONDS, self._expire, transport)
+        if self._count > self.limit:
+            self._reserved.add(transport)
+            asyncio.get_running_loop().call_later(RESERVED_SECONDS, self._expire, transport)
             self._close_idle()
 
-    def lost(self, transport: asyncio.BaseTransport | None) -> None:
+    def closed(self, transport: asyncio.BaseTransport | None) -> None:
         if transport is not None:
             self._open.pop(transport, None)
-            self._kept.discard(transport)
+            self._reserved.discard(transport)
         self._leave()
 
     def _enter(self) -> None:
         self._count += 1
-        if self._count >= self.most + KEPT:
+        if self._count >= self.limit + RESERVED_CONNECTIONS:
             self._has_room.clear()
 
     def _leave(self) -> None:
@@ -160,11 +161,11 @@ class Connections:
             idle.close()
 
     def _expire(self, transport: asyncio.BaseTransport) -> None:
-        if transport in self._kept:
+        if transport in self._reserved:
             transport.close()
 
 
-class Counted(asyncio.Protocol):
+class CountedProtocol(asyncio.Protocol):
     """A protocol whose connection is counted."""
 
     def __init__(self, inner: asyncio.Protocol, connections: Connections) -> None:
@@ -174,11 +175,11 @@ class Counted(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
-        self._connections.made(transport)
+        self._connections.opened(transport)
         self._inner.connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._connections.lost(self._transport)
+        self._connections.closed(self._transport)
         self._inner.connection_lost(exc)
 
     def eof_received(self) -> bool | None:

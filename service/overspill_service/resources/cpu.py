@@ -8,22 +8,22 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
-from overspill_service.resources.threads import cpu_threads, running_pool
+from overspill_service.resources.threads import cpu_threads, started_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-FEW: Final = 256
+INLINE_FRAMES: Final = 256
 """Frames whose facts (not their content) take less than a millisecond."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Cpu:
+class CpuThreads:
     def __init__(self, threads: int | None = None) -> None:
         self.threads = threads or cpu_threads()
-        self._executor = running_pool(self.threads, "cpu")
+        self._executor = started_pool(self.threads, "cpu")
 
     def start(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
         """Begin `work` in a thread, as soon as one is free."""
@@ -34,9 +34,9 @@ class Cpu:
         """The result of `work`, done in a thread. A cancelled caller does not wait for it."""
         return await self.start(work, *args, **kwargs)
 
-    async def run_many(self, count: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def run_for_frames(self, count: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The result of work on `count` frames' facts: done in a thread where they are many."""
-        return await self.run(work, *args, **kwargs) if count > FEW else work(*args, **kwargs)
+        return await self.run(work, *args, **kwargs) if count > INLINE_FRAMES else work(*args, **kwargs)
 
     def close(self) -> None:
         self._executor.shutdown(wait=True, cancel_futures=True)

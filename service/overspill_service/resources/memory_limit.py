@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 PROC: Final = Path("/proc/self")
 LIMITS: Final = ("memory.max", "memory.high", "memory.limit_in_bytes")
 """Files of a cgroup that hold a number of bytes, or `max`. The first two are v2's; v1 has the last one."""
-RESERVED: Final = 128 * 2**20
+RESERVED_BYTES: Final = 128 * 2**20
 """Bytes that a process takes besides: its code, its caches, connections, threads at work."""
-LEAST_BUDGET: Final = 32 * 2**20
+MIN_BUDGET: Final = 32 * 2**20
 """Room for the largest upload, and for what others are sure of."""
-MOST_BUDGET: Final = 512 * 2**20
+MAX_BUDGET: Final = 512 * 2**20
 """What a process takes by itself, however much there is."""
 
 
@@ -36,10 +36,13 @@ class Mount(NamedTuple):
 
 
 def default_budget(workers: int) -> int:
-    """Bytes for the reads and uploads of each of so many processes: half of its share but `RESERVED`."""
+    """Return the bytes for the reads and uploads of one of `workers` processes.
+
+    It is half of what the process's share of the machine leaves beyond `RESERVED_BYTES`.
+    """
     limit = memory_limit()
-    share = MOST_BUDGET * 2 + RESERVED if limit is None else limit // workers
-    return max(LEAST_BUDGET, min(MOST_BUDGET, (share - RESERVED) // 2))
+    share = MAX_BUDGET * 2 + RESERVED_BYTES if limit is None else limit // workers
+    return max(MIN_BUDGET, min(MAX_BUDGET, (share - RESERVED_BYTES) // 2))
 
 
 def memory_limit(proc: Path = PROC) -> int | None:

@@ -13,9 +13,9 @@ R = TypeVar("R")
 
 
 async def fan_out(
-    work: Callable[[T], Coroutine[Any, Any, R]], items: Iterable[T] | AsyncIterable[T], *, at_once: int
+    work: Callable[[T], Coroutine[Any, Any, R]], items: Iterable[T] | AsyncIterable[T], *, concurrency: int
 ) -> list[R]:
-    """Do `work` on every item, on `at_once` of them at the same time; return the results in order.
+    """Do `work` on every item, on `concurrency` of them at the same time; return the results in order.
 
     The first failure is raised, once the work that still ran was cancelled and has ended.
     """
@@ -23,8 +23,8 @@ async def fan_out(
     running: set[asyncio.Task[R]] = set()
     try:
         async for item in _each(items):
-            if len(running) == at_once:
-                running = await _one_less(running)
+            if len(running) == concurrency:
+                running = await _wait_for_one(running)
             task = asyncio.create_task(work(item))
             tasks.append(task)
             running.add(task)
@@ -35,7 +35,7 @@ async def fan_out(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _one_less(running: set[asyncio.Task[R]]) -> set[asyncio.Task[R]]:
+async def _wait_for_one(running: set[asyncio.Task[R]]) -> set[asyncio.Task[R]]:
     """Those that still run once at least one has ended. Raises what that one raised."""
     done, rest = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
     for task in done:
@@ -52,7 +52,7 @@ async def _each(items: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[T]:
             yield item
 
 
-async def to_the_end(work: Coroutine[Any, Any, R]) -> R:
+async def run_to_completion(work: Coroutine[Any, Any, R]) -> R:
     """Return the result of work that goes on when its caller is cancelled, who then waits for its end."""
     task = asyncio.create_task(work)
     try:

@@ -11,28 +11,28 @@ from typing import Final
 
 from overspill_service.errors import OutOfResources
 
-COMMON: Final = 4
+COMMON_THREADS: Final = 4
 """Threads for whatever blocks now and then: figures, host names, credentials."""
-RESOLVERS: Final = 4
+RESOLVER_THREADS: Final = 4
 """Threads of libuv, which ends the process where it cannot start them."""
-OTHERS: Final = 16
+OTHER_THREADS: Final = 16
 """Threads of the back ends, and some to spare."""
 
 
-def running_pool(count: int, name: str) -> ThreadPoolExecutor:
+def started_pool(count: int, name: str) -> ThreadPoolExecutor:
     """A pool whose threads run already. Raises `OutOfResources`."""
-    pool, go_on = ThreadPoolExecutor(count, thread_name_prefix=name), threading.Event()
+    pool, release = ThreadPoolExecutor(count, thread_name_prefix=name), threading.Event()
     try:
         for _ in range(count):
-            pool.submit(go_on.wait)  # a thread that waits is not idle, so the next one needs another
+            pool.submit(release.wait)  # a thread that waits is not idle, so the next one needs another
     except RuntimeError as error:
         pool.shutdown(wait=False, cancel_futures=True)
         raise OutOfResources(
-            f"this process needs about {needed()} threads and cannot start that many; raise the limit on "
-            "processes and threads (ulimit -u, TasksMax=, a container's pids)"
+            f"this process needs about {needed_threads()} threads and cannot start that many; raise the "
+            "limit on processes and threads (ulimit -u, TasksMax=, a container's pids)"
         ) from error
     finally:
-        go_on.set()
+        release.set()
     return pool
 
 
@@ -41,14 +41,14 @@ def cpu_threads() -> int:
     return max(2, os.cpu_count() or 2)
 
 
-def needed() -> int:
-    return cpu_threads() + COMMON + RESOLVERS + OTHERS
+def needed_threads() -> int:
+    return cpu_threads() + COMMON_THREADS + RESOLVER_THREADS + OTHER_THREADS
 
 
 async def prepare_threads() -> None:
     """Start the threads that every part of the process shares. Raises `OutOfResources`."""
-    running_pool(needed(), "trial").shutdown(wait=True)
+    started_pool(needed_threads(), "trial").shutdown(wait=True)
     loop = asyncio.get_running_loop()
-    loop.set_default_executor(running_pool(COMMON, "common"))
+    loop.set_default_executor(started_pool(COMMON_THREADS, "common"))
     with suppress(OSError):  # what it answers is of no interest: it starts the threads of libuv
         await loop.getaddrinfo("localhost", None)

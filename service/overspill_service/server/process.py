@@ -20,7 +20,7 @@ from aiohttp import web
 from overspill_service.app import make_app, reload
 from overspill_service.errors import ServiceError
 from overspill_service.errors.system import failure
-from overspill_service.resources.connections import Connections, most_connections
+from overspill_service.resources.connections import Connections, connection_limit
 from overspill_service.resources.threads import prepare_threads
 from overspill_service.settings.settings import SettingError
 from overspill_service.telemetry import logs
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from overspill_service.settings.settings import Settings
-    from overspill_service.telemetry.failure_log import Troubles
+    from overspill_service.telemetry.failure_log import FailureLog
     from overspill_service.web.service import Service
 
-MOST_HEADER_BYTES: Final = 64 * 1024
+MAX_HEADER_BYTES: Final = 64 * 1024
 """One header field, at most: metadata may have 4 KiB, percent-encoded three times that."""
-MOST_LINE_BYTES: Final = 512 * 1024
+MAX_LINE_BYTES: Final = 512 * 1024
 """The request line, at most: room for a pattern that is far too long to be told so."""
 BACKLOG: Final = 1024
 READ_BUFFER: Final = 256 * 1024
 KEEP_ALIVE_SECONDS: Final = 75.0
-PAUSE_SECONDS: Final = 0.1
+QUIET_SECONDS: Final = 0.1
 """How long a stop waits for requests that clients have sent already on connections that they keep open."""
 CLOSE_SECONDS: Final = 1.0
 """How long aiohttp waits for handlers once connections are being closed: it passes no more bodies on then."""
@@ -67,8 +67,8 @@ def runner_of(app: web.Application) -> web.AppRunner:
         auto_decompress=False,  # bodies are decoded in bounded steps, in threads
         shutdown_timeout=CLOSE_SECONDS,
         keepalive_timeout=KEEP_ALIVE_SECONDS,
-        max_line_size=MOST_LINE_BYTES,
-        max_field_size=MOST_HEADER_BYTES,
+        max_line_size=MAX_LINE_BYTES,
+        max_field_size=MAX_HEADER_BYTES,
         read_bufsize=READ_BUFFER,
     )
 
@@ -92,7 +92,7 @@ def url_of(listener: socket.socket) -> str:
 
 def run(main: Coroutine[Any, Any, None]) -> None:
     """Run to the end, on uvloop where there is one: it takes a tenth off the CPU of a small request."""
-    _set_up_malloc()
+    _configure_malloc()
     try:
         import uvloop  # noqa: PLC0415  (there is none for Windows)
     except ImportError:
@@ -101,7 +101,7 @@ def run(main: Coroutine[Any, Any, None]) -> None:
         uvloop.run(main)
 
 
-def _set_up_malloc() -> None:
+def _configure_malloc() -> None:
     """Have memory given back that is no longer used.
 
     Let threads share one heap: each of glibc's, up to eight a core, keeps the buffers that it freed. Keep
@@ -135,7 +135,7 @@ async def serve(
         accepting = asyncio.create_task(_accept(runner, app[SERVICE], listener))
         tasks.append(accepting)
         print(f"overspill-service listens on {url_of(listener)}", flush=True)
-        log.info("serving", extra=logs.facts(**_setup(app[SERVICE], url_of(listener))))
+        log.info("serving", extra=logs.fields(**_setup(app[SERVICE], url_of(listener))))
         await stop.wait()
         if parent is not None:
             asyncio.get_running_loop().remove_reader(parent)
@@ -161,14 +161,16 @@ def _signals(parent: TextIO | None) -> tuple[asyncio.Event, asyncio.Event]:
 
 async def _accept(runner: web.AppRunner, service: Service, listener: socket.socket) -> None:
     assert runner.server is not None
-    service.connections = Connections(most_connections())
-    tell = partial(_tell_refusal, service.troubles)
-    await service.connections.accept(listener, runner.server, tell)
+    service.connections = Connections(connection_limit())
+    record = partial(_record_refusal, service.failure_log)
+    await service.connections.accept(listener, runner.server, record)
 
 
-def _tell_refusal(troubles: Troubles, error: OSError) -> None:
+def _record_refusal(failure_log: FailureLog, error: OSError) -> None:
     known = failure(error, "the network")
-    troubles.tell_of(known.trouble if known else "accepting", f"no client can be accepted: {known or error}")
+    failure_log.record_cause(
+        known.failure_name if known else "accepting", f"no client can be accepted: {known or error}"
+    )
 
 
 async def _reload_when(asked: asyncio.Event, service: Service, reread: Callable[[], Settings]) -> None:
@@ -184,13 +186,13 @@ async def _reload_when(asked: asyncio.Event, service: Service, reread: Callable[
             continue
         logs.configure(settings.log_level, settings.log_format)
         log.info(
-            "reloaded", extra=logs.facts(process=os.getpid(), needs_restart=",".join(waiting) or "nothing")
+            "reloaded", extra=logs.fields(process=os.getpid(), needs_restart=",".join(waiting) or "nothing")
         )
 
 
 async def _stop(accepting: asyncio.Task[None], listener: socket.socket, service: Service) -> None:
     start = time.monotonic()
-    log.info("stopping", extra=logs.facts(process=os.getpid(), in_flight=service.in_flight.count))
+    log.info("stopping", extra=logs.fields(process=os.getpid(), in_flight=service.in_flight.count))
     service.is_stopping = True  # a balancer sees it in /readyz before connections are refused
     await asyncio.sleep(service.settings.drain_delay)
     accepting.cancel()
@@ -198,8 +200,8 @@ async def _stop(accepting: asyncio.Task[None], listener: socket.socket, service:
         await accepting
     listener.close()
     await _drain(service, service.settings.grace)
-    facts = {"in_flight": service.in_flight.count, "seconds": round(time.monotonic() - start, 3)}
-    log.info("stopped", extra=logs.facts(process=os.getpid(), **facts))
+    fields = {"in_flight": service.in_flight.count, "seconds": round(time.monotonic() - start, 3)}
+    log.info("stopped", extra=logs.fields(process=os.getpid(), **fields))
 
 
 def _setup(service: Service, url: str) -> dict[str, object]:
@@ -212,7 +214,7 @@ def _setup(service: Service, url: str) -> dict[str, object]:
         "workers": settings.workers,
         "store": without_password(settings.store or (settings.data / "objects").as_uri()),
         "catalog": without_password(settings.catalog),
-        "keys": "none needed" if service.gate.is_open else "needed",
+        "keys": "none needed" if service.authenticator.allows_anonymous else "needed",
     }
 
 
@@ -233,4 +235,4 @@ async def _drain(service: Service, grace: float) -> None:
     """
     with suppress(TimeoutError):
         async with asyncio.timeout(grace):
-            await service.in_flight.pause(PAUSE_SECONDS)
+            await service.in_flight.wait_until_quiet(QUIET_SECONDS)

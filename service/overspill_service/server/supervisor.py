@@ -11,10 +11,10 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from overspill_service.errors.system import found_in
+from overspill_service.errors.system import resource_failure
 from overspill_service.server.process import url_of
-from overspill_service.telemetry.logs import facts
-from overspill_service.telemetry.multiprocess import VARIABLE, Memories, new_memory
+from overspill_service.telemetry.logs import fields
+from overspill_service.telemetry.multiprocess import VARIABLE, SharedMemories, new_memory
 
 if TYPE_CHECKING:
     import socket
@@ -50,7 +50,7 @@ class Supervisor:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._close_listener())
             for own, future in enumerate(started):
-                group.create_task(self._keep(Memories(own, descriptors), future))
+                group.create_task(self._keep(SharedMemories(own, descriptors), future))
             if all(await asyncio.gather(*started)):
                 print(f"overspill-service listens on {url}", flush=True)
         return self._exit_code
@@ -66,7 +66,7 @@ class Supervisor:
         await self._stop.wait()
         self._listener.close()
 
-    async def _keep(self, memories: Memories, started: asyncio.Future[bool]) -> None:
+    async def _keep(self, memories: SharedMemories, started: asyncio.Future[bool]) -> None:
         """Keep one worker alive until the stop."""
         while not self._stop.is_set():
             born = time.monotonic()
@@ -82,23 +82,25 @@ class Supervisor:
                 self._exit_code = code or 1
                 self._stop.set()
             if not self._stop.is_set():
-                log.error("a worker ended and is replaced", extra=facts(worker=worker.pid, exit_code=code))
+                log.error("a worker ended and is replaced", extra=fields(worker=worker.pid, exit_code=code))
                 await self._pause(SHORT_LIFE if time.monotonic() - born < SHORT_LIFE else 0)
         if not started.done():
             started.set_result(False)
 
-    async def _spawned(self, memories: Memories, *, is_first: bool) -> asyncio.subprocess.Process | None:
+    async def _spawned(
+        self, memories: SharedMemories, *, is_first: bool
+    ) -> asyncio.subprocess.Process | None:
         """A worker; none, after a pause, where the system has no process for one that is to be replaced."""
         try:
             return await self._spawn(memories)
         except (OSError, RuntimeError, MemoryError) as error:
             if is_first:
                 raise
-            log.error("a worker cannot be started, to be tried again: %s", found_in(error) or error)  # noqa: TRY400  (a line says what to do)
+            log.error("a worker cannot be started, to be tried again: %s", resource_failure(error) or error)  # noqa: TRY400  (a line says what to do)
             await self._pause(SHORT_LIFE)
             return None
 
-    async def _spawn(self, memories: Memories) -> asyncio.subprocess.Process:
+    async def _spawn(self, memories: SharedMemories) -> asyncio.subprocess.Process:
         descriptor = self._listener.fileno()
         return await asyncio.create_subprocess_exec(
             sys.executable,

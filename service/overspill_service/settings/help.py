@@ -8,10 +8,10 @@ import msgspec
 from msgspec import Struct
 
 from overspill_service.settings.settings import Settings
-from overspill_service.settings.units import FORMS, metas, shown, unit_of
+from overspill_service.settings.units import FORMS, format_value, metas_in, unit_of
 
 
-class Described(Struct, frozen=True):
+class SettingHelp(Struct, frozen=True):
     """What a setting's help says. `default` and `allowed` are empty if there is nothing to say."""
 
     name: str
@@ -20,14 +20,14 @@ class Described(Struct, frozen=True):
     allowed: str
 
 
-def descriptions() -> list[Described]:
+def descriptions() -> list[SettingHelp]:
     """Return the help of every setting, in the order in which they are declared."""
     hints = get_type_hints(Settings, include_extras=True)
     found = []
     for each in msgspec.structs.fields(Settings):
         hint = hints[each.name]
-        meaning = next(meta.description or "" for meta in metas(hint))
-        found.append(Described(each.name, meaning, _default(each, hint), allowed(hint)))
+        meaning = next(meta.description or "" for meta in metas_in(hint))
+        found.append(SettingHelp(each.name, meaning, _default(each, hint), allowed(hint)))
     return found
 
 
@@ -37,7 +37,7 @@ def _default(setting: msgspec.structs.FieldInfo, hint: Any) -> str:
         return "the user's data directory"
     if isinstance(value, bool):
         return str(value).lower()
-    return shown(value, unit) if unit else str(value if value is not None else "")
+    return format_value(value, unit) if unit else str(value if value is not None else "")
 
 
 def allowed(hint: Any) -> str:
@@ -47,7 +47,7 @@ def allowed(hint: Any) -> str:
         return ", ".join(get_args(kind))
     if kind is bool:
         return "true, false"
-    meta, unit = next(metas(hint)), unit_of(hint)
+    meta, unit = next(metas_in(hint)), unit_of(hint)
     least = f"{meta.ge} or more" if meta.ge is not None else f"more than {meta.gt}"
     bounds = f"{meta.ge} to {meta.le}" if meta.le is not None else least
     if meta.ge is None and meta.gt is None:

@@ -18,7 +18,7 @@ import msgspec
 
 from overspill_service.settings.help import allowed
 from overspill_service.settings.settings import SettingError, Settings, parse_address
-from overspill_service.settings.units import number
+from overspill_service.settings.units import parse_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,7 +100,7 @@ def _convert(value: Any, hint: Any, source: str) -> Any:
     if isinstance(value, str) and _is_path(hint):
         return Path(value).expanduser()
     try:
-        converted = msgspec.convert(number(value, hint, source), hint, strict=False)
+        converted = msgspec.convert(parse_value(value, hint, source), hint, strict=False)
     except msgspec.ValidationError as error:
         raise SettingError(f"{source}={value}: {error}; allowed: {allowed(hint)}") from error
     except ValueError as error:

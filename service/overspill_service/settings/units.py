@@ -34,9 +34,9 @@ _UNITS: Final = {
         "w": Decimal(604_800),
     },
 }
-_PLAIN: Final = re.compile(r"\s*[+-]?[0-9_.]+(?:e[+-]?[0-9]+)?\s*", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"\s*[+-]?[0-9_.]+(?:e[+-]?[0-9]+)?\s*", re.IGNORECASE)
 _PART: Final = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([A-Za-z]+)\s*")
-_SHOWN: Final = {
+_FORMAT_UNITS: Final = {
     "bytes": ("TiB", "GiB", "MiB", "KiB"),
     "seconds": ("d", "h", "m"),
 }
@@ -53,14 +53,16 @@ def parse(text: str, unit: str) -> int | float:
     if not parts or not is_whole or None in factors or (unit == "bytes" and len(parts) > 1):
         raise ValueError(f"{text!r} is not {FORMS[unit]}")
     total = sum(
-        Decimal(number) * factor for (number, _), factor in zip(parts, factors, strict=True) if factor
+        Decimal(parse_value) * factor
+        for (parse_value, _), factor in zip(parts, factors, strict=True)
+        if factor
     )
     return int(total) if total == int(total) else float(total)
 
 
-def shown(value: float, unit: str) -> str:
+def format_value(value: float, unit: str) -> str:
     """Return the value in the largest unit that it is a whole number of: 86400 s is `1d`, 90 s is `90`."""
-    for name in _SHOWN[unit]:
+    for name in _FORMAT_UNITS[unit]:
         factor = _UNITS[unit][name.lower()]
         if value and value % float(factor) == 0:
             return f"{value / float(factor):.0f}{name}"
@@ -69,31 +71,31 @@ def shown(value: float, unit: str) -> str:
 
 def unit_of(hint: Any) -> str | None:
     """Return the unit that a field's annotation declares, None for a plain number or text."""
-    return next((each.extra["unit"] for each in metas(hint) if each.extra and "unit" in each.extra), None)
+    return next((each.extra["unit"] for each in metas_in(hint) if each.extra and "unit" in each.extra), None)
 
 
-def metas(hint: Any) -> Iterator[Meta]:
+def metas_in(hint: Any) -> Iterator[Meta]:
     """The `Meta`s of an annotation, also within `… | None`."""
     for each in get_args(hint):
         if isinstance(each, Meta):
             yield each
         else:
-            yield from metas(each)
+            yield from metas_in(each)
 
 
-def numbered(values: Mapping[str, Any], kind: type[Struct]) -> dict[str, Any]:
+def parse_values(values: Mapping[str, Any], kind: type[Struct]) -> dict[str, Any]:
     """Return the values with every text that stands for a size or duration of `kind` as a number.
 
     Raises `ValueError`, naming the field.
     """
     hints = get_type_hints(kind, include_extras=True)
-    return {name: number(value, hints.get(name), name) for name, value in values.items()}
+    return {name: parse_value(value, hints.get(name), name) for name, value in values.items()}
 
 
-def number(value: Any, hint: Any, source: str) -> Any:
+def parse_value(value: Any, hint: Any, source: str) -> Any:
     """Return a text that stands for a size or duration as a number, all else as it is."""
     unit = unit_of(hint)
-    if unit is None or not isinstance(value, str) or _PLAIN.fullmatch(value):
+    if unit is None or not isinstance(value, str) or _NUMBER.fullmatch(value):
         return value
     try:
         return parse(value, unit)

@@ -30,7 +30,7 @@ SLICE_SIZE: Final = 64 * 1024
 WINDOW_LOG: Final = 23
 WINDOW_SIZE: Final = 1 << WINDOW_LOG
 """8 MiB, what RFC 8878 (section 3.1.1.1.2) asks every decoder to support."""
-LONGEST_HEADER: Final = 18
+MAX_HEADER_SIZE: Final = 18
 """The most bytes that a zstd frame's header takes, its magic number included."""
 MAX_MEMBERS: Final = 1 << 18
 """Members or frames in one body: an empty one costs microseconds and gives nothing."""
@@ -103,7 +103,7 @@ class _ZstdFrame:
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
         if self._header is not None:
-            self._header = _unjudged(self._header + data[:LONGEST_HEADER])
+            self._header = _unchecked_header(self._header + data[:MAX_HEADER_SIZE])
         yield self._stream.decompress(data, PIECE_SIZE)
         while not (self._stream.eof or self._stream.needs_input):
             yield self._stream.decompress(b"", PIECE_SIZE)
@@ -113,7 +113,7 @@ class _ZstdFrame:
         return self._stream.unused_data if self._stream.eof else None
 
 
-def _unjudged(header: bytes) -> bytes | None:
+def _unchecked_header(header: bytes) -> bytes | None:
     """Return a header that goes on in bytes still to come, None for a whole one.
 
     Raises `UnsupportedEncoding` for too large a window. libzstd itself sees no harm in one where a small
@@ -122,7 +122,7 @@ def _unjudged(header: bytes) -> bytes | None:
     try:
         window = zstandard.get_frame_parameters(header).window_size
     except zstandard.ZstdError:  # cut short, or no frame: then the decoder says so
-        return header if len(header) < LONGEST_HEADER else None
+        return header if len(header) < MAX_HEADER_SIZE else None
     if window > WINDOW_SIZE:
         raise UnsupportedEncoding(
             f"the zstd body needs a window of more than {WINDOW_SIZE >> 20} MiB; compress it at level 19 "
@@ -132,11 +132,11 @@ def _unjudged(header: bytes) -> bytes | None:
 
 
 class _Members(BodyDecoder):
-    def __init__(self, name: str, begin: type[_GzipMember | _ZstdFrame]) -> None:
+    def __init__(self, name: str, member_type: type[_GzipMember | _ZstdFrame]) -> None:
         self._name = name
-        self._begin = begin
+        self._member_type = member_type
         self._member: _Member | None = None
-        self._begun = 0
+        self._member_count = 0
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         try:
@@ -146,7 +146,7 @@ class _Members(BodyDecoder):
             raise DamagedEncoding(f"the {self._name} body does not decode: {error}") from error
 
     def finish(self) -> None:
-        if self._member is not None or not self._begun:
+        if self._member is not None or not self._member_count:
             raise DamagedEncoding(f"the {self._name} body ends before its content does; send it again, whole")
 
     def _decode(self, data: bytes) -> Iterator[bytes]:
@@ -159,9 +159,9 @@ class _Members(BodyDecoder):
             self._member, data = None, rest
 
     def _next(self) -> _Member:
-        self._begun += 1
-        if self._begun > MAX_MEMBERS:
+        self._member_count += 1
+        if self._member_count > MAX_MEMBERS:
             raise DamagedEncoding(
                 f"the {self._name} body has more than {MAX_MEMBERS} parts; compress it as one stream"
             )
-        return self._begin()
+        return self._member_type()

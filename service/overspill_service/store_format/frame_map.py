@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Struct
 
 from overspill_service.errors import CaptureDamaged
-from overspill_service.store_format.frames import CHECKSUM, Frame, check, compress, decompress
+from overspill_service.store_format.frames import CHECKSUM, Frame, check_listed, compress, decompress
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 VERSION: Final = 2
 ROW: Final = struct.Struct("<5I")
 ROW_SIZE: Final = ROW.size
-MOST_FRAMES: Final = 256
+MAX_SPAN_FRAMES: Final = 256
 """Frames of one span: those of a content that compresses well take hardly any bytes."""
-OVERHEAD: Final = 1024
+OBJECT_OVERHEAD: Final = 1024
 """Bytes of memory that a map takes besides its columns: its object, theirs, and a place in a cache."""
 UNPACKED_LIMIT: Final = 64 * 1024 * 1024
 """Enough for 3 million frames, over a TiB of content."""
@@ -62,17 +62,26 @@ class _Packed(Struct, array_like=True, forbid_unknown_fields=True):
 class FrameMap:
     """All frames of a capture."""
 
-    __slots__ = ("_checksums", "_firsts", "_largest", "_newlines", "_raw", "_stored", "_utf8", "counted")
+    __slots__ = (
+        "_checksums",
+        "_firsts",
+        "_largest",
+        "_newlines",
+        "_raw",
+        "_stored",
+        "_utf8",
+        "newlines_checked",
+    )
 
     def __init__(self, counts: Sequence[int], rows: Iterable[Row]) -> None:
         """`counts` has the number of frames of each segment; `rows` are those of all frames, in order."""
         stored_sizes, sizes, newlines, utf8, checksums = zip(*rows, strict=True) if sum(counts) else NO_FRAMES
-        self._firsts = _cumulated(counts)
-        self._stored, self._raw, self._newlines = map(_cumulated, (stored_sizes, sizes, newlines))
+        self._firsts = _running_sums(counts)
+        self._stored, self._raw, self._newlines = map(_running_sums, (stored_sizes, sizes, newlines))
         self._largest = max(stored_sizes, default=0), max(sizes, default=0)
         self._utf8 = bytes(map(bool, utf8))
         self._checksums = array("I", checksums)
-        self.counted = bytearray(len(utf8))
+        self.newlines_checked = bytearray(len(utf8))
         """1 for each frame whose newlines a reader has counted, and found as many as are listed."""
 
     @classmethod
@@ -91,11 +100,11 @@ class FrameMap:
         return Frame(stored_size, size, newlines, bool(self._utf8[frame]), self._checksums[frame])
 
     @property
-    def held(self) -> int:
+    def memory_size(self) -> int:
         """Bytes of memory that the map takes."""
         columns = self._firsts, self._stored, self._raw, self._newlines, self._checksums
         arrays = sum(column.itemsize * len(column) for column in columns)
-        return OVERHEAD + arrays + len(self._utf8) + len(self.counted)
+        return OBJECT_OVERHEAD + arrays + len(self._utf8) + len(self.newlines_checked)
 
     @property
     def size(self) -> int:
@@ -148,17 +157,17 @@ class FrameMap:
     def span(self, frames: range, size: int, *, is_reversed: bool = False) -> Span:
         """Where the first of these frames lie, or the last if `is_reversed`, as one span of one segment.
 
-        It has as few frames as make up `size` bytes, at least one, and `MOST_FRAMES` at most.
+        It has as few frames as make up `size` bytes, at least one, and `MAX_SPAN_FRAMES` at most.
         """
         edge = frames.stop - 1 if is_reversed else frames.start
         segment = bisect_right(self._firsts, edge) - 1
         if is_reversed:
-            least = max(frames.start, self._firsts[segment], frames.stop - MOST_FRAMES)
-            enough = bisect_right(self._stored, self._stored[frames.stop] - size) - 1
-            return self._span(segment, range(max(least, enough), frames.stop))
-        most = min(frames.stop, self._firsts[segment + 1], frames.start + MOST_FRAMES)
-        enough = bisect_left(self._stored, self._stored[edge] + size)
-        return self._span(segment, range(edge, min(most, enough)))
+            least = max(frames.start, self._firsts[segment], frames.stop - MAX_SPAN_FRAMES)
+            limit_reached = bisect_right(self._stored, self._stored[frames.stop] - size) - 1
+            return self._span(segment, range(max(least, limit_reached), frames.stop))
+        most = min(frames.stop, self._firsts[segment + 1], frames.start + MAX_SPAN_FRAMES)
+        limit_reached = bisect_left(self._stored, self._stored[edge] + size)
+        return self._span(segment, range(edge, min(most, limit_reached)))
 
     def check_stored(self, frames: range, data: bytes) -> None:
         """Raise `CaptureDamaged` where `data` cannot be these stored frames, judged without decoding them.
@@ -191,7 +200,7 @@ class FrameMap:
         if min(packed.counts, default=0) < 0 or len(packed.columns) != ROW_SIZE * sum(packed.counts):
             raise CaptureDamaged("the frame map's segments and columns disagree on the number of frames")
         rows = [*ROW.iter_unpack(_transposed(packed.columns))]
-        check(row[:3] for row in rows)
+        check_listed(row[:3] for row in rows)
         return cls(packed.counts, rows)
 
 
@@ -215,5 +224,5 @@ def _row_of(frame: Frame) -> Row:
     return frame.stored_size, frame.size, frame.newlines, frame.utf8, frame.checksum
 
 
-def _cumulated(column: Iterable[int]) -> array[int]:
+def _running_sums(column: Iterable[int]) -> array[int]:
     return array("q", [*accumulate(column, initial=0)])

@@ -88,10 +88,10 @@ class FrameWriter:
         """
         held = len(self._pending)
         if not held:
-            stop = _cut(data, start)
+            stop = _frame_end(data, start)
             return self._encode(data, start, stop), stop
         self._pending += memoryview(data)[start : start + FRAME_SIZE - held]
-        stop = _cut(self._pending, 0)
+        stop = _frame_end(self._pending, 0)
         frame = self._encode(self._pending, 0, stop)
         del self._pending[max(stop, held) :]
         del self._pending[:stop]
@@ -100,20 +100,20 @@ class FrameWriter:
     def _encode(self, content: bytes | bytearray, start: int, stop: int) -> tuple[Frame, bytes]:
         with memoryview(content) as whole, whole[start:stop] as view:
             stored = compress(view, self._level)
-            return _described(view, stored), stored
+            return _describe(view, stored), stored
 
 
-def decode_frame(data: bytes | memoryview, frame: Frame, *, is_counted: bool = False) -> bytes:
+def decode_frame(data: bytes | memoryview, frame: Frame, *, newlines_checked: bool = False) -> bytes:
     """The content of one frame; raises `CaptureDamaged` where `data` is not exactly this frame.
 
-    Allocates no more than `frame.size` for it, whatever the bytes say of themselves. `is_counted` says that
-    this frame's newlines have been counted before, and were as many as `frame` says.
+    It allocates no more than `frame.size` bytes, whatever size the stored frame claims. `newlines_checked`
+    says that an earlier call has counted the newlines, so they are not counted again.
     """
     check_stored(data, frame)
     content = decompress(data, min(frame.size, FRAME_SIZE))
     if len(content) != frame.size:
         raise CaptureDamaged(f"a frame holds {len(content)} bytes where its index says {frame.size}")
-    if not is_counted and (newlines := count_newlines(content)) != frame.newlines:
+    if not newlines_checked and (newlines := count_newlines(content)) != frame.newlines:
         raise CaptureDamaged(f"a frame holds {newlines} newlines where its index says {frame.newlines}")
     return content
 
@@ -156,7 +156,7 @@ def adopt(data: bytes) -> tuple[Frame, bytes] | None:
         return None
     if not content:
         return None
-    return _described(content, data), content
+    return _describe(content, data), content
 
 
 def content_size(data: bytes) -> int:
@@ -190,7 +190,7 @@ def _check_header(header: zstandard.FrameParameters, limit: int) -> None:
         raise CaptureDamaged(f"a frame of {header.content_size} bytes has a window of {header.window_size}")
 
 
-def check(rows: Iterable[tuple[int, int, int]]) -> None:
+def check_listed(rows: Iterable[tuple[int, int, int]]) -> None:
     """Raise `CaptureDamaged` where frames are listed that no `FrameWriter` could have made.
 
     A row is a frame's stored size, size and newlines.
@@ -202,7 +202,7 @@ def check(rows: Iterable[tuple[int, int, int]]) -> None:
             )
 
 
-def _described(content: bytes | memoryview, stored: bytes) -> Frame:
+def _describe(content: bytes | memoryview, stored: bytes) -> Frame:
     return Frame(len(stored), len(content), count_newlines(content), is_utf8(content), _checksum_of(stored))
 
 
@@ -223,14 +223,14 @@ def is_utf8(content: bytes | bytearray | memoryview) -> bool:
     return True
 
 
-def _cut(content: bytes | bytearray, start: int) -> int:
+def _frame_end(content: bytes | bytearray, start: int) -> int:
     """Where the frame that begins at `start` ends; `content` goes on for `FRAME_SIZE` bytes at least."""
     stop = start + FRAME_SIZE
     newline = content.rfind(b"\n", start + FRAME_SIZE // 2, stop)
-    return stop - _unfinished(content[stop - 3 : stop]) if newline < 0 else newline + 1
+    return stop - _incomplete_character(content[stop - 3 : stop]) if newline < 0 else newline + 1
 
 
-def _unfinished(last: bytes | bytearray) -> int:
+def _incomplete_character(last: bytes | bytearray) -> int:
     """How many of these last bytes begin a UTF-8 character that they do not end."""
     return len(last) - codecs.utf_8_decode(last, "ignore", False)[1]
 

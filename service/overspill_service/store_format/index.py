@@ -31,7 +31,7 @@ from msgspec import Struct
 
 from overspill_service.errors import CaptureDamaged
 from overspill_service.store_format import seek_table
-from overspill_service.store_format.frames import Frame, check
+from overspill_service.store_format.frames import Frame, check_listed
 
 TAIL_SIZE: Final = 64 * 1024
 """How much of an object's end to read first: the whole trailer of nearly every object."""
@@ -43,16 +43,16 @@ MAGIC: Final = 0x184D2A5D
 VERSION: Final = 2
 HEADER: Final = struct.Struct("<II4sB3s16s")
 SKIPPABLE_HEADER_SIZE: Final = 8
-OVERSPILL: Final = b"OVSI"
+SIGNATURE: Final = b"OVSI"
 ZEROS: Final = bytes(3)
 DIGEST_SIZE: Final = 16
-MARK: Final = np.dtype("<u4")
+MARK_TYPE: Final = np.dtype("<u4")
 NOT_UTF8: Final = 1 << 31
 """Set in a frame's newline count where its content is not valid UTF-8."""
 MAX_OFFSET: Final = 2**63 - 1
 
 
-class NeedMore(Exception):
+class TailTooShort(Exception):
     """The tail is too short to hold the trailer: read the last `length` bytes of the object instead.
 
     Where so many were asked for already, the object is shorter than its trailer: it is damaged.
@@ -86,11 +86,6 @@ class Index(Struct, frozen=True, kw_only=True):
     def newlines(self) -> int:
         return sum(frame.newlines for frame in self.frames)
 
-    @property
-    def stored_size(self) -> int:
-        """Bytes of the whole object, trailer included."""
-        return sum(frame.stored_size for frame in self.frames) + len(trailer(self))
-
 
 class _Body(Struct, kw_only=True, forbid_unknown_fields=True):
     upload: str
@@ -113,7 +108,7 @@ def trailer(index: Index) -> bytes:
             last=index.last,
             first_offset=index.first_offset,
             first_newline=index.first_newline,
-            newlines=np.array(marks, MARK).tobytes(),
+            newlines=np.array(marks, MARK_TYPE).tobytes(),
             entry=index.entry,
         )
     )
@@ -122,13 +117,13 @@ def trailer(index: Index) -> bytes:
     entries = [(frame.stored_size, frame.size, frame.checksum) for frame in index.frames]
     table = seek_table.encode([*entries, (HEADER.size + len(body), 0, seek_table.NO_CONTENT)])
     length = HEADER.size - SKIPPABLE_HEADER_SIZE + len(body)
-    return HEADER.pack(MAGIC, length, OVERSPILL, VERSION, ZEROS, _digest(body, table)) + body + table
+    return HEADER.pack(MAGIC, length, SIGNATURE, VERSION, ZEROS, _digest(body, table)) + body + table
 
 
 def parse(tail: bytes, stored_size: int | None = None) -> Index:
     """The index of the object that ends in `tail`; `stored_size` is the object's, where it is known.
 
-    Raises `NeedMore` where `tail` does not hold the whole trailer, and `CaptureDamaged` where it is wrong.
+    Raises `TailTooShort` if `tail` does not hold the whole trailer, `CaptureDamaged` if the trailer is wrong.
     """
     index_size, table_size = _sizes(tail, stored_size)
     trailer_size = index_size + table_size
@@ -141,7 +136,7 @@ def parse(tail: bytes, stored_size: int | None = None) -> Index:
     return index
 
 
-def listed(tail: bytes) -> int:
+def listed_frames(tail: bytes) -> int:
     """How many frames the seek table at the end of `tail` says it lists; 0 where it is cut short.
 
     Raises `CaptureDamaged` where no seek table of ours ends.
@@ -152,29 +147,29 @@ def listed(tail: bytes) -> int:
 def _sizes(tail: bytes, stored_size: int | None) -> tuple[int, int]:
     """The bytes of the index frame and of the seek table at the end of `tail`."""
     smallest = seek_table.size_of(1) + HEADER.size
-    _require(tail, smallest, stored_size)
+    _require_bytes(tail, smallest, stored_size)
     count = seek_table.count(tail)
     index_size, *content = seek_table.last_entry(tail)
     is_empty = content == [0, seek_table.NO_CONTENT]
     if not (1 <= count <= MAX_FRAMES + 1 and HEADER.size < index_size <= MAX_INDEX_SIZE and is_empty):
         raise CaptureDamaged(f"a seek table of {count} frames, the last of {index_size} bytes, is not ours")
     table_size = seek_table.size_of(count)
-    _require(tail, index_size + table_size, stored_size)
+    _require_bytes(tail, index_size + table_size, stored_size)
     return index_size, table_size
 
 
-def _require(tail: bytes, length: int, stored_size: int | None) -> None:
+def _require_bytes(tail: bytes, length: int, stored_size: int | None) -> None:
     if len(tail) >= length:
         return
     if stored_size is not None and stored_size < length:
         raise CaptureDamaged(f"an object of {stored_size} bytes is too short for its trailer of {length}")
-    raise NeedMore(length)
+    raise TailTooShort(length)
 
 
 def _body(index: bytes, table: bytes) -> _Body:
     """The body of an index frame, once everything around it is as it should be."""
     magic, length, name, version, zeros, digest = HEADER.unpack_from(index)
-    if magic != MAGIC or length != len(index) - SKIPPABLE_HEADER_SIZE or name != OVERSPILL or zeros != ZEROS:
+    if magic != MAGIC or length != len(index) - SKIPPABLE_HEADER_SIZE or name != SIGNATURE or zeros != ZEROS:
         raise CaptureDamaged("the object has no index frame where its seek table says")
     if version != VERSION:
         raise CaptureDamaged(f"the index has version {version}; this service reads {VERSION}")
@@ -188,13 +183,13 @@ def _body(index: bytes, table: bytes) -> _Body:
 
 
 def _index(body: _Body, entries: list[seek_table.Entry]) -> Index:
-    if len(body.newlines) != len(entries) * MARK.itemsize:
+    if len(body.newlines) != len(entries) * MARK_TYPE.itemsize:
         raise CaptureDamaged("the index and the seek table disagree on the number of frames")
     stored_sizes, sizes, checksums = np.array(entries, np.int64).reshape(-1, 3).T
-    marks = np.frombuffer(body.newlines, MARK).astype(np.int64)
+    marks = np.frombuffer(body.newlines, MARK_TYPE).astype(np.int64)
     newlines, utf8 = marks & ~NOT_UTF8, marks & NOT_UTF8 == 0
     columns = [column.tolist() for column in (stored_sizes, sizes, newlines, utf8, checksums)]
-    check(zip(*columns[:3], strict=True))
+    check_listed(zip(*columns[:3], strict=True))
     index = Index(
         upload=body.upload,
         number=body.number,
@@ -204,11 +199,11 @@ def _index(body: _Body, entries: list[seek_table.Entry]) -> Index:
         frames=[Frame(*row) for row in zip(*columns, strict=True)],
         entry=body.entry,
     )
-    _check_place(index)
+    _check_position(index)
     return index
 
 
-def _check_place(index: Index) -> None:
+def _check_position(index: Index) -> None:
     if index.number < 0 or not 0 <= index.first_newline <= index.first_offset <= MAX_OFFSET - index.size:
         raise CaptureDamaged(
             f"segment {index.number} cannot begin at byte {index.first_offset}, newline {index.first_newline}"

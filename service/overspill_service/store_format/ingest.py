@@ -16,24 +16,24 @@ from overspill_service.store_format.frames import Frame, FrameWriter, adopt, con
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-STEP: Final = 4 * 2**20
+STEP_BYTES: Final = 4 * 2**20
 """Decoded bytes that one step takes on."""
-HEAD: Final = 8 * 1024
+HEAD_BYTES: Final = 8 * 1024
 """Bytes of the beginning that are kept, to tell what kind of content it is."""
 
-LIGHT: Final = 64 * 1024
+INLINE_BYTES: Final = 64 * 1024
 """Bytes of content that are decoded, hashed and compressed in less than a millisecond."""
 
 Framed = tuple[Frame, bytes]
 
 
 class Ingest:
-    """Counts and frames what `take` is given; `is_dry` only hashes (the content is stored already)."""
+    """Counts and frames what `take` is given; `is_dry_run` only hashes (the content is stored already)."""
 
-    def __init__(self, encoding: str | None, *, level: int, limit: int, is_dry: bool = False) -> None:
+    def __init__(self, encoding: str | None, *, level: int, limit: int, is_dry_run: bool = False) -> None:
         """`encoding` is the body's `Content-Encoding`. Raises `UnsupportedEncoding`."""
         self._decoder = BodyDecoder.of(encoding)
-        self._encoding, self._limit, self._is_dry = encoding, limit, is_dry
+        self._encoding, self._limit, self._is_dry_run = encoding, limit, is_dry_run
         self._writer = FrameWriter(level)
         self._content, self._encoded = hashlib.sha256(), hashlib.sha256()
         self._is_begun = False
@@ -48,16 +48,16 @@ class Ingest:
         """The digest of the content taken so far."""
         return self._content.digest()
 
-    def is_light(self, chunks: Sequence[bytes], *, is_last: bool) -> bool:
+    def runs_inline(self, chunks: Sequence[bytes], *, is_last: bool) -> bool:
         """Whether the first step of `take` is not worth a thread.
 
         What an encoded body holds is known before it is decoded only where it is stored as it is.
         """
-        if sum(map(len, chunks)) > LIGHT:
+        if sum(map(len, chunks)) > INLINE_BYTES:
             return False
         if self._encoding is None:
             return True
-        return self._may_adopt(is_last=is_last) and 0 < content_size(b"".join(chunks)) <= LIGHT
+        return self._may_adopt(is_last=is_last) and 0 < content_size(b"".join(chunks)) <= INLINE_BYTES
 
     def take(self, chunks: Sequence[bytes], *, is_last: bool) -> Iterator[tuple[list[Framed], bool]]:
         """Steps of work: the frames that each has finished, and whether another step follows.
@@ -74,12 +74,12 @@ class Ingest:
         frames: list[Framed] = []
         done = 0
         for piece in self._pieces(chunks, is_last=is_last):
-            frames += self._take(piece)
+            frames += self._write(piece)
             done += len(piece)
-            if done >= STEP:
+            if done >= STEP_BYTES:
                 yield frames, True
                 frames, done = [], 0
-        if is_last and not self._is_dry:
+        if is_last and not self._is_dry_run:
             frames += self._writer.finish()
         yield frames, False
 
@@ -99,7 +99,7 @@ class Ingest:
         )
 
     def _may_adopt(self, *, is_last: bool) -> bool:
-        return self._encoding == "zstd" and is_last and not self._is_begun and not self._is_dry
+        return self._encoding == "zstd" and is_last and not self._is_begun and not self._is_dry_run
 
     def _adopt(self, chunks: Sequence[bytes]) -> list[Framed]:
         """The whole body as one frame, where the client compressed it just as it is to be stored."""
@@ -109,7 +109,7 @@ class Ingest:
             return []
         frame, content = adopted
         self._encoded.update(body)
-        self._note(content)
+        self._measure(content)
         return [(frame, body)]
 
     def _pieces(self, chunks: Iterable[bytes], *, is_last: bool) -> Iterator[bytes]:
@@ -120,18 +120,18 @@ class Ingest:
         if is_last:
             self._decoder.finish()
 
-    def _take(self, piece: bytes) -> list[Framed]:
+    def _write(self, piece: bytes) -> list[Framed]:
         if not piece:
             return []
-        self._note(piece)
-        return [] if self._is_dry else self._writer.write(piece)
+        self._measure(piece)
+        return [] if self._is_dry_run else self._writer.write(piece)
 
-    def _note(self, piece: bytes) -> None:
+    def _measure(self, piece: bytes) -> None:
         """Count, hash and look at a piece of content. Raises `CaptureTooLarge`."""
         self.size += len(piece)
         if self.size > self._limit:
             raise CaptureTooLarge(self._limit)
-        if len(self.head) < HEAD:
-            self.head += piece[: HEAD - len(self.head)]
+        if len(self.head) < HEAD_BYTES:
+            self.head += piece[: HEAD_BYTES - len(self.head)]
         self.ends_in_newline = piece.endswith(b"\n")
         self._content.update(piece)

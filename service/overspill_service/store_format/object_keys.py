@@ -79,14 +79,14 @@ def generation_key(name: str) -> str:
     return GENERATIONS + name
 
 
-def is_ours(key: str) -> bool:
+def is_capture_or_removal(key: str) -> bool:
     """Return whether a key names a part of a capture, or the record of a removal."""
     return key.startswith(REMOVALS) or parse(key) is not None
 
 
-def is_known(key: str) -> bool:
+def is_service_key(key: str) -> bool:
     """Return whether the service ever gives an object this key."""
-    return is_ours(key) or key.startswith((GENERATIONS, PROBES))
+    return is_capture_or_removal(key) or key.startswith((GENERATIONS, PROBES))
 
 
 def parse(key: str) -> ObjectKey | None:

@@ -25,10 +25,10 @@ class _Cause:
         self.logged_at = float("-inf")
         self.count = 0
         self.detail = ""
-        self.facts: dict[str, object] = {}
+        self.fields: dict[str, object] = {}
 
 
-class Troubles:
+class FailureLog:
     """Counts failures by cause: what the system lacks, or else the problem's code. There are few of both."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -36,18 +36,18 @@ class Troubles:
         self._clock = clock
         self._causes: dict[str, _Cause] = {}
 
-    def tell(self, error: ServiceError) -> None:
+    def record(self, error: ServiceError) -> None:
         """Count a failure, and log it unless its cause was logged within the minute."""
-        self.tell_of(error.trouble or error.code, str(error), cause=logs.causes(error))
+        self.record_cause(error.failure_name or error.code, str(error), cause=logs.causes(error))
 
-    def tell_of(self, name: str, detail: str, **facts: object) -> None:
+    def record_cause(self, name: str, detail: str, **fields: object) -> None:
         """Count a failure of the cause `name`, which is one of few."""
         cause = self._causes.setdefault(name, _Cause())
         cause.count += 1
-        cause.detail, cause.facts = detail, {name: value for name, value in facts.items() if value}
+        cause.detail, cause.fields = detail, {name: value for name, value in fields.items() if value}
         self._log_if_due(name, cause)
 
-    def tell_rest(self) -> None:
+    def flush(self) -> None:
         """Log what was counted and has waited for its minute. To be called now and then."""
         for name, cause in self._causes.items():
             if cause.count:
@@ -57,6 +57,6 @@ class Troubles:
         now = self._clock()
         if now - cause.logged_at < EVERY_SECONDS:
             return
-        facts = logs.facts(trouble=name, count=cause.count, **cause.facts)
-        log.warning("%s", cause.detail, extra=facts)
+        fields = logs.fields(trouble=name, count=cause.count, **cause.fields)
+        log.warning("%s", cause.detail, extra=fields)
         cause.logged_at, cause.count = now, 0

@@ -1,7 +1,7 @@
 """Structured logs on standard error: a line a record, as text for people or JSON for machines.
 
-A record has a message, and facts as fields: its own (`extra=facts(…)`), and those of the request that it
-belongs to (`about`, `note`). Text shows them behind the message as `name=value`.
+A record has a message, and facts as fields: its own (`extra=fields(…)`), and those of the request that it
+belongs to (`bound_fields`, `bind_fields`). Text shows them behind the message as `name=value`.
 """
 
 from __future__ import annotations
@@ -17,43 +17,43 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PLAIN: Final = "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s"
-MOST_CAUSES: Final = 4
-_ABOUT: Final[ContextVar[dict[str, Any] | None]] = ContextVar("about", default=None)
+TEXT_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s"
+MAX_CAUSES: Final = 4
+_BOUND: Final[ContextVar[dict[str, Any] | None]] = ContextVar("fields", default=None)
 
 
 @contextmanager
-def about(**fields: object) -> Iterator[None]:
-    """Give every record within the block these fields, and those that `note` adds meanwhile."""
-    token = _ABOUT.set(fields)
+def bound_fields(**fields: object) -> Iterator[None]:
+    """Give every record within the block these fields, and those that `bind_fields` adds meanwhile."""
+    token = _BOUND.set(fields)
     try:
         yield
     finally:
-        _ABOUT.reset(token)
+        _BOUND.reset(token)
 
 
-def note(**fields: object) -> None:
-    """Add fields to the records of what is under way; outside of every `about` nothing happens."""
-    current = _ABOUT.get()
+def bind_fields(**fields: object) -> None:
+    """Add fields to the records of what is under way; outside of every `bound_fields` nothing happens."""
+    current = _BOUND.get()
     if current is not None:
         current |= fields
 
 
-def noted(name: str) -> str:
+def bound_field(name: str) -> str:
     """The value of a field of what is under way as text; empty where there is none."""
-    return str((_ABOUT.get() or {}).get(name, ""))
+    return str((_BOUND.get() or {}).get(name, ""))
 
 
-def facts(**fields: object) -> dict[str, Any]:
+def fields(**fields: object) -> dict[str, Any]:
     """Return the `extra` of a record that has these fields."""
-    return {"facts": fields}
+    return {"fields": fields}
 
 
 def causes(error: BaseException) -> str:
     """Return what an error was raised from, nearest first, each with its class; empty if there is nothing."""
     found: list[str] = []
     cause = error.__cause__
-    while isinstance(cause, Exception) and len(found) < MOST_CAUSES:  # a cancellation explains nothing
+    while isinstance(cause, Exception) and len(found) < MAX_CAUSES:  # a cancellation explains nothing
         text = str(cause)
         found.append(f"{type(cause).__name__}: {text}" if text else type(cause).__name__)
         cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
@@ -78,25 +78,28 @@ class TextFormatter(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (the library's name)
         fields = _fields(record)
         record.request_id = fields.pop("request_id", "-")
-        shown = [super().formatMessage(record), *(f"{name}={_word(fields[name])}" for name in fields)]
+        shown = [
+            super().formatMessage(record),
+            *(f"{name}={_quoted_if_needed(fields[name])}" for name in fields),
+        ]
         return " ".join(shown)
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
     """The fields of a record: those of what is under way, then its own."""
-    return {**(_ABOUT.get() or {}), **getattr(record, "facts", {})}
+    return {**(_BOUND.get() or {}), **getattr(record, "fields", {})}
 
 
-def _word(value: object) -> str:
+def _quoted_if_needed(value: object) -> str:
     """A value as one word: quoted where it has spaces, quotes or characters that are not printable."""
     text = str(value)
     is_word = text.isprintable() and not any(mark in text for mark in ' "=')
     return text if text and is_word else json.dumps(text, ensure_ascii=False)
 
 
-def configure(level: str, form: str) -> None:
+def configure(level: str, format_name: str) -> None:
     """Send every record of the service to standard error."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter(PLAIN))
+    handler.setFormatter(JsonFormatter() if format_name == "json" else TextFormatter(TEXT_FORMAT))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("overspill_service").setLevel(level.upper())

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Final
 from overspill.wire import SIZE_BOUNDS
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
 
-from overspill_service.telemetry.multiprocess import VARIABLE, Added, Figures, Memories, value_class
+from overspill_service.telemetry.multiprocess import (
+    VARIABLE,
+    SharedMemories,
+    SharedValues,
+    SumCollector,
+    value_class,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,15 +30,15 @@ NAMESPACE: Final = "overspill"
 OTHER: Final = "other"
 METHODS: Final = frozenset({"GET", "HEAD", "PUT", "PATCH", "POST", "DELETE", "OPTIONS"})
 """A client may send any of the many methods that there are; these are told apart."""
-MOST_TOOLS: Final = 200
-MOST_TENANTS: Final = 1000
-MOST_KEYS: Final = 1000
+MAX_TOOLS: Final = 200
+MAX_TENANTS: Final = 1000
+MAX_KEYS: Final = 1000
 SIZES: Final = tuple(float(4**power) for power in range(5, 18))
 """Bucket bounds in bytes: 1 KiB to 16 GiB."""
 SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
-class Bounded:
+class BoundedLabel:
     """The first `most` values of a label as they are, all others as `other`."""
 
     def __init__(self, most: int) -> None:
@@ -47,7 +53,7 @@ class Bounded:
         return value
 
 
-class Reported(Histogram):
+class MergedHistogram(Histogram):
     """A histogram that takes in what was counted elsewhere, in the same buckets."""
 
     def add(self, counts: Sequence[int], total: int) -> None:
@@ -62,12 +68,12 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry, self._memories = CollectorRegistry(), _shared_memories()
-        self._tool, self._tenant = Bounded(MOST_TOOLS), Bounded(MOST_TENANTS)
-        self._key = Bounded(MOST_KEYS)
+        self._tool, self._tenant = BoundedLabel(MAX_TOOLS), BoundedLabel(MAX_TENANTS)
+        self._key = BoundedLabel(MAX_KEYS)
         self._count_outputs()
         self._count_captures()
         self._count_requests()
-        self._gauge_room()
+        self._gauge_free_space()
 
     def _count_outputs(self) -> None:
         labels = "tenant", "tool", "outcome"
@@ -76,7 +82,7 @@ class Metrics:
         self._after = self._counter(
             "tool_output_kept_bytes", "Bytes of tool outputs that entered a conversation.", *labels
         )
-        self._output_sizes = Reported(
+        self._output_sizes = MergedHistogram(
             "tool_output_size_bytes",
             "Sizes of tool outputs as they were, from clients that report them.",
             ["tenant"],
@@ -139,7 +145,7 @@ class Metrics:
         self._received = self._counter("tenant_received_bytes", "Bytes of bodies of requests.", *who)
         self._sent = self._counter("tenant_sent_bytes", "Bytes of bodies of answers.", *who)
 
-    def _gauge_room(self) -> None:
+    def _gauge_free_space(self) -> None:
         self._free_bytes, self._free_inodes = (
             Gauge(
                 f"free_{what}",
@@ -193,7 +199,7 @@ class Metrics:
         self._received.labels(*who).inc(received)
         self._sent.labels(*who).inc(sent)
 
-    def room(self, backend: str, free_bytes: int, free_inodes: int) -> None:
+    def free_space(self, backend: str, free_bytes: int, free_inodes: int) -> None:
         """Tell what a disk has left."""
         self._free_bytes.labels(backend).set(free_bytes)
         self._free_inodes.labels(backend).set(free_inodes)
@@ -205,9 +211,9 @@ class Metrics:
         self._sweeps.labels("done" if is_done else "failed").inc()
         self._swept.inc(removed)
 
-    def damaged_record(self, *, is_mended: bool) -> None:
+    def damaged_record(self, *, is_repaired: bool) -> None:
         """Count a record of the catalog that could not be decoded, each time that a listing meets it."""
-        self._damaged.labels("mended" if is_mended else "left").inc()
+        self._damaged.labels("mended" if is_repaired else "left").inc()
 
     def operation(self, backend: str, name: str, result: str, seconds: float) -> None:
         self._operations.labels(backend, name, result).inc()
@@ -217,16 +223,16 @@ class Metrics:
         """The figures of this service, of all its workers, in Prometheus' text format."""
         if self._memories is not None:
             registry = CollectorRegistry()
-            registry.register(Added(self._memories.descriptors))
+            registry.register(SumCollector(self._memories.descriptors))
             return generate_latest(registry)
         return generate_latest(self._registry)
 
 
-def _shared_memories() -> Memories | None:
+def _shared_memories() -> SharedMemories | None:
     """Have figures kept in this worker's memory, if it is a worker; the memories of all of them."""
     given = os.environ.get(VARIABLE)
     if not given:
         return None
-    memories = Memories.of(given)
-    values.ValueClass = value_class(Figures(memories.descriptors[memories.own]))
+    memories = SharedMemories.of(given)
+    values.ValueClass = value_class(SharedValues(memories.descriptors[memories.own]))
     return memories

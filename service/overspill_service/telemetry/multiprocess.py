@@ -19,7 +19,7 @@ import os
 import struct
 import tempfile
 import threading
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 VARIABLE: Final = "OVERSPILL_FIGURES"
 """Where a worker finds its memory: its number, a colon, the descriptors of all memories with commas."""
 FIRST_SIZE: Final = 64 * 1024
-LARGEST: Final = 64 * 2**20
+MAX_SIZE: Final = 64 * 2**20
 """Bytes of one memory, at most: some 300,000 figures."""
-HEAD: Final = 8
+HEADER_SIZE: Final = 8
 _WORD: Final = struct.Struct("=q")
 _VALUE: Final = struct.Struct("=d")
 
@@ -47,14 +47,14 @@ def new_memory() -> int:
         return os.dup(file.fileno())
 
 
-class Memories(NamedTuple):
+class SharedMemories(NamedTuple):
     """What a worker is given: the descriptors of all memories, and which is its own."""
 
     own: int
     descriptors: Sequence[int]
 
     @classmethod
-    def of(cls, text: str) -> Memories:
+    def of(cls, text: str) -> SharedMemories:
         own, _, descriptors = text.partition(":")
         return cls(int(own), [int(each) for each in descriptors.split(",")])
 
@@ -62,7 +62,7 @@ class Memories(NamedTuple):
         return f"{self.own}:{','.join(map(str, self.descriptors))}"
 
 
-class Figures:
+class SharedValues:
     """The figures of one process, for it to write."""
 
     def __init__(self, descriptor: int) -> None:
@@ -71,8 +71,8 @@ class Figures:
         self.lock = threading.Lock()
         self._positions: dict[str, int] = {}
         self._map: mmap.mmap | None = None
-        self._used = HEAD
-        self._has_told = False
+        self._used = HEADER_SIZE
+        self._has_warned = False
         for key, _, position in entries(descriptor):
             self._positions[key] = position
             self._used = position + _VALUE.size
@@ -101,7 +101,7 @@ class Figures:
 
     def _append(self, key: str) -> int | None:
         encoded = key.encode()
-        padded = encoded + b" " * (-len(encoded) % HEAD)
+        padded = encoded + b" " * (-len(encoded) % HEADER_SIZE)
         entry = _WORD.pack(len(padded)) + padded + _VALUE.pack(0.0)
         size = len(self._map) if self._map is not None else 0
         while size < self._used + len(entry):
@@ -111,13 +111,13 @@ class Figures:
         assert self._map is not None
         start, self._used = self._used, self._used + len(entry)
         self._map[start : self._used] = entry
-        self._map[:HEAD] = _WORD.pack(self._used)  # last: whoever reads meanwhile sees whole entries
+        self._map[:HEADER_SIZE] = _WORD.pack(self._used)  # last: whoever reads meanwhile sees whole entries
         return self._used - _VALUE.size
 
     def _reserve(self, size: int) -> bool:
         """Whether there is so much memory. A page that is only promised ends the process when written."""
-        if size > LARGEST:
-            self._tell_of(f"{LARGEST} bytes are the limit")
+        if size > MAX_SIZE:
+            self._warn_once(f"{MAX_SIZE} bytes are the limit")
             return False
         try:
             if hasattr(os, "posix_fallocate"):
@@ -126,21 +126,21 @@ class Figures:
                 os.truncate(self._descriptor, size)
             self._map = mmap.mmap(self._descriptor, size)
         except (OSError, MemoryError) as error:
-            self._tell_of(str(error))
+            self._warn_once(str(error))
             return False
         return True
 
-    def _tell_of(self, reason: str) -> None:
-        if not self._has_told:
+    def _warn_once(self, reason: str) -> None:
+        if not self._has_warned:
             log.warning("there is no memory for more figures, they are incomplete from now on: %s", reason)
-        self._has_told = True
+        self._has_warned = True
 
 
 def entries(descriptor: int) -> Iterator[tuple[str, float, int]]:
     """Keys and values of a memory, and where the values are."""
     data = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
-    used = _WORD.unpack_from(data)[0] if len(data) >= HEAD else 0
-    position = HEAD
+    used = _WORD.unpack_from(data)[0] if len(data) >= HEADER_SIZE else 0
+    position = HEADER_SIZE
     while position < used:
         start = position + _WORD.size
         end = start + _WORD.unpack_from(data, position)[0]
@@ -148,55 +148,58 @@ def entries(descriptor: int) -> Iterator[tuple[str, float, int]]:
         position = end + _VALUE.size
 
 
-def value_class(figures: Figures) -> type:
-    """What `prometheus_client` keeps a figure in, as the module `prometheus_client.values` has them."""
+class SharedValue:
+    """One value, as `prometheus_client.values` has them; subclasses say in which memory it is."""
 
-    class SharedValue:
-        _multiprocess = True
+    memory: ClassVar[SharedValues]
+    _multiprocess = True
 
-        def __init__(
-            self,
-            typ: str,
-            metric_name: str,
-            name: str,
-            labelnames: Sequence[str],
-            labelvalues: Sequence[str],
-            help_text: str,
-            multiprocess_mode: str = "",
-            **_: Any,
-        ) -> None:
-            labels = dict(zip(labelnames, labelvalues, strict=True))
-            key = json.dumps([typ, multiprocess_mode, metric_name, name, labels, help_text], sort_keys=True)
-            with figures.lock:
-                self._position = figures.position(key)
-                self._value = 0.0 if self._position is None else figures.read(self._position)
+    def __init__(
+        self,
+        typ: str,
+        metric_name: str,
+        name: str,
+        labelnames: Sequence[str],
+        labelvalues: Sequence[str],
+        help_text: str,
+        multiprocess_mode: str = "",
+        **_: Any,
+    ) -> None:
+        labels = dict(zip(labelnames, labelvalues, strict=True))
+        key = json.dumps([typ, multiprocess_mode, metric_name, name, labels, help_text], sort_keys=True)
+        with self.memory.lock:
+            self._position = self.memory.position(key)
+            self._value = 0.0 if self._position is None else self.memory.read(self._position)
 
-        def inc(self, amount: float) -> None:
-            with figures.lock:
-                self._keep(self._value + amount)
+    def inc(self, amount: float) -> None:
+        with self.memory.lock:
+            self._keep(self._value + amount)
 
-        def set(self, value: float, timestamp: float | None = None) -> None:  # noqa: ARG002  (the library's)
-            with figures.lock:
-                self._keep(value)
+    def set(self, value: float, timestamp: float | None = None) -> None:  # noqa: ARG002  (the library's)
+        with self.memory.lock:
+            self._keep(value)
 
-        def get(self) -> float:
-            return self._value
+    def get(self) -> float:
+        return self._value
 
-        def set_exemplar(self, exemplar: object) -> None:
-            """Nothing: text for Prometheus has none."""
+    def set_exemplar(self, exemplar: object) -> None:
+        """Nothing: text for Prometheus has none."""
 
-        def get_exemplar(self) -> None:
-            return None
+    def get_exemplar(self) -> None:
+        return None
 
-        def _keep(self, value: float) -> None:
-            self._value = value
-            if self._position is not None:
-                figures.write(self._position, value)
-
-    return SharedValue
+    def _keep(self, value: float) -> None:
+        self._value = value
+        if self._position is not None:
+            self.memory.write(self._position, value)
 
 
-class Added(MultiProcessCollector):
+def value_class(values: SharedValues) -> type[SharedValue]:
+    """Return the class that `prometheus_client` makes its values of: they are kept in this memory."""
+    return type("SharedValue", (SharedValue,), {"memory": values})
+
+
+class SumCollector(MultiProcessCollector):
     """A collector of the figures of all processes, added up."""
 
     def __init__(self, descriptors: Iterable[int]) -> None:

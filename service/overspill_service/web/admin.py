@@ -13,24 +13,24 @@ from overspill_service.web.registry import Route
 if TYPE_CHECKING:
     from aiohttp import web
 
-    from overspill_service.web.call import Call
+    from overspill_service.web.context import RequestContext
 
 
-async def observe(call: Call[wire.NoQuery]) -> web.Response:
-    async with call.body(wire.Observations) as batch:
-        tenant = call.principal.tenant.name
+async def observe(context: RequestContext[wire.NoQuery]) -> web.Response:
+    async with context.body(wire.Observations) as batch:
+        tenant = context.principal.tenant.name
         name = f"observations:{tenant}:{batch.batch}"
-        is_new = await call.service.archive.catalog.once(name, wire.BATCH_MEMORY)
+        is_new = await context.service.archive.catalog.once(name, wire.BATCH_MEMORY)
         if is_new:
             for each in batch.observations:
-                call.service.metrics.observation(tenant, each)
-    return call.json(wire.Accepted(counted=is_new))
+                context.service.metrics.observation(tenant, each)
+    return context.json(wire.Accepted(counted=is_new))
 
 
-async def sweep(call: Call[wire.NoQuery]) -> web.Response:
-    removed = await sweep_expired(call.service.archive, call.principal.tenant.name)
-    call.service.metrics.sweep(removed.captures, is_done=True)
-    return call.json(removed)
+async def sweep(context: RequestContext[wire.NoQuery]) -> web.Response:
+    removed = await sweep_expired(context.service.archive, context.principal.tenant.name)
+    context.service.metrics.sweep(removed.captures, is_done=True)
+    return context.json(removed)
 
 
 ROUTES: Final = (

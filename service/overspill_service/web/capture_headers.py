@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import hdrs
 from overspill.wire import MAX_VALUE, Header, decode_digest, decode_header
 
-from overspill_service.archive.storing import Facts
+from overspill_service.archive.storing import CaptureMetadata
 from overspill_service.errors import InvalidHeader
-from overspill_service.web.fields import listed, single
+from overspill_service.web.header_fields import list_field, single_field
 
 if TYPE_CHECKING:
     from multidict import CIMultiDictProxy
 
-MOST_LABELS: Final = 32
+MAX_LABELS: Final = 32
 FORM: Final = "application/x-www-form-urlencoded"
 """What curl says of any `--data-binary`: it tells nothing of the content, so the content is looked at."""
 _LABEL: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
@@ -24,9 +24,9 @@ _MEDIA_TYPE: Final = re.compile(
 )
 
 
-def facts_of(headers: CIMultiDictProxy[str]) -> Facts:
+def metadata_of(headers: CIMultiDictProxy[str]) -> CaptureMetadata:
     """The facts that the headers state. Raises `InvalidHeader`, naming the header and what is allowed."""
-    return Facts(
+    return CaptureMetadata(
         session=_value(headers, Header.SESSION),
         call_id=_value(headers, Header.CALL_ID),
         tool=_value(headers, Header.TOOL),
@@ -39,7 +39,7 @@ def facts_of(headers: CIMultiDictProxy[str]) -> Facts:
 
 def digest_of(headers: CIMultiDictProxy[str]) -> bytes | None:
     """The announced SHA-256. Raises `InvalidHeader`."""
-    field = listed(headers, Header.REPR_DIGEST)
+    field = list_field(headers, Header.REPR_DIGEST)
     if field is None:
         return None
     try:
@@ -49,7 +49,7 @@ def digest_of(headers: CIMultiDictProxy[str]) -> bytes | None:
 
 
 def _value(headers: CIMultiDictProxy[str], name: str) -> str:
-    field = single(headers, name) or ""
+    field = single_field(headers, name) or ""
     try:
         value = decode_header(field)
     except UnicodeDecodeError as error:
@@ -62,7 +62,7 @@ def _value(headers: CIMultiDictProxy[str], name: str) -> str:
 
 
 def _media_type(headers: CIMultiDictProxy[str]) -> str:
-    field = single(headers, hdrs.CONTENT_TYPE) or ""
+    field = single_field(headers, hdrs.CONTENT_TYPE) or ""
     if field.lower().startswith(FORM):
         return ""
     if field and not _MEDIA_TYPE.fullmatch(field):
@@ -82,13 +82,13 @@ def _labels(headers: CIMultiDictProxy[str]) -> dict[str, str]:
                     f"the label {label[:100]!r} must be 1 to 63 of a-z, 0-9, '_', '.' and '-'"
                 )
             labels[label] = _value(headers, name)
-    if len(labels) > MOST_LABELS:
-        raise InvalidHeader(f"{len(labels)} labels are more than the {MOST_LABELS} that are allowed")
+    if len(labels) > MAX_LABELS:
+        raise InvalidHeader(f"{len(labels)} labels are more than the {MAX_LABELS} that are allowed")
     return labels
 
 
 def _ttl(headers: CIMultiDictProxy[str]) -> int | None:
-    field = single(headers, Header.TTL)
+    field = single_field(headers, Header.TTL)
     if field is None:
         return None
     if not (field.isascii() and field.isdigit() and len(field) <= 12):  # noqa: PLR2004

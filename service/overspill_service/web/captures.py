@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from overspill_service.catalog.records import Entry
-    from overspill_service.web.call import Call
+    from overspill_service.web.context import RequestContext
 
 
 LISTING_SIZE: Final = 4 * 2**20
 """Bytes of memory for a page of a listing: a MiB of entries, as stored, as shown and as JSON."""
 
 
-async def get(call: Call[wire.RefQuery]) -> web.Response:
-    entry = await call.entry()
-    return call.json(entry.public(), headers=entry_headers(entry))
+async def get(context: RequestContext[wire.RefQuery]) -> web.Response:
+    entry = await context.entry()
+    return context.json(entry.public(), headers=entry_headers(entry))
 
 
-async def find(call: Call[wire.ListQuery]) -> web.Response:
-    query = call.query
+async def find(context: RequestContext[wire.ListQuery]) -> web.Response:
+    query = context.query
     selected = Query(
         session=query.session,
         call_id=query.call_id,
@@ -39,26 +39,26 @@ async def find(call: Call[wire.ListQuery]) -> web.Response:
         since=_instant(query.since),
         until=_instant(query.until),
     )
-    async with call.service.archive.memory.reads.shares(LISTING_SIZE):
-        return call.json(await call.captures.find(selected, limit=query.limit, cursor=query.cursor))
+    async with context.service.archive.memory.reads.shares(LISTING_SIZE):
+        return context.json(await context.captures.find(selected, limit=query.limit, cursor=query.cursor))
 
 
-async def patch(call: Call[wire.RefQuery]) -> web.Response:
-    async with call.body(wire.Amendment) as amendment:
-        entry = await call.captures.set_ttl(call.ref, amendment.ttl, call.query.session)
-    return call.json(entry.public(), headers=entry_headers(entry))
+async def patch(context: RequestContext[wire.RefQuery]) -> web.Response:
+    async with context.body(wire.Amendment) as amendment:
+        entry = await context.captures.set_ttl(context.ref, amendment.ttl, context.query.session)
+    return context.json(entry.public(), headers=entry_headers(entry))
 
 
-async def delete(call: Call[wire.RefQuery]) -> web.Response:
-    return call.json(await call.captures.delete(call.ref, call.query.session))
+async def delete(context: RequestContext[wire.RefQuery]) -> web.Response:
+    return context.json(await context.captures.delete(context.ref, context.query.session))
 
 
-async def delete_session(call: Call[wire.NoQuery]) -> web.Response:
-    return call.json(await call.captures.delete_session(call.request.match_info["session"]))
+async def delete_session(context: RequestContext[wire.NoQuery]) -> web.Response:
+    return context.json(await context.captures.delete_session(context.request.match_info["session"]))
 
 
-async def usage(call: Call[wire.NoQuery]) -> web.Response:
-    return call.json(await call.captures.usage())
+async def usage(context: RequestContext[wire.NoQuery]) -> web.Response:
+    return context.json(await context.captures.usage())
 
 
 def _instant(when: datetime | None) -> float | None:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import hdrs
 
 from overspill_service.errors import PreconditionFailed
-from overspill_service.web.fields import listed
+from overspill_service.web.header_fields import list_field
 
 if TYPE_CHECKING:
-    from overspill_service.web.fields import Headers
+    from overspill_service.web.header_fields import Headers
 
 SAFE: Final = frozenset({"GET", "HEAD"})
 ANY: Final = "*"
@@ -35,10 +35,10 @@ def is_not_modified(headers: Headers, method: str, tag: str | None, *, exists: b
     `tag` is the strong entity tag of the selected representation, None if it has none. Raises
     `PreconditionFailed` (412).
     """
-    wanted = listed(headers, hdrs.IF_MATCH)
+    wanted = list_field(headers, hdrs.IF_MATCH)
     if wanted is not None and not _names(wanted, tag, exists=exists, weakly=False):
         raise PreconditionFailed(f"If-Match asks for {wanted[:200]}, but the tag is {tag or 'none'}")
-    known = listed(headers, hdrs.IF_NONE_MATCH)
+    known = list_field(headers, hdrs.IF_NONE_MATCH)
     if known is None or not _names(known, tag, exists=exists, weakly=True):
         return False
     if method in SAFE:
@@ -48,7 +48,7 @@ def is_not_modified(headers: Headers, method: str, tag: str | None, *, exists: b
 
 def allows_range(headers: Headers, tag: str) -> bool:
     """Return whether `If-Range`, if given, is this very tag: a weak one or a date never is (13.1.5)."""
-    field = listed(headers, hdrs.IF_RANGE)
+    field = list_field(headers, hdrs.IF_RANGE)
     return field is None or field.strip() == tag
 
 

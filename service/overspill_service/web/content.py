@@ -12,7 +12,7 @@ from overspill.wire import ByteRange, ContentRange, Header, Path, Scope
 from overspill_service.errors import RangeNotSatisfiable
 from overspill_service.web.captures import entry_headers
 from overspill_service.web.conditions import allows_range, is_not_modified
-from overspill_service.web.fields import listed
+from overspill_service.web.header_fields import list_field
 from overspill_service.web.negotiation import ZSTD, choose_coding
 from overspill_service.web.registry import Route
 from overspill_service.web.streaming import send
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from overspill_service.archive.frame_reader import Reader
     from overspill_service.catalog.records import Entry
-    from overspill_service.web.call import Call
+    from overspill_service.web.context import RequestContext
 
 UNTRUSTED: Final = {
     "Content-Security-Policy": "sandbox; default-src 'none'",
@@ -33,22 +33,22 @@ UNTRUSTED: Final = {
 """Captured bytes are nobody's page: a browser shows them without scripts, and no cache alters them."""
 
 
-async def content(call: Call[wire.RefQuery]) -> web.StreamResponse:
+async def content(context: RequestContext[wire.RefQuery]) -> web.StreamResponse:
     """The bytes; 206 for a range, 304 where the client has them."""
-    entry = await call.entry()
-    request, fields = call.request, call.request.headers
+    entry = await context.entry()
+    request, fields = context.request, context.request.headers
     asked = _range(request, entry)
-    coding = choose_coding(listed(fields, hdrs.ACCEPT_ENCODING), is_range=asked is not None)
+    coding = choose_coding(list_field(fields, hdrs.ACCEPT_ENCODING), is_range=asked is not None)
     as_stored = coding == ZSTD
     headers = {**UNTRUSTED, **entry_headers(entry), hdrs.ETAG: etag(entry, as_stored=as_stored)}
     if is_not_modified(fields, request.method, headers[hdrs.ETAG]):
         return web.Response(status=304, headers=headers)
     part = None if asked is None or as_stored else _resolved(asked, entry)
     headers[hdrs.CONTENT_TYPE] = entry.content_type
-    reader = await call.service.archive.reader(entry)
+    reader = await context.service.archive.reader(entry)
     if as_stored:
-        return await _send_stored(call, reader, headers)
-    return await _send_decoded(call, reader, headers, part)
+        return await _send_stored(context, reader, headers)
+    return await _send_decoded(context, reader, headers, part)
 
 
 def etag(entry: Entry, *, as_stored: bool) -> str:
@@ -58,7 +58,7 @@ def etag(entry: Entry, *, as_stored: bool) -> str:
 
 def _range(request: web.Request, entry: Entry) -> ByteRange | None:
     """Return the range that a GET asks for, None for everything. Ranges are of the decoded content."""
-    field = listed(request.headers, hdrs.RANGE)
+    field = list_field(request.headers, hdrs.RANGE)
     if field is None or request.method != "GET":
         return None
     return ByteRange.parse(field) if allows_range(request.headers, etag(entry, as_stored=False)) else None
@@ -73,28 +73,31 @@ def _resolved(asked: ByteRange, entry: Entry) -> ContentRange:
 
 
 async def _send_stored(
-    call: Call[wire.RefQuery], reader: Reader, headers: dict[str, str]
+    context: RequestContext[wire.RefQuery], reader: Reader, headers: dict[str, str]
 ) -> web.StreamResponse:
     """The stored frames as they are: the client decodes, this service does not."""
     headers[hdrs.CONTENT_ENCODING] = "zstd"
     length = reader.frames.stored_start(len(reader.frames))
-    return await _send(call, 200, headers, length, reader.undecoded())
+    return await _send(context, 200, headers, length, reader.undecoded())
 
 
 async def _send_decoded(
-    call: Call[wire.RefQuery], reader: Reader, headers: dict[str, str], asked: ContentRange | None
+    context: RequestContext[wire.RefQuery],
+    reader: Reader,
+    headers: dict[str, str],
+    asked: ContentRange | None,
 ) -> web.StreamResponse:
     headers[Header.REPR_DIGEST] = wire.encode_digest(reader.entry.sha256)
     span = asked or ContentRange(0, reader.entry.size, reader.entry.size)
     if asked is not None:
         headers[hdrs.CONTENT_RANGE] = str(asked)
     return await _send(
-        call, 200 if asked is None else 206, headers, len(span), reader.content(span.start, span.stop)
+        context, 200 if asked is None else 206, headers, len(span), reader.content(span.start, span.stop)
     )
 
 
 async def _send(
-    call: Call[wire.RefQuery],
+    context: RequestContext[wire.RefQuery],
     status: int,
     headers: dict[str, str],
     length: int,
@@ -102,15 +105,15 @@ async def _send(
 ) -> web.StreamResponse:
     response = web.StreamResponse(status=status, headers=headers)
     async with aclosing(pieces):
-        if call.request.method == "HEAD":
+        if context.request.method == "HEAD":
             response.content_length = length
-            await response.prepare(call.request)
+            await response.prepare(context.request)
             return response
         try:
-            await send(call.request, response, pieces, length, call.service.settings.write_timeout)
+            await send(context.request, response, pieces, length, context.service.settings.write_timeout)
         finally:
             if response.prepared:
-                call.service.metrics.read(call.principal.tenant.name, "content", length)
+                context.service.metrics.read(context.principal.tenant.name, "content", length)
     return response
 
 

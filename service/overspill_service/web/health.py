@@ -18,7 +18,7 @@ from overspill_service.web.registry import PUBLIC, Route
 if TYPE_CHECKING:
     from overspill import wire
 
-    from overspill_service.web.call import Call
+    from overspill_service.web.context import RequestContext
 
 PROBE_SECONDS: Final = 5.0
 
@@ -27,29 +27,29 @@ class Health(msgspec.Struct, frozen=True):
     status: str
 
 
-async def live(call: Call[wire.NoQuery]) -> web.Response:
-    return call.json(Health("ok"))
+async def live(context: RequestContext[wire.NoQuery]) -> web.Response:
+    return context.json(Health("ok"))
 
 
-async def ready(call: Call[wire.NoQuery]) -> web.Response:
+async def ready(context: RequestContext[wire.NoQuery]) -> web.Response:
     """200 while requests can be served: not stopping, and both back ends answer."""
-    if call.service.is_stopping:
+    if context.service.is_stopping:
         raise ShuttingDown("this replica is stopping")
     try:
         async with asyncio.timeout(PROBE_SECONDS):
-            await call.service.archive.catalog.ping()
-            await call.service.archive.store.ping()
+            await context.service.archive.catalog.ping()
+            await context.service.archive.store.ping()
     except TimeoutError as error:
         raise DeadlineExceeded(f"a back end did not answer within {PROBE_SECONDS:g} s") from error
-    return call.json(Health("ok"))
+    return context.json(Health("ok"))
 
 
-async def metrics(call: Call[wire.NoQuery]) -> web.Response:
-    text = await asyncio.to_thread(call.service.metrics.exposition)
+async def metrics(context: RequestContext[wire.NoQuery]) -> web.Response:
+    text = await asyncio.to_thread(context.service.metrics.exposition)
     return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
 
 
-async def front_page(_call: Call[wire.NoQuery]) -> web.Response:
+async def front_page(_call: RequestContext[wire.NoQuery]) -> web.Response:
     return web.Response(
         body=_page(),
         content_type="text/html",

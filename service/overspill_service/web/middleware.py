@@ -20,20 +20,20 @@ from overspill_service.errors import (
     Unavailable,
 )
 from overspill_service.telemetry import logs
-from overspill_service.web.fields import require_well_formed
-from overspill_service.web.problems import allow_header, known, problem_of, response_of
+from overspill_service.web.header_fields import require_well_formed
+from overspill_service.web.problems import allow_header, problem_of, response_of, underlying
 from overspill_service.web.service import SERVICE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-_GIVEN: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
-IDENTITY: Final = web.RequestKey("identity", str)
-BEGUN: Final = web.RequestKey("begun", web.StreamResponse)
+_ALLOWED_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+REQUEST_ID: Final = web.RequestKey("identity", str)
+STARTED_RESPONSE: Final = web.RequestKey("begun", web.StreamResponse)
 """The response whose head may have been sent already."""
 UNKNOWN_ROUTE: Final = "unknown"
 HEALTH: Final = frozenset({Path.HEALTHZ, Path.READYZ, Path.METRICS})
-HUNG_UP: Final = 499
+CLIENT_CLOSED_REQUEST: Final = 499
 """The status that is counted and logged where the client went before it was answered."""
 
 _EXPECTATION: Final = ExpectationFailed("Expect may be 100-continue and nothing else")
@@ -43,73 +43,79 @@ failures = logging.getLogger(__name__)
 
 
 @web.middleware
-async def around(
+async def middleware(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
     """The outermost middleware: no failure leaves it but a cancellation."""
     start = time.perf_counter()
-    request[IDENTITY] = identity = _identity(request)
+    request[REQUEST_ID] = request_id = _request_id(request)
     response: web.StreamResponse | None = None
-    with logs.about(request_id=identity):
+    with logs.bound_fields(request_id=request_id):
         try:
             service = request.app[SERVICE]
             with service.in_flight, service.connections.busy(request.transport):
-                response = await _answered(request, handler, identity)
+                response = await _answer(request, handler, request_id)
             return response
         finally:
-            _record(request, response, time.perf_counter() - start)
+            _count_and_log(request, response, time.perf_counter() - start)
 
 
-def _record(request: web.Request, response: web.StreamResponse | None, seconds: float) -> None:
+def _count_and_log(request: web.Request, response: web.StreamResponse | None, seconds: float) -> None:
     """Count and log a request. `bytes` is the size of the answer, `received` what was read of its body."""
-    status = HUNG_UP if response is None else response.status
+    status = CLIENT_CLOSED_REQUEST if response is None else response.status
     route = _route_of(request)
     size = (response and request.method != "HEAD" and response.content_length) or 0
     received = request.content.total_bytes
     metrics = request.app[SERVICE].metrics
     metrics.request(route, request.method, status, seconds)
-    metrics.use(logs.noted("tenant"), logs.noted("key"), logs.noted("code"), received=received, sent=size)
+    metrics.use(
+        logs.bound_field("tenant"),
+        logs.bound_field("key"),
+        logs.bound_field("code"),
+        received=received,
+        sent=size,
+    )
     if log.isEnabledFor(logging.INFO):
-        facts = {"status": status, "bytes": size, "received": received, "seconds": round(seconds, 6)}
-        log.info("%s %s", request.method, route, extra=logs.facts(**facts))
+        fields = {"status": status, "bytes": size, "received": received, "seconds": round(seconds, 6)}
+        log.info("%s %s", request.method, route, extra=logs.fields(**fields))
 
 
-async def _answered(
-    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]], identity: str
+async def _answer(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]], request_id: str
 ) -> web.StreamResponse:
     try:
-        _require_place(request)
+        _require_connection(request)
         require_well_formed(request)
         return await handler(request)
     except Exception as error:  # noqa: BLE001  (the boundary: every failure becomes a problem)
-        failure = known(error)
+        failure = underlying(error)
         if isinstance(failure, (Unavailable, CaptureDamaged)) and not isinstance(failure, ShuttingDown):
-            request.app[SERVICE].troubles.tell(failure)
-        if BEGUN in request:
-            return _broken_off(request, failure, identity)
-        return _refused(request, failure, identity)
+            request.app[SERVICE].failure_log.record(failure)
+        if STARTED_RESPONSE in request:
+            return _abort(request, failure, request_id)
+        return _problem_response(request, failure, request_id)
 
 
-def _require_place(request: web.Request) -> None:
+def _require_connection(request: web.Request) -> None:
     """Raise `OutOfResources` for a connection that is served for health checks alone."""
     connections = request.app[SERVICE].connections
-    if connections.is_kept(request.transport) and _route_of(request) not in HEALTH:
-        error = OutOfResources(f"all of {connections.most} connections are taken; try again in a moment")
-        error.trouble = "connections"
+    if connections.is_reserved(request.transport) and _route_of(request) not in HEALTH:
+        error = OutOfResources(f"all of {connections.limit} connections are taken; try again in a moment")
+        error.failure_name = "connections"
         raise error
 
 
-async def stamp(request: web.Request, response: web.StreamResponse) -> None:
+async def set_headers(request: web.Request, response: web.StreamResponse) -> None:
     """Put on the headers of every answer just before it is sent, and note that it has begun.
 
     aiohttp refuses an `Expect` that it does not know before the middleware: that becomes a problem here.
     """
-    request[BEGUN] = response
-    identity = request.get(IDENTITY) or _identity(request)
+    request[STARTED_RESPONSE] = response
+    request_id = request.get(REQUEST_ID) or _request_id(request)
     if isinstance(response, web.HTTPExpectationFailed):
-        response.body = _refused(request, _EXPECTATION, identity).body
+        response.body = _problem_response(request, _EXPECTATION, request_id).body
         response.content_type, response.charset = PROBLEM_TYPE, None
-    response.headers[Header.REQUEST_ID] = identity
+    response.headers[Header.REQUEST_ID] = request_id
     response.headers["X-Content-Type-Options"] = "nosniff"
     service = request.app[SERVICE]
     if service.is_stopping or service.connections.is_full:
@@ -117,34 +123,34 @@ async def stamp(request: web.Request, response: web.StreamResponse) -> None:
         response.headers[hdrs.CONNECTION] = "close"  # aiohttp wrote its own before it asked us
 
 
-def _refused(request: web.Request, error: Exception, identity: str) -> web.Response:
-    problem = problem_of(error, identity)
+def _problem_response(request: web.Request, error: Exception, request_id: str) -> web.Response:
+    problem = problem_of(error, request_id)
     request.app[SERVICE].metrics.problem(problem.code)
-    logs.note(code=problem.code)
+    logs.bind_fields(code=problem.code)
     if problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        logs.note(detail=problem.detail, cause=logs.causes(error))
+        logs.bind_fields(detail=problem.detail, cause=logs.causes(error))
     response = response_of(problem)
     if isinstance(error, web.HTTPException):
         response.headers.update(allow_header(error))
     return response
 
 
-def _broken_off(request: web.Request, error: Exception, identity: str) -> web.StreamResponse:
+def _abort(request: web.Request, error: Exception, request_id: str) -> web.StreamResponse:
     """Abort the connection: behind the first byte of a response, nothing else can tell of a failure."""
     if not isinstance(error, ConnectionError):  # which says that the client has gone
-        problem = problem_of(error, identity)
+        problem = problem_of(error, request_id)
         request.app[SERVICE].metrics.problem(problem.code)
-        about = logs.facts(code=problem.code, detail=problem.detail, cause=logs.causes(error))
-        failures.error("broke off an answer", extra=about)
+        details = logs.fields(code=problem.code, detail=problem.detail, cause=logs.causes(error))
+        failures.error("broke off an answer", extra=details)
     if request.transport is not None:
         request.transport.abort()
-    return request[BEGUN]
+    return request[STARTED_RESPONSE]
 
 
-def _identity(request: web.Request) -> str:
+def _request_id(request: web.Request) -> str:
     """The request's id: the client's where it is harmless, else a fresh one."""
     given = request.headers.get(Header.REQUEST_ID, "")
-    return given if _GIVEN.fullmatch(given) else secrets.token_hex(8)
+    return given if _ALLOWED_ID.fullmatch(given) else secrets.token_hex(8)
 
 
 def _route_of(request: web.Request) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
-    from overspill_service.web.call import Call
+    from overspill_service.web.context import RequestContext
 
 COMPONENT: Final = "#/components/schemas/{name}"
 ID: Final = "cap_[a-z2-7]{20}"
@@ -168,8 +168,8 @@ def route_for(routes: Iterable[Route]) -> Route:
     """The route that serves the description of the others, and of itself."""
     described = tuple(routes)
 
-    async def describe(call: Call[wire.NoQuery]) -> web.Response:
-        return call.json(rendered)
+    async def describe(context: RequestContext[wire.NoQuery]) -> web.Response:
+        return context.json(rendered)
 
     route = Route(
         method="GET",

@@ -10,7 +10,7 @@ from aiohttp import web
 from overspill.wire import PROBLEM_TYPE, Code, Problem
 
 from overspill_service.errors import ServiceError, Unavailable
-from overspill_service.errors.system import found_in
+from overspill_service.errors.system import resource_failure
 from overspill_service.web.negotiation import CODINGS
 
 if TYPE_CHECKING:
@@ -21,14 +21,17 @@ TYPE_PREFIX: Final = "urn:overspill:problem:"
 log = logging.getLogger(__name__)
 
 
-def known(error: Exception) -> Exception:
+def underlying(error: Exception) -> Exception:
     """Return the error that a failure stands for: what the process lacks, where that is its cause."""
     is_plain = isinstance(error, ServiceError) and not isinstance(error, Unavailable)
-    return error if is_plain else found_in(error) or error
+    return error if is_plain else resource_failure(error) or error
 
 
 def problem_of(error: Exception, request_id: str) -> Problem:
-    """The problem that a `known` failure becomes; an unexpected one is logged and tells nothing of itself."""
+    """Return the problem for a failure that `underlying` returned.
+
+    An unexpected failure is logged, and its problem says nothing of it.
+    """
     if isinstance(error, ServiceError):
         return _problem(
             error.code,
@@ -62,10 +65,10 @@ def response_of(problem: Problem) -> web.Response:
     )
 
 
-def _problem(code: Code, detail: str, request_id: str, **facts: object) -> Problem:
+def _problem(code: Code, detail: str, request_id: str, **fields: object) -> Problem:
     """A problem. Bytes of a header that are not UTF-8 come as lone surrogates, which JSON cannot carry."""
     detail = detail.encode("utf-8", "backslashreplace").decode()
-    given = {name: value for name, value in facts.items() if value is not None}
+    given = {name: value for name, value in fields.items() if value is not None}
     return msgspec.convert(
         {
             "type": TYPE_PREFIX + code.value,

@@ -12,7 +12,7 @@ from overspill.reading.summary import Summarizer
 from overspill.wire import Path, Scope
 
 from overspill_service.archive.inspection import inspect, search
-from overspill_service.archive.number_mask import masked
+from overspill_service.archive.number_mask import mask_numbers
 from overspill_service.web.registry import Route
 
 if TYPE_CHECKING:
@@ -22,67 +22,71 @@ if TYPE_CHECKING:
     from msgspec import Struct
     from overspill.reading.chunks import Caps, Extent
 
-    from overspill_service.web.call import Call
+    from overspill_service.web.context import RequestContext
 
 Q = TypeVar("Q", bound=wire.ReadQuery)
 
 
-async def head(call: Call[wire.HeadQuery]) -> web.Response:
+async def head(context: RequestContext[wire.HeadQuery]) -> web.Response:
     def begin(extent: Extent) -> lines.LineRead:
-        return lines.head(call.query.lines, extent, caps=_caps(call), ansi=call.query.ansi)
+        return lines.head(context.query.lines, extent, caps=_caps(context), ansi=context.query.ansi)
 
-    return call.text(await inspect(call.service.archive, await call.entry(), begin))
+    return context.text(await inspect(context.service.archive, await context.entry(), begin))
 
 
-async def tail(call: Call[wire.TailQuery]) -> web.Response:
+async def tail(context: RequestContext[wire.TailQuery]) -> web.Response:
     def begin(extent: Extent) -> lines.TailRead:
-        return lines.tail(call.query.lines, extent, caps=_caps(call), ansi=call.query.ansi)
+        return lines.tail(context.query.lines, extent, caps=_caps(context), ansi=context.query.ansi)
 
-    return call.text(await inspect(call.service.archive, await call.entry(), begin))
+    return context.text(await inspect(context.service.archive, await context.entry(), begin))
 
 
-async def between(call: Call[wire.LinesQuery]) -> web.Response:
-    query = call.query
+async def between(context: RequestContext[wire.LinesQuery]) -> web.Response:
+    query = context.query
 
     def begin(extent: Extent) -> lines.LineRead:
         return lines.between(
-            query.start, query.end, extent, offset=query.offset, caps=_caps(call), ansi=query.ansi
+            query.start, query.end, extent, offset=query.offset, caps=_caps(context), ansi=query.ansi
         )
 
-    return call.text(await inspect(call.service.archive, await call.entry(), begin))
+    return context.text(await inspect(context.service.archive, await context.entry(), begin))
 
 
-async def grep(call: Call[wire.GrepQuery]) -> web.Response:
-    is_late = _deadline(call)
+async def grep(context: RequestContext[wire.GrepQuery]) -> web.Response:
+    is_late = _deadline(context)
 
     def begin(extent: Extent) -> Search:
-        return Search(call.query, extent, caps=_caps(call), expired=is_late)
+        return Search(context.query, extent, caps=_caps(context), expired=is_late)
 
-    return call.text(await search(call.service.archive, await call.entry(), begin))
+    return context.text(await search(context.service.archive, await context.entry(), begin))
 
 
-async def summary(call: Call[wire.RefQuery]) -> web.Response:
-    entry = await call.entry()
-    is_late = _deadline(call)
+async def summary(context: RequestContext[wire.RefQuery]) -> web.Response:
+    entry = await context.entry()
+    is_late = _deadline(context)
 
     def begin(extent: Extent) -> Summarizer:
         return Summarizer(
-            extent, content_type=entry.content_type, kind=entry.kind, expired=is_late, masked=masked
+            extent,
+            content_type=entry.content_type,
+            kind=entry.kind,
+            expired=is_late,
+            masked=mask_numbers,
         )
 
-    answer = await inspect(call.service.archive, entry, begin)
-    response = call.json(answer)
-    call.service.metrics.read(call.principal.tenant.name, answer.mode, response.content_length or 0)
+    answer = await inspect(context.service.archive, entry, begin)
+    response = context.json(answer)
+    context.service.metrics.read(context.principal.tenant.name, answer.mode, response.content_length or 0)
     return response
 
 
-def _caps(call: Call[Q]) -> Caps:
-    return call.service.caps.within(call.query.max_bytes)
+def _caps(context: RequestContext[Q]) -> Caps:
+    return context.service.caps.within(context.query.max_bytes)
 
 
-def _deadline(call: Call[Any]) -> Callable[[], bool]:
+def _deadline(context: RequestContext[Any]) -> Callable[[], bool]:
     """Says, from any thread, whether this read has had its time."""
-    until = time.monotonic() + call.service.settings.scan_seconds
+    until = time.monotonic() + context.service.settings.scan_seconds
     return lambda: time.monotonic() > until
 
 

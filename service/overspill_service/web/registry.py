@@ -12,9 +12,9 @@ from overspill.wire import CAPTURE_ID, NoQuery, Path, Scope
 
 from overspill_service.errors import InvalidParameter, ObjectMissing
 from overspill_service.telemetry import logs
-from overspill_service.web.call import Call
 from overspill_service.web.conditions import SAFE, are_given, is_not_modified
-from overspill_service.web.fields import listed
+from overspill_service.web.context import RequestContext
+from overspill_service.web.header_fields import list_field
 from overspill_service.web.negotiation import require_identity
 from overspill_service.web.service import SERVICE, Service
 
@@ -42,7 +42,7 @@ class Route:
     method: str
     path: str
     scope: Scope | Access
-    handler: Callable[[Call[Any]], Awaitable[web.StreamResponse]]
+    handler: Callable[[RequestContext[Any]], Awaitable[web.StreamResponse]]
     summary: str
     query: type[Struct] = NoQuery
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -62,17 +62,17 @@ class Route:
         return f"{self.method} {self.path}"
 
 
-def bind(app: web.Application, routes: Iterable[Route]) -> None:
+def add_routes(app: web.Application, routes: Iterable[Route]) -> None:
     """Add the routes to the application; a GET answers HEAD too."""
     for route in routes:
         resource = app.router.add_resource(route.path)
-        handler = _bound(route)
-        resource.add_route(route.method, handler, expect_handler=_expected)
+        handler = _handler_of(route)
+        resource.add_route(route.method, handler, expect_handler=_continue_or_refuse)
         if route.method == "GET":
-            resource.add_route("HEAD", handler, expect_handler=_expected)
+            resource.add_route("HEAD", handler, expect_handler=_continue_or_refuse)
 
 
-async def _expected(request: web.Request) -> None:
+async def _continue_or_refuse(request: web.Request) -> None:
     """Tell a client that waits to send its body. Raises `HTTPExpectationFailed` for other expectations.
 
     aiohttp's own way quotes the field, and fails where its bytes are not UTF-8.
@@ -85,56 +85,56 @@ async def _expected(request: web.Request) -> None:
     request.writer.output_size = 0  # of the answer itself nothing has been sent
 
 
-def _bound(route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+def _handler_of(route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     async def handle(request: web.Request) -> web.StreamResponse:
         service = request.app[SERVICE]
         principal = await _principal(service, route, request)
-        _note(route, principal, request.match_info.get("ref", ""))
-        call = Call(request, service, principal, _parse(route.query, request))
-        return await _answered(route, call)
+        _bind_log_fields(route, principal, request.match_info.get("ref", ""))
+        context = RequestContext(request, service, principal, _parse(route.query, request))
+        return await _answer(route, context)
 
     return handle
 
 
-async def _answered(route: Route, call: Call[Any]) -> web.StreamResponse:
+async def _answer(route: Route, context: RequestContext[Any]) -> web.StreamResponse:
     """Answer. A capture that is removed beside a read is gone, not damaged; one stored again is read anew."""
     while True:
         try:
-            return await (route.handler(call) if route.is_negotiated else _conditional(route, call))
+            return await (route.handler(context) if route.is_negotiated else _conditional(route, context))
         except ObjectMissing as error:
-            if await call.captures.is_lost(error.capture, error.upload):
+            if await context.captures.is_lost(error.capture, error.upload):
                 raise
 
 
-def _note(route: Route, principal: Principal, ref: str) -> None:
+def _bind_log_fields(route: Route, principal: Principal, ref: str) -> None:
     """Tell the log whose request it is, and of which capture if the path says so."""
     if not isinstance(route.scope, Access):
-        logs.note(tenant=principal.tenant.name)
+        logs.bind_fields(tenant=principal.tenant.name)
     if CAPTURE_ID.fullmatch(ref):
-        logs.note(capture=ref)
+        logs.bind_fields(capture=ref)
 
 
-async def _conditional(route: Route, call: Call[Any]) -> web.StreamResponse:
+async def _conditional(route: Route, context: RequestContext[Any]) -> web.StreamResponse:
     """Answer where the resource has one representation without an entity tag.
 
     Preconditions count only if the request would succeed without them (RFC 9110, section 13.2.1).
     """
-    headers, method = call.request.headers, call.request.method
+    headers, method = context.request.headers, context.request.method
     if method in SAFE:
-        require_identity(listed(headers, hdrs.ACCEPT_ENCODING))
-        response = await route.handler(call)
+        require_identity(list_field(headers, hdrs.ACCEPT_ENCODING))
+        response = await route.handler(context)
         return web.Response(status=304) if is_not_modified(headers, method, None) else response
     if are_given(headers):
-        if "ref" in call.request.match_info:
-            await call.entry()
+        if "ref" in context.request.match_info:
+            await context.entry()
         is_not_modified(headers, method, None)
-    return await route.handler(call)
+    return await route.handler(context)
 
 
 async def _principal(service: Service, route: Route, request: web.Request) -> Principal:
     if isinstance(route.scope, Access):
         return service.directory.anonymous()
-    return await service.gate.principal(request, route.scope)
+    return await service.authenticator.principal(request, route.scope)
 
 
 def _parse(kind: type[Struct], request: web.Request) -> Struct:
@@ -154,6 +154,6 @@ def _parse(kind: type[Struct], request: web.Request) -> Struct:
         raise InvalidParameter(f"{error}".replace("`$.", "`")) from error
 
 
-def made_private(route: Route) -> Route:
+def with_private_metrics(route: Route) -> Route:
     """The route as it is where figures are not for everyone."""
     return replace(route, scope=Scope.ADMIN) if route.path == Path.METRICS else route

@@ -1,154 +1,23 @@
-"""What handlers work with, and who may call them."""
+"""The parts of the service that handlers use."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import math
-import time
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from aiohttp import hdrs, web
+from aiohttp import web
 from overspill.reading.chunks import Caps
 
-from overspill_service.catalog.records import KEY_ID_LENGTH
-from overspill_service.errors import Forbidden, Unauthorized
 from overspill_service.resources.connections import Connections
-from overspill_service.telemetry import logs
-from overspill_service.telemetry.failure_log import Troubles
-from overspill_service.tenants import KEY_PATTERN, Principal, hash_key
-from overspill_service.web.fields import listed
+from overspill_service.telemetry.failure_log import FailureLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from overspill.wire import Scope
-
     from overspill_service.archive.archive import Archive
-    from overspill_service.catalog import KeyStore
     from overspill_service.settings.settings import Settings
     from overspill_service.telemetry.metrics import Metrics
     from overspill_service.tenants import Directory
-
-REMEMBERED_SECONDS: Final = 15.0
-"""How long a key found in the catalog is trusted without asking again: the most that a revocation lags."""
-REMEMBERED_KEYS: Final = 10_000
-USE_SECONDS: Final = 60.0
-"""How exactly the last use of a key is known."""
-_NO_KEY: Final = "this service needs a key: send `Authorization: Bearer` and the key"
-_WRONG_KEY: Final = "the key is not known here, was revoked or has expired"
-
-
-log = logging.getLogger(__name__)
-
-
-class Remembered(NamedTuple):
-    """A key of the catalog that was found a moment ago."""
-
-    until: float
-    """By the monotonic clock: how long nobody asks the catalog again."""
-    expires: float | None
-    """By the shared clock: when the key itself expires."""
-    principal: Principal
-
-    def has_expired(self, now: float) -> bool:
-        return self.expires is not None and self.expires <= now
-
-
-class Gate:
-    """Tells from a request's credential, and from nothing else, who asks."""
-
-    def __init__(
-        self,
-        directory: Directory,
-        keys: KeyStore,
-        *,
-        clock: Callable[[], float],
-        secrets: Sequence[str],
-        is_open: bool,
-    ) -> None:
-        self._directory, self._keys, self._clock = directory, keys, clock
-        self._secrets, self._is_open = secrets, is_open
-        self._remembered: dict[str, Remembered] = {}
-        self._used: dict[str, float] = {}
-        """When keys were last used, by their hashes, as far as the catalog is to be told."""
-        self._told: dict[str, float] = {}
-
-    @property
-    def is_open(self) -> bool:
-        """Whether everyone may do everything."""
-        return self._is_open
-
-    def use(self, directory: Directory, *, is_open: bool) -> None:
-        """Let in whom this directory names, from now on."""
-        self._directory, self._is_open = directory, is_open
-        self._remembered.clear()
-
-    async def principal(self, request: web.Request, scope: Scope) -> Principal:
-        """Who asks. Raises `Unauthorized` without a valid key, `Forbidden` where it lacks the scope."""
-        if self._is_open:
-            return self._directory.anonymous()
-        scheme, _, key = (listed(request.headers, hdrs.AUTHORIZATION) or "").partition(" ")
-        if scheme.lower() != "bearer" or not KEY_PATTERN.fullmatch(key.strip()):
-            raise Unauthorized(_NO_KEY if not key.strip() else _WRONG_KEY)
-        principal = await self._known(key.strip())
-        if scope not in principal.scopes:
-            raise Forbidden(
-                f"this needs the scope {scope.value}; the key has {', '.join(sorted(principal.scopes))}"
-            )
-        return principal
-
-    async def refresh(self) -> None:
-        """Close an open service if there is a key now."""
-        if self._is_open and await self._keys.keys():
-            self._is_open = False
-            log.warning("there is a key now: from now on every request needs one")
-
-    async def tell_uses(self) -> None:
-        """Tell the catalog when keys were last used, if one was."""
-        used, self._used = self._used, {}
-        if used:
-            await self._keys.note_uses(used)
-
-    async def _known(self, key: str) -> Principal:
-        """Who a key stands for, whichever of the secrets it was hashed with. Raises `Unauthorized`."""
-        hashes = [hash_key(key, secret) for secret in self._secrets]
-        for key_hash in hashes[:-1]:
-            with suppress(Unauthorized):
-                return await self._lookup(key_hash)
-        return await self._lookup(hashes[-1])
-
-    async def _lookup(self, key_hash: str) -> Principal:
-        principal = await self._found(key_hash)
-        logs.note(key=key_hash[:KEY_ID_LENGTH])
-        now = self._clock()
-        if now - self._told.get(key_hash, -math.inf) >= USE_SECONDS:
-            if len(self._told) >= REMEMBERED_KEYS:
-                self._told.clear()
-            self._told[key_hash] = self._used[key_hash] = now
-        return principal
-
-    async def _found(self, key_hash: str) -> Principal:
-        principal = self._directory.find(key_hash, self._clock())
-        if principal is not None:
-            return principal
-        known = self._remembered.get(key_hash)
-        if known is not None and known.until > time.monotonic() and not known.has_expired(self._clock()):
-            return known.principal
-        record = await self._keys.find_key(key_hash)
-        if record is None or (record.expires is not None and record.expires <= self._clock()):
-            self._remembered.pop(key_hash, None)
-            raise Unauthorized(_WRONG_KEY)
-        principal = Principal(tenant=self._directory.tenant(record.tenant), scopes=frozenset(record.scopes))
-        self._remember(key_hash, principal, record.expires)
-        return principal
-
-    def _remember(self, key_hash: str, principal: Principal, expires: float | None) -> None:
-        if len(self._remembered) >= REMEMBERED_KEYS:
-            self._remembered.clear()
-        self._remembered[key_hash] = Remembered(time.monotonic() + REMEMBERED_SECONDS, expires, principal)
+    from overspill_service.web.authentication import Authenticator
 
 
 class InFlight:
@@ -156,8 +25,8 @@ class InFlight:
 
     def __init__(self) -> None:
         self._count = 0
-        self._some, self._none = asyncio.Event(), asyncio.Event()
-        self._none.set()
+        self._busy, self._idle = asyncio.Event(), asyncio.Event()
+        self._idle.set()
 
     @property
     def count(self) -> int:
@@ -165,22 +34,22 @@ class InFlight:
 
     def __enter__(self) -> None:
         self._count += 1
-        self._none.clear()
-        self._some.set()
+        self._idle.clear()
+        self._busy.set()
 
     def __exit__(self, *_: object) -> None:
         self._count -= 1
         if not self._count:
-            self._some.clear()
-            self._none.set()
+            self._busy.clear()
+            self._idle.set()
 
-    async def pause(self, seconds: float) -> None:
+    async def wait_until_quiet(self, seconds: float) -> None:
         """Wait until there was no request for so long."""
         is_quiet = False
         while not is_quiet:
-            await self._none.wait()
+            await self._idle.wait()
             try:
-                await asyncio.wait_for(self._some.wait(), seconds)
+                await asyncio.wait_for(self._busy.wait(), seconds)
             except TimeoutError:
                 is_quiet = True
 
@@ -191,12 +60,12 @@ class Service:
 
     archive: Archive
     directory: Directory
-    gate: Gate
+    authenticator: Authenticator
     metrics: Metrics
     settings: Settings
-    uploads: asyncio.Semaphore
+    upload_slots: asyncio.Semaphore
     connections: Connections = field(default_factory=Connections)
-    troubles: Troubles = field(default_factory=Troubles)
+    failure_log: FailureLog = field(default_factory=FailureLog)
     in_flight: InFlight = field(default_factory=InFlight)
     is_stopping: bool = field(default=False)
 

@@ -12,7 +12,7 @@ import struct
 from typing import TYPE_CHECKING, Final, Self
 
 from overspill_service.errors import CaptureDamaged
-from overspill_service.telemetry.logs import facts
+from overspill_service.telemetry.logs import fields
 
 try:
     import fcntl
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
-PIECE: Final = 256 * 1024
+PIECE_BYTES: Final = 256 * 1024
 """Bytes written to the socket at once."""
-LOOKS: Final = 4
+CHECKS_PER_TIMEOUT: Final = 4
 """How often, within the time that it has, a client is looked at."""
 C_INT: Final = struct.Struct("i")
 
@@ -42,12 +42,12 @@ async def send(
     response: web.StreamResponse,
     pieces: AsyncGenerator[bytes, None],
     length: int,
-    patience: float,
+    stall_seconds: float,
 ) -> None:
     """Prepare the response and write `length` bytes to it.
 
     A failure to make the first piece leaves the response unprepared. Cuts the client off where it takes
-    no byte for `patience` seconds. Raises `CaptureDamaged` where the pieces are not of this length.
+    no byte for `stall_seconds` seconds. Raises `CaptureDamaged` where the pieces are not of this length.
     """
     response.content_length = length
     piece = await anext(pieces, b"")
@@ -56,7 +56,7 @@ async def send(
         raise ConnectionResetError("the client has gone")
     request.transport.set_write_buffer_limits(0)  # or the transport would keep pieces that it cannot send
     await response.write(b"")  # the head by itself: with a piece behind it aiohttp would copy both
-    with Watch(request.transport, patience) as watch:
+    with ProgressWatch(request.transport, stall_seconds) as watch:
         while piece:
             await _write(response, piece, length - watch.sent, watch)
             piece = b""  # nothing is held while the next is made
@@ -65,11 +65,11 @@ async def send(
             raise CaptureDamaged(f"an answer of {length} bytes ended after {watch.sent}")
 
 
-async def _write(response: web.StreamResponse, piece: bytes, missing: int, watch: Watch) -> None:
+async def _write(response: web.StreamResponse, piece: bytes, missing: int, watch: ProgressWatch) -> None:
     """Write a piece of an answer that `missing` bytes are missing of, and wait until it is sent."""
     with memoryview(piece) as view:
-        for start in range(0, len(view), PIECE):
-            part = view[start : start + PIECE]
+        for start in range(0, len(view), PIECE_BYTES):
+            part = view[start : start + PIECE_BYTES]
             watch.sent += len(part)
             if start + len(part) < missing:
                 await response.write(part)
@@ -77,18 +77,18 @@ async def _write(response: web.StreamResponse, piece: bytes, missing: int, watch
                 await response.write_eof(bytes(part))  # which waits, however small it is
 
 
-class Watch:
-    """Aborts a connection when its client takes nothing of what was sent for `patience` seconds."""
+class ProgressWatch:
+    """Aborts a connection when its client takes nothing of what was sent for `stall_seconds` seconds."""
 
-    def __init__(self, transport: asyncio.Transport, patience: float) -> None:
+    def __init__(self, transport: asyncio.Transport, stall_seconds: float) -> None:
         self.sent = 0
         """Bytes given to the transport so far; the writer counts them."""
-        self._transport, self._patience = transport, patience
+        self._transport, self._stall_seconds = transport, stall_seconds
         self._loop = asyncio.get_running_loop()
-        self._taken, self._moved_at = 0, self._loop.time()
+        self._taken, self._progress_at = 0, self._loop.time()
 
     def __enter__(self) -> Self:
-        self._timer = self._loop.call_later(self._patience / LOOKS, self._look)
+        self._timer = self._loop.call_later(self._stall_seconds / CHECKS_PER_TIMEOUT, self._check)
         return self
 
     def __exit__(
@@ -96,16 +96,16 @@ class Watch:
     ) -> None:
         self._timer.cancel()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         now, unsent = self._loop.time(), _unsent(self._transport)
         taken = self.sent - unsent
         if not unsent or taken > self._taken:
-            self._taken, self._moved_at = taken, now
-        if now - self._moved_at >= self._patience:
-            log.warning("cut off a client that took nothing", extra=facts(seconds=self._patience))
+            self._taken, self._progress_at = taken, now
+        if now - self._progress_at >= self._stall_seconds:
+            log.warning("cut off a client that took nothing", extra=fields(seconds=self._stall_seconds))
             self._transport.abort()
             return
-        self._timer = self._loop.call_later(self._patience / LOOKS, self._look)
+        self._timer = self._loop.call_later(self._stall_seconds / CHECKS_PER_TIMEOUT, self._check)
 
 
 def _unsent(transport: asyncio.Transport) -> int:

@@ -22,10 +22,10 @@ from overspill_service.errors import (
     TooManyRequests,
 )
 from overspill_service.telemetry import logs
-from overspill_service.web.capture_headers import digest_of, facts_of
+from overspill_service.web.capture_headers import digest_of, metadata_of
 from overspill_service.web.captures import entry_headers
 from overspill_service.web.conditions import are_given, is_not_modified
-from overspill_service.web.fields import listed
+from overspill_service.web.header_fields import list_field
 from overspill_service.web.negotiation import body_coding
 from overspill_service.web.registry import Route
 
@@ -34,97 +34,99 @@ if TYPE_CHECKING:
 
     from overspill_service.archive.upload_memory import UploadMemory
     from overspill_service.catalog.records import Entry
-    from overspill_service.web.call import Call
+    from overspill_service.web.context import RequestContext
 
 QUEUE_SECONDS: Final = 5.0
 """How long an upload waits for its turn before it is sent away."""
 
 
-async def put(call: Call[wire.NoQuery]) -> web.Response:
+async def put(context: RequestContext[wire.NoQuery]) -> web.Response:
     """Store the body under the id; 201 where it is new, 200 where it was there already."""
-    encoding, digest = _announced(call)
-    facts = facts_of(call.request.headers)
-    await _require_preconditions(call)
-    async with _memory(call, encoding) as memory, _turn(call):
-        body = Body(_chunks(call), memory, encoding, digest)
-        entry, is_new = await storing.put(call.captures, call.ref, facts, body)
-    return _stored(call, entry, is_new=is_new)
+    encoding, digest = _announced(context)
+    metadata = metadata_of(context.request.headers)
+    await _require_preconditions(context)
+    async with _body_memory(context, encoding) as memory, _upload_slot(context):
+        body = Body(_chunks(context), memory, encoding, digest)
+        entry, is_new = await storing.put(context.captures, context.ref, metadata, body)
+    return _stored(context, entry, is_new=is_new)
 
 
-async def post(call: Call[wire.NoQuery]) -> web.Response:
+async def post(context: RequestContext[wire.NoQuery]) -> web.Response:
     """Store the body under the id of its session, call id and content, which `Location` names."""
-    encoding, digest = _announced(call)
-    facts = facts_of(call.request.headers)
-    async with _memory(call, encoding, is_copied=True) as memory, _turn(call):
-        body = Body(_chunks(call), memory, encoding, digest)
-        entry, is_new = await storing.post(call.captures, facts, body)
-    return _stored(call, entry, is_new=is_new, location=Path.CAPTURE.format(ref=entry.id))
+    encoding, digest = _announced(context)
+    metadata = metadata_of(context.request.headers)
+    async with _body_memory(context, encoding, is_rekeyed=True) as memory, _upload_slot(context):
+        body = Body(_chunks(context), memory, encoding, digest)
+        entry, is_new = await storing.post(context.captures, metadata, body)
+    return _stored(context, entry, is_new=is_new, location=Path.CAPTURE.format(ref=entry.id))
 
 
-def _announced(call: Call[Any]) -> tuple[str | None, bytes | None]:
+def _announced(context: RequestContext[Any]) -> tuple[str | None, bytes | None]:
     """The body's encoding and digest. Raises what its header fields give reason for."""
-    request, limit = call.request, call.principal.tenant.limits.max_capture_size
+    request, limit = context.request, context.principal.tenant.limits.max_capture_size
     if hdrs.CONTENT_RANGE in request.headers:
         raise BadRequest("a capture is stored whole: leave Content-Range out (RFC 9110, section 14.4)")
-    encoding = body_coding(listed(request.headers, hdrs.CONTENT_ENCODING))
+    encoding = body_coding(list_field(request.headers, hdrs.CONTENT_ENCODING))
     if encoding is None and (request.content_length or 0) > limit:
         raise CaptureTooLarge(limit)
     return encoding, digest_of(request.headers)
 
 
-def _stored(call: Call[Any], entry: Entry, *, is_new: bool, location: str | None = None) -> web.Response:
-    call.service.metrics.capture(entry, is_new=is_new)
-    logs.note(capture=entry.id, size=entry.size, stored_size=entry.stored_size)
+def _stored(
+    context: RequestContext[Any], entry: Entry, *, is_new: bool, location: str | None = None
+) -> web.Response:
+    context.service.metrics.capture(entry, is_new=is_new)
+    logs.bind_fields(capture=entry.id, size=entry.size, stored_size=entry.stored_size)
     headers = entry_headers(entry) | ({hdrs.LOCATION: location} if location else {})
-    return call.json(entry.public(), status=201 if is_new else 200, headers=headers)
+    return context.json(entry.public(), status=201 if is_new else 200, headers=headers)
 
 
-async def _require_preconditions(call: Call[Any]) -> None:
+async def _require_preconditions(context: RequestContext[Any]) -> None:
     """Evaluate the preconditions of an upload by whether the capture exists. Raises `PreconditionFailed`."""
-    if not are_given(call.request.headers):
+    if not are_given(context.request.headers):
         return
     try:
-        await call.entry()
+        await context.entry()
     except Absent:
         exists = False
     else:
         exists = True
-    is_not_modified(call.request.headers, call.request.method, None, exists=exists)
+    is_not_modified(context.request.headers, context.request.method, None, exists=exists)
 
 
 @asynccontextmanager
-async def _memory(
-    call: Call[Any], encoding: str | None, *, is_copied: bool = False
+async def _body_memory(
+    context: RequestContext[Any], encoding: str | None, *, is_rekeyed: bool = False
 ) -> AsyncIterator[UploadMemory]:
     """Hold the memory that the body needs. Raises `Overloaded` where none comes free in time."""
-    budget, length = call.service.archive.memory, call.request.content_length
+    budget, length = context.service.archive.memory, context.request.content_length
     async with AsyncExitStack() as stack:
-        with call.unread():
+        with context.paused_reading():
             memory = await stack.enter_async_context(
-                upload_memory(budget, encoding, length, is_copied=is_copied)
+                upload_memory(budget, encoding, length, is_rekeyed=is_rekeyed)
             )
         yield memory
 
 
 @asynccontextmanager
-async def _turn(call: Call[Any]) -> AsyncIterator[None]:
+async def _upload_slot(context: RequestContext[Any]) -> AsyncIterator[None]:
     """Hold one of the places for uploads. Raises `TooManyRequests` if none is free in time."""
-    service = call.service
+    service = context.service
     try:
         async with asyncio.timeout(QUEUE_SECONDS):
-            await service.uploads.acquire()
+            await service.upload_slots.acquire()
     except TimeoutError as error:
         raise TooManyRequests("uploads", service.settings.max_uploads) from error
     try:
         with service.metrics.uploads.track_inprogress():
             yield
     finally:
-        service.uploads.release()
+        service.upload_slots.release()
 
 
-async def _chunks(call: Call[Any]) -> AsyncIterator[bytes]:
+async def _chunks(context: RequestContext[Any]) -> AsyncIterator[bytes]:
     """The body as it arrives. Raises `IncompleteBody` where it stops, breaks off or is malformed."""
-    request, idle = call.request, call.service.settings.idle_timeout
+    request, idle = context.request, context.service.settings.idle_timeout
     try:
         while True:
             async with asyncio.timeout(idle):

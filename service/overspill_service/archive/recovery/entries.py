@@ -20,7 +20,7 @@ from overspill_service.catalog.records import Entry, Segment, Tombstone
 from overspill_service.errors import CaptureDamaged, RecordDamaged
 from overspill_service.store_format import object_keys
 from overspill_service.store_format.frame_map import FrameMap
-from overspill_service.telemetry.logs import facts
+from overspill_service.telemetry.logs import fields
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -129,18 +129,18 @@ async def _read(archive: Archive, found: CaptureFound, upload: UploadFound) -> E
             return None
         entry = _decode_entry(indexes[-1].entry)
     except (CaptureDamaged, msgspec.DecodeError, UnicodeDecodeError) as error:
-        cause = facts(tenant=found.tenant, capture=found.capture, cause=str(error))
+        cause = fields(tenant=found.tenant, capture=found.capture, cause=str(error))
         log.error("an upload cannot be read", extra=cause)  # noqa: TRY400
         return None
-    about = facts(tenant=found.tenant, capture=found.capture)
+    details = fields(tenant=found.tenant, capture=found.capture)
     if (entry.tenant, entry.id, entry.upload) != (found.tenant, found.capture, upload.name):
-        log.error("an object holds the entry of another capture", extra=about)
+        log.error("an object holds the entry of another capture", extra=details)
         return None
     listed = [index.frames for index in indexes]
     count = sum(map(len, listed))
-    frames = await archive.cpu.run_many(count, FrameMap.of, listed)
-    if frames.size != entry.size or not _fit_together(indexes, upload.name):
-        log.error("the segments of a capture do not belong together", extra=about)
+    frames = await archive.cpu.run_for_frames(count, FrameMap.of, listed)
+    if frames.size != entry.size or not _are_consecutive(indexes, upload.name):
+        log.error("the segments of a capture do not belong together", extra=details)
         return None
     expires, marker = found.marker_of(upload.name) or (entry.expires, None)
     return msgspec.structs.replace(
@@ -149,18 +149,18 @@ async def _read(archive: Archive, found: CaptureFound, upload: UploadFound) -> E
             Segment(stored.size, index.size, index.newlines)
             for stored, index in zip(ordered, indexes, strict=True)
         ],
-        index=await archive.cpu.run_many(count, inline_index, listed),
+        index=await archive.cpu.run_for_frames(count, inline_index, listed),
         expires=expires,
         marker=marker,
     )
 
 
-def _fit_together(indexes: Sequence[Index], upload: str) -> bool:
+def _are_consecutive(indexes: Sequence[Index], upload: str) -> bool:
     """Whether each segment is of this upload, in its place, and only the last says that it is."""
     offset = newlines = 0
     for number, index in enumerate(indexes):
-        place = upload, number, offset, newlines, number == len(indexes) - 1
-        if place != (index.upload, index.number, index.first_offset, index.first_newline, index.last):
+        expected = upload, number, offset, newlines, number == len(indexes) - 1
+        if expected != (index.upload, index.number, index.first_offset, index.first_newline, index.last):
             return False
         offset, newlines = offset + index.size, newlines + index.newlines
     return True
@@ -179,6 +179,6 @@ async def record_of(archive: Archive, tenant: str, capture: str) -> Entry | Tomb
             raise
         if await archive.catalog.restore(entry):
             log.warning(
-                "replaced a damaged record of the catalog", extra=facts(tenant=tenant, capture=capture)
+                "replaced a damaged record of the catalog", extra=fields(tenant=tenant, capture=capture)
             )
         return await archive.catalog.get(tenant, capture)

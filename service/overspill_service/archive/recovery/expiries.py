@@ -14,31 +14,31 @@ if TYPE_CHECKING:
     from overspill_service.archive.recovery.entries import CaptureFound
     from overspill_service.catalog.records import Entry
 
-AT_ONCE: Final = 16
+CONCURRENCY: Final = 16
 """Captures whose objects are listed at the same time."""
 
 
 async def is_expired(archive: Archive, entry: Entry) -> bool:
     """Whether its time has come. Where the catalog may have missed a change, its objects are asked first."""
-    return (await confirmed(archive, entry)).is_expired(archive.clock())
+    return (await with_confirmed_expiry(archive, entry)).is_expired(archive.clock())
 
 
-async def confirmed(archive: Archive, entry: Entry) -> Entry:
+async def with_confirmed_expiry(archive: Archive, entry: Entry) -> Entry:
     """The entry; one that seems expired has its expiry put right, where the catalog may have missed it."""
     if not entry.is_expired(archive.clock()):
         return entry
-    (told,) = await all_confirmed(archive, [entry])
-    return told
+    (checked,) = await with_confirmed_expiries(archive, [entry])
+    return checked
 
 
-async def all_confirmed(archive: Archive, entries: list[Entry]) -> list[Entry]:
+async def with_confirmed_expiries(archive: Archive, entries: list[Entry]) -> list[Entry]:
     """Entries that seem expired, their expiries put right where the catalog may have missed them."""
     if await archive.catalog.is_settled():
         return entries
-    return await fan_out(partial(corrected, archive), entries, at_once=AT_ONCE)
+    return await fan_out(partial(with_corrected_expiry, archive), entries, concurrency=CONCURRENCY)
 
 
-async def corrected(archive: Archive, entry: Entry) -> Entry:
+async def with_corrected_expiry(archive: Archive, entry: Entry) -> Entry:
     """The entry with the expiry that its objects tell, in the catalog too.
 
     Whoever sets one writes the marker first, so it is seen here, or the entry is amended after this.
@@ -51,7 +51,7 @@ async def corrected(archive: Archive, entry: Entry) -> Entry:
         expires, key = newer
         amended = await archive.catalog.amend(entry, expires=expires, marker=key)
         if amended is not None:
-            return await corrected(archive, amended)
+            return await with_corrected_expiry(archive, amended)
     return entry
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from overspill_service.catalog.records import Generation
 from overspill_service.store_format import object_keys
-from overspill_service.telemetry.logs import facts
+from overspill_service.telemetry.logs import fields
 
 if TYPE_CHECKING:
     from overspill_service.archive.archive import Archive
@@ -34,8 +34,8 @@ GENERATION_SECONDS: Final = 60.0
 """How long a generation lasts while captures are stored."""
 CLOSE_SECONDS: Final = 2.0
 """How long the end of a process waits for another one that is closing the generation too."""
-LOOKS: Final = 4
-PAUSE: Final = 0.05
+ATTEMPTS: Final = 4
+PAUSE_SECONDS: Final = 0.05
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class Generations:
 
     def __init__(self, archive: Archive, holder: str) -> None:
         self._archive, self._holder = archive, holder
-        self._has_judged = self._is_keeper = False
+        self._has_compared = self._is_keeper = False
         self._state = ""
         self._began = 0.0
 
@@ -55,9 +55,9 @@ class Generations:
         generation = await catalog.generation()
         if generation is None:
             return
-        if not self._has_judged:
-            await self._judge()
-            self._has_judged = True
+        if not self._has_compared:
+            await self._compare()
+            self._has_compared = True
         if not await catalog.lease(LEASE, self._holder, LEASE_TTL):
             self._is_keeper = False
             return
@@ -74,33 +74,33 @@ class Generations:
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
                 while not await catalog.lease(LEASE, self._holder, LEASE_TTL):  # noqa: ASYNC110  (no event)
-                    await asyncio.sleep(PAUSE)
-                if self._has_judged:
+                    await asyncio.sleep(PAUSE_SECONDS)
+                if self._has_compared:
                     await self._begin(is_closed=True)
                 await catalog.release(LEASE, self._holder)
 
-    async def _judge(self) -> None:
+    async def _compare(self) -> None:
         """Hold the catalog's generation against the one beside the objects."""
         catalog = self._archive.catalog
-        for _ in range(LOOKS):  # another process may be between the two steps of beginning one
-            generation, told = await catalog.generation() or Generation(), await self._told()
-            if told in ([], [generation.name]):
+        for _ in range(ATTEMPTS):  # another process may be between the two steps of beginning one
+            generation, stored = await catalog.generation() or Generation(), await self._stored_names()
+            if stored in ([], [generation.name]):
                 break
-            await asyncio.sleep(PAUSE)
-        if told == [generation.name]:
+            await asyncio.sleep(PAUSE_SECONDS)
+        if stored == [generation.name]:
             if not generation.is_closed:
                 await catalog.doubt(is_older=False)
-        elif told or generation.name:
+        elif stored or generation.name:
             await catalog.doubt(is_older=True)
             log.warning(
                 "the catalog is not the one that was last used with these objects: it is rebuilt",
-                extra=facts(generation=generation.name, expected=",".join(told)),
+                extra=fields(generation=generation.name, expected=",".join(stored)),
             )
 
     async def _begin(self, *, is_closed: bool) -> None:
         """Begin a generation, beside the objects first: a catalog is never thought newer than it is."""
         catalog, store = self._archive.catalog, self._archive.store
-        earlier, name = await self._told(), object_keys.new_upload()
+        earlier, name = await self._stored_names(), object_keys.new_upload()
         before = await catalog.generation()
         await store.put(object_keys.generation_key(name), [b"generation\n"])
         await catalog.begin_generation(name, is_closed=is_closed)
@@ -108,7 +108,7 @@ class Generations:
         self._state = "" if before is None else before.state
         self._began = time.monotonic()
 
-    async def _told(self) -> list[str]:
+    async def _stored_names(self) -> list[str]:
         """The names that are kept beside the objects: one, or two after a process died between two steps."""
         prefix = object_keys.GENERATIONS
         return [stored.key.removeprefix(prefix) async for stored in self._archive.store.list(prefix)]

@@ -9,12 +9,12 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
 from overspill_service.archive.recovery.entries import captures_in, entry_of, record_of
-from overspill_service.archive.recovery.expiries import corrected, newer_marker
-from overspill_service.archive.recovery.stale_entries import Listed, drop_stale, forget
+from overspill_service.archive.recovery.expiries import newer_marker, with_corrected_expiry
+from overspill_service.archive.recovery.stale_entries import UploadFilter, drop_stale, forget
 from overspill_service.archive.removal import finish_removals, removed_uploads
 from overspill_service.catalog.records import Entry, Quota, Tombstone
 from overspill_service.errors import CaptureDamaged, RecordDamaged, ServiceError
-from overspill_service.telemetry.logs import facts
+from overspill_service.telemetry.logs import fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from overspill_service.archive.archive import Archive
     from overspill_service.archive.recovery.entries import CaptureFound
 
-AT_ONCE: Final = 16
+CONCURRENCY: Final = 16
 """Captures read at the same time."""
 YOUNG_SECONDS: Final = 120.0
 """After which no upload is still on its way from its last segment to its end."""
@@ -41,8 +41,8 @@ async def rebuild(archive: Archive, holder: str = "") -> int:
     The lease of its `holder` is renewed on the way.
     """
     began = await archive.catalog.begin_rebuild()
-    removed = await _still_removed(archive)
-    listed = Listed(secrets.token_bytes(16))
+    removed = await _unfinished_removals(archive)
+    listed = UploadFilter(secrets.token_bytes(16))
     count = 0
     pending: list[CaptureFound] = []
     async for found in captures_in(archive):
@@ -50,7 +50,7 @@ async def rebuild(archive: Archive, holder: str = "") -> int:
             if upload.segments:
                 listed.add(upload.name)
         pending.append(found)
-        if len(pending) == AT_ONCE:
+        if len(pending) == CONCURRENCY:
             count += await _adopt_all(archive, pending, removed)
             pending = []
             await _renew(archive, holder)
@@ -60,7 +60,7 @@ async def rebuild(archive: Archive, holder: str = "") -> int:
     return count
 
 
-async def _drop_stale(archive: Archive, listed: Listed, holder: str) -> None:
+async def _drop_stale(archive: Archive, listed: UploadFilter, holder: str) -> None:
     dropped = 0
     async with aclosing(drop_stale(archive, listed)) as pages:
         async for page in pages:
@@ -87,12 +87,12 @@ async def rebuild_if_due(archive: Archive, holder: str) -> int | None:
         await archive.catalog.release(LEASE, holder)
 
 
-async def _still_removed(archive: Archive) -> frozenset[str]:
+async def _unfinished_removals(archive: Archive) -> frozenset[str]:
     """Finish removals that were cut short; return the uploads of those that the store does not let go yet."""
     try:
         await finish_removals(archive)
     except ServiceError as error:
-        log.warning("a removal cannot be finished now", extra=facts(code=error.code, cause=str(error)))
+        log.warning("a removal cannot be finished now", extra=fields(code=error.code, cause=str(error)))
     return await removed_uploads(archive)
 
 
@@ -113,16 +113,16 @@ async def adopt(archive: Archive, found: CaptureFound, removed: frozenset[str] =
     except RecordDamaged:
         return False
     if isinstance(known, Entry) and newer_marker(found, known) is not None:
-        known = await corrected(archive, known)
+        known = await with_corrected_expiry(archive, known)
     if isinstance(known, Entry) and not known.is_expired(archive.clock()):
         return True
     entry = await entry_of(archive, found, removed)
     if entry is None or entry.is_expired(archive.clock()):
         return False
-    return isinstance(await give_back(archive, entry, Quota()), Entry)
+    return isinstance(await restore_entry(archive, entry, Quota()), Entry)
 
 
-async def give_back(archive: Archive, entry: Entry, quota: Quota) -> Entry | Tombstone | None:
+async def restore_entry(archive: Archive, entry: Entry, quota: Quota) -> Entry | Tombstone | None:
     """Commit the entry of an upload that was found whole; None where that was withdrawn meanwhile.
 
     A young upload may be one that is just being refused: then its objects are deleted first and its entry

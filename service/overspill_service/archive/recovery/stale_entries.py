@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from overspill_service.catalog.records import Entry
 
 PAGE: Final = 500
-AT_ONCE: Final = 16
+CONCURRENCY: Final = 16
 """Entries whose objects are asked for at the same time."""
 FILTER_BITS: Final = 1 << 27
 HASHES: Final = 4
 
 
-class Listed:
+class UploadFilter:
     """The uploads that a listing showed, in 16 MiB however many they are: a Bloom filter.
 
     It never denies one that was added. It affirms one that was not in 1 of a million cases with a million
@@ -39,19 +39,19 @@ class Listed:
         self._bits = bytearray(FILTER_BITS // 8)
 
     def add(self, upload: str) -> None:
-        for place in self._places(upload):
-            self._bits[place >> 3] |= 1 << (place & 7)
+        for bit in self._bit_positions(upload):
+            self._bits[bit >> 3] |= 1 << (bit & 7)
 
     def __contains__(self, upload: str) -> bool:
-        return all(self._bits[place >> 3] & 1 << (place & 7) for place in self._places(upload))
+        return all(self._bits[bit >> 3] & 1 << (bit & 7) for bit in self._bit_positions(upload))
 
-    def _places(self, upload: str) -> Iterator[int]:
+    def _bit_positions(self, upload: str) -> Iterator[int]:
         digest = hashlib.blake2b(upload.encode(), digest_size=4 * HASHES, salt=self._salt).digest()
         for start in range(0, len(digest), 4):
             yield int.from_bytes(digest[start : start + 4], "little") % FILTER_BITS
 
 
-async def drop_stale(archive: Archive, listed: Listed) -> AsyncGenerator[int, None]:
+async def drop_stale(archive: Archive, listed: UploadFilter) -> AsyncGenerator[int, None]:
     """Drop the entries whose objects are gone; yield after every page how many it had.
 
     An upload that was stored after its place in the listing had passed is found by its key, and stays.
@@ -61,7 +61,7 @@ async def drop_stale(archive: Archive, listed: Listed) -> AsyncGenerator[int, No
         while True:
             entries, cursor = await archive.catalog.find(tenant, Query(), now=0, limit=PAGE, cursor=cursor)
             suspects = [entry for entry in entries if entry.upload not in listed]
-            yield sum(await fan_out(partial(_drop, archive), suspects, at_once=AT_ONCE))
+            yield sum(await fan_out(partial(_drop, archive), suspects, concurrency=CONCURRENCY))
             if cursor is None:
                 break
 

@@ -28,9 +28,9 @@ from overspill_service.catalog.redis import key_names, scripts
 if TYPE_CHECKING:
     from overspill_service.catalog.redis.link import Link
 
-AGAIN_SECONDS: Final = 60.0
+SECOND_PASS_SECONDS: Final = 60.0
 """From the beginning of a rebuild to the one that runs again."""
-MARGIN: Final = 1.0
+MARGIN_SECONDS: Final = 1.0
 """Seconds of doubt when the age of a write is compared with that of a rebuild."""
 PASSES: Final = 2
 EVICTED: Final = "evicted-"
@@ -59,7 +59,7 @@ class Mark(NamedTuple):
         return " ".join(map(str, self))
 
 
-class Seen(NamedTuple):
+class Observation(NamedTuple):
     """What Redis says at one moment."""
 
     servers: str
@@ -83,47 +83,50 @@ class Completeness:
     def __init__(self, link: Link) -> None:
         self._link = link
         self._servers: str | None = None
-        self._written = -math.inf
-        self._noticing = asyncio.Lock()
+        self._written_at = -math.inf
+        self._replacement_lock = asyncio.Lock()
         self.state = ""
 
     def note_write(self) -> None:
         """Remember that Redis has just acknowledged a write of this process."""
-        self._written = time.monotonic()
+        self._written_at = time.monotonic()
 
     async def is_complete(self) -> bool:
-        return (await self._look()).is_complete
+        return (await self._observe()).is_complete
 
     async def is_rebuild_due(self) -> bool:
         """True while incomplete, and once more a minute after the rebuild began that made it complete."""
-        seen = await self._look()
-        if seen.mark is None or not seen.is_complete:
+        observed = await self._observe()
+        if observed.mark is None or not observed.is_complete:
             return True
-        return seen.mark.passes < PASSES and await self._age(seen.mark.began) >= AGAIN_SECONDS
+        return observed.mark.passes < PASSES and await self._age(observed.mark.began) >= SECOND_PASS_SECONDS
 
     async def is_settled(self) -> bool:
         """Whether the rebuild that runs again has ended too: it finds what writers lost that died."""
-        seen = await self._look()
-        return seen.mark is not None and seen.is_complete and seen.mark.passes >= PASSES
+        observed = await self._observe()
+        return observed.mark is not None and observed.is_complete and observed.mark.passes >= PASSES
 
     async def begin(self) -> str:
         """Note that a rebuild begins now; return what `finish` takes."""
-        seen = await self._look()
-        if seen.was_evicted:
+        observed = await self._observe()
+        if observed.was_evicted:
             await self._link.forget(key_names.OF_TENANTS)
-        if seen.was_evicted or not seen.epoch:
+        if observed.was_evicted or not observed.epoch:
             await self._link.call("SET", key_names.EPOCH, _new_epoch())
-            seen = await self._look()
-        mark = Mark(seen.servers, seen.epoch, await self._now(), 1)
+            observed = await self._observe()
+        mark = Mark(observed.servers, observed.epoch, await self._now(), 1)
         await self._link.call("SET", key_names.REBUILD, str(mark))
         return str(mark)
 
     async def finish(self, began: str) -> None:
         """Mark what was complete when the rebuild began: it counts only if that is what is there now."""
-        mark, held = Mark.parse(began.encode()), Mark.parse(await self._link.call("GET", key_names.COMPLETE))
+        mark, stored = (
+            Mark.parse(began.encode()),
+            Mark.parse(await self._link.call("GET", key_names.COMPLETE)),
+        )
         if mark is None:
             raise ValueError(f"{began!r} does not name the beginning of a rebuild")
-        if held is not None and held[:2] == mark[:2]:
+        if stored is not None and stored[:2] == mark[:2]:
             mark = mark._replace(passes=PASSES)
         await self._link.call("SET", key_names.COMPLETE, str(mark))
 
@@ -132,36 +135,36 @@ class Completeness:
         self.state = ""
         await self._link.step(scripts.NEW_EPOCH, [key_names.EPOCH], _new_epoch(), EVICTED, kind)
 
-    async def _look(self) -> Seen:
+    async def _observe(self) -> Observation:
         servers, epoch, mark = await asyncio.gather(
             self._identity(),
             self._link.call("GET", key_names.EPOCH),
             self._link.call("GET", key_names.COMPLETE),
         )
         if self._servers not in (None, servers):
-            await self._notice(servers)
-            return await self._look()
+            await self._handle_replacement(servers)
+            return await self._observe()
         self._servers = servers
-        seen = Seen(servers, (epoch or b"").decode(errors="replace"), Mark.parse(mark))
-        self.state = f"{servers} {seen.epoch}" if seen.is_complete else ""
-        return seen
+        observed = Observation(servers, (epoch or b"").decode(errors="replace"), Mark.parse(mark))
+        self.state = f"{servers} {observed.epoch}" if observed.is_complete else ""
+        return observed
 
-    async def _notice(self, servers: str) -> None:
+    async def _handle_replacement(self, servers: str) -> None:
         """Begin a new epoch where this process wrote to servers that others have replaced since."""
-        async with self._noticing:
+        async with self._replacement_lock:
             if self._servers != servers and await self._may_have_lost(servers):
                 await self.doubt()
             self._servers = servers
 
     async def _may_have_lost(self, servers: str) -> bool:
         """Whether the last write may be missing: it is younger than the last rebuild on these servers."""
-        if self._written == -math.inf:
+        if self._written_at == -math.inf:
             return False
-        since_written = time.monotonic() - self._written
+        since_written = time.monotonic() - self._written_at
         rebuild = Mark.parse(await self._link.call("GET", key_names.REBUILD))
         if rebuild is None or rebuild.servers != servers:
             return True
-        return since_written <= await self._age(rebuild.began) + MARGIN
+        return since_written <= await self._age(rebuild.began) + MARGIN_SECONDS
 
     async def _identity(self) -> str:
         """A digest of the server processes that hold the data, and of the histories that they continue."""

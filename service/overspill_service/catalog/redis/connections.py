@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from redis.asyncio import Connection as PlainConnection
+from redis.asyncio import Connection as TcpConnection
 from redis.asyncio import ConnectionPool, Redis, RedisCluster, Sentinel, SSLConnection
 from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from overspill_service.catalog.redis.pipelines import LANES, PATIENCE, Lanes
+from overspill_service.catalog.redis.pipelines import PIPELINE_TIMEOUT_SECONDS, PIPELINES, Pipelines
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -23,22 +23,27 @@ if TYPE_CHECKING:
 
     Address = tuple[str, int]
 
-CONNECT_WITHIN: Final = 1.0
+CONNECT_TIMEOUT_SECONDS: Final = 1.0
 """Seconds for one connection to be made."""
-SCANNED_AT_ONCE: Final = 1000
+SCAN_COUNT: Final = 1000
 """Keys that a server looks at in one step of a scan."""
 
 
 def _options(**more: Any) -> dict[str, Any]:
-    return {"protocol": 2, "socket_connect_timeout": CONNECT_WITHIN, "retry": Retry(NoBackoff(), 0), **more}
+    return {
+        "protocol": 2,
+        "socket_connect_timeout": CONNECT_TIMEOUT_SECONDS,
+        "retry": Retry(NoBackoff(), 0),
+        **more,
+    }
 
 
 def server(address: Address, *, db: int = 0, tls: bool = False, **login: Any) -> Connection:
     """One Redis. `login`: username, password and redis-py's `ssl_…` options."""
     host, port = address
-    kind = SSLConnection if tls else PlainConnection
+    kind = SSLConnection if tls else TcpConnection
     options = _options(host=host, port=port, db=db, socket_timeout=None, **login)
-    return _Single(Redis.from_pool(ConnectionPool(kind, LANES, **options)))
+    return _Single(Redis.from_pool(ConnectionPool(kind, PIPELINES, **options)))
 
 
 def sentinel(
@@ -52,9 +57,9 @@ def sentinel(
 ) -> Connection:
     """The master that any of the sentinels names; after a failover, the new one."""
     files = {name: value for name, value in login.items() if name.startswith("ssl_")}
-    asking = _options(socket_timeout=CONNECT_WITHIN, ssl=tls, password=sentinel_password, **files)
+    asking = _options(socket_timeout=CONNECT_TIMEOUT_SECONDS, ssl=tls, password=sentinel_password, **files)
     sentinels = Sentinel(addresses, sentinel_kwargs=asking)  # type: ignore[no-untyped-call]
-    options = _options(db=db, socket_timeout=None, max_connections=LANES, ssl=tls, **login)
+    options = _options(db=db, socket_timeout=None, max_connections=PIPELINES, ssl=tls, **login)
     return _Single(sentinels.master_for(service, **options), sentinels.sentinels)
 
 
@@ -62,7 +67,7 @@ def cluster(addresses: Sequence[Address], *, tls: bool = False, **login: Any) ->
     """A cluster, found through any of the addresses."""
     nodes = [ClusterNode(host, port) for host, port in addresses]
     # A slot that moved is noted by itself; to start over (reinitialize_steps) would break what is under way.
-    options = _options(socket_timeout=PATIENCE, ssl=tls, reinitialize_steps=0, **login)
+    options = _options(socket_timeout=PIPELINE_TIMEOUT_SECONDS, ssl=tls, reinitialize_steps=0, **login)
     return _Cluster(RedisCluster(startup_nodes=nodes, **options))
 
 
@@ -70,20 +75,20 @@ class _Single:
     def __init__(self, client: Redis, sentinels: Sequence[Redis] = ()) -> None:
         self._client = client
         self._sentinels = sentinels
-        self._lanes = Lanes(client)
-        self.run = self._lanes.run
+        self._pipelines = Pipelines(client)
+        self.run = self._pipelines.run
 
     async def info(self, section: str) -> list[dict[str, Any]]:
         return [await self.run("INFO", section)]
 
     def scan(self, pattern: str) -> AsyncIterator[bytes]:
-        return self._client.scan_iter(match=pattern, count=SCANNED_AT_ONCE)
+        return self._client.scan_iter(match=pattern, count=SCAN_COUNT)
 
     async def reconnect(self) -> None:
         await self._client.connection_pool.disconnect(inuse_connections=False)
 
     async def close(self) -> None:
-        await self._lanes.close()
+        await self._pipelines.close()
         await self._client.aclose()
         for client in self._sentinels:
             await client.aclose()
@@ -107,7 +112,7 @@ class _Cluster:
         return [await self.run("INFO", section, target_nodes=node) for node in self._client.get_primaries()]
 
     def scan(self, pattern: str) -> AsyncIterator[bytes]:
-        return self._client.scan_iter(match=pattern, count=SCANNED_AT_ONCE)
+        return self._client.scan_iter(match=pattern, count=SCAN_COUNT)
 
     async def reconnect(self) -> None:
         await self._client.aclose()  # the next command finds the topology again

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from overspill_service.catalog import encoding
-from overspill_service.catalog.records import UNCOUNTED, Entry, Tombstone
+from overspill_service.catalog.records import TOTALS_INCOMPLETE, Entry, Tombstone
 from overspill_service.catalog.redis import key_names, scripts
 from overspill_service.catalog.redis.access import RedisAccess
 from overspill_service.catalog.redis.pages import position_of
@@ -67,7 +67,7 @@ class RedisEntries(RedisAccess):
         await self._link.call("HSETNX", key_names.totals(tenant), "captures", 0)
         if quota.is_limited:
             if not await self.is_complete():
-                raise CatalogIncomplete(UNCOUNTED)
+                raise CatalogIncomplete(TOTALS_INCOMPLETE)
             await self._link.call("HSET", key_names.totals(tenant), "complete", self._completeness.state)
         self._registered.add(tenant)
 
@@ -112,7 +112,7 @@ class RedisEntries(RedisAccess):
         return stored
 
     async def remove(self, entry: Entry, tombstone: Tombstone, *, keep: float) -> bool:
-        grave = encoding.encode_tombstone(tombstone, secrets.token_bytes(encoding.NONCE))
+        encoded_tombstone = encoding.encode_tombstone(tombstone, secrets.token_bytes(encoding.NONCE))
         stored: Entry | None = entry
         value = encoding.encode_entry(entry)
         while stored is not None:
@@ -122,7 +122,7 @@ class RedisEntries(RedisAccess):
                 value,
                 position_of(stored),
                 stored.id,
-                grave,
+                encoded_tombstone,
                 milliseconds(keep),
                 -stored.size,
                 -stored.stored_size,

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
     from overspill_service.catalog.redis.scripts import Script
 
-DEADLINE: Final = 3.0
+DEADLINE_SECONDS: Final = 3.0
 """Seconds that one operation may take with all its retries, a failover included."""
-FIRST_PAUSE: Final = 0.01
-LONGEST_PAUSE: Final = 0.25
-BATCH: Final = 256
+FIRST_PAUSE_SECONDS: Final = 0.01
+MAX_PAUSE_SECONDS: Final = 0.25
+DELETE_BATCH: Final = 256
 """Keys that are deleted together."""
 
 
@@ -47,27 +47,27 @@ class Connection(Protocol):
 
 
 class Link:
-    def __init__(self, connection: Connection, deadline: float = DEADLINE) -> None:
+    def __init__(self, connection: Connection, deadline: float = DEADLINE_SECONDS) -> None:
         self._connection = connection
         self._deadline = deadline
 
     async def call(self, *command: Any) -> Any:
         """The answer to a command. Raises `CatalogUnavailable`."""
-        return await self._persist(lambda: self._connection.run(*command))
+        return await self._retry(lambda: self._connection.run(*command))
 
     async def step(self, script: Script, keys: list[str], *arguments: Any) -> Any:
         """The answer of a script. Raises `CatalogUnavailable`."""
         rest = (len(keys), *keys, *arguments)
-        return await self._persist(lambda: self._step(script, rest))
+        return await self._retry(lambda: self._step(script, rest))
 
     async def info(self, section: str) -> list[dict[str, Any]]:
-        answer: list[dict[str, Any]] = await self._persist(lambda: self._connection.info(section))
+        answer: list[dict[str, Any]] = await self._retry(lambda: self._connection.info(section))
         return answer
 
     async def forget(self, pattern: str) -> None:
         """Delete every key that matches, with a deadline for each batch. Raises `CatalogUnavailable`."""
         keys = self._connection.scan(pattern)
-        while batch := await self._persist(lambda: _batch(keys), is_repeatable=False):
+        while batch := await self._retry(lambda: _batch(keys), is_repeatable=False):
             await asyncio.gather(*(self.call("UNLINK", key) for key in batch))
 
     async def close(self) -> None:
@@ -79,7 +79,7 @@ class Link:
         except redis_errors.NoScriptError:
             return await self._connection.run("EVAL", script.text, *rest)
 
-    async def _persist(self, attempt: Callable[[], Awaitable[Any]], *, is_repeatable: bool = True) -> Any:
+    async def _retry(self, attempt: Callable[[], Awaitable[Any]], *, is_repeatable: bool = True) -> Any:
         reason, failure = f"Redis did not answer within {self._deadline:g} s", None
         try:
             async with asyncio.timeout(self._deadline):
@@ -102,13 +102,13 @@ async def _batch(keys: AsyncIterator[bytes]) -> list[bytes]:
     batch: list[bytes] = []
     async for key in keys:
         batch.append(key)
-        if len(batch) == BATCH:
+        if len(batch) == DELETE_BATCH:
             break
     return batch
 
 
 def _pauses() -> Iterator[float]:
-    pause = FIRST_PAUSE
+    pause = FIRST_PAUSE_SECONDS
     while True:
         yield pause * random.uniform(0.5, 1)  # noqa: S311  (jitter)
-        pause = min(pause * 2, LONGEST_PAUSE)
+        pause = min(pause * 2, MAX_PAUSE_SECONDS)

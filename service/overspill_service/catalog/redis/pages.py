@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from overspill_service.catalog.records import Entry, Query
     from overspill_service.catalog.redis.link import Link
 
-BATCH: Final = 128
+MAX_BATCH: Final = 128
 """Entries that one command fetches at most."""
 FIRST_BATCH: Final = 32
 """Entries that one command fetches while it is not known that they are small."""
-LIGHT: Final = 256 * 1024
+SMALL_BATCH_BYTES: Final = 256 * 1024
 """Bytes of `FIRST_BATCH` entries that are small."""
-SCANNED: Final = 4096
+MAX_SCANNED: Final = 4096
 """Entries that a listing looks at before it hands back a short page and a cursor to go on from."""
 
 
@@ -38,8 +38,8 @@ class Pages:
         indexes = key_names.indexes(tenant, query)
         low, high = _bounds(query, cursor)
         page = encoding.Page(limit)
-        scanned, count = 0, min(limit + 1, BATCH)
-        while scanned < SCANNED or not page.entries:
+        scanned, count = 0, min(limit + 1, MAX_BATCH)
+        while scanned < MAX_SCANNED or not page.entries:
             positions = await self._link.step(scripts.PAGE, indexes, high, low, count)
             async with aclosing(self._listed(tenant, positions)) as entries:
                 async for entry in entries:
@@ -48,7 +48,7 @@ class Pages:
             if len(positions) < count:
                 return page.entries, None
             high = b"(" + positions[-1]
-            scanned, count = scanned + count, BATCH
+            scanned, count = scanned + count, MAX_BATCH
         return page.entries, encoding.encode_cursor(high[1:])
 
     async def _listed(self, tenant: str, positions: Sequence[bytes]) -> AsyncGenerator[Entry, None]:
@@ -89,7 +89,9 @@ class Pages:
                 if entry is not None:
                     yield number, entry
             start += len(batch)
-            count = BATCH if sum(len(value or b"") for value in values) < LIGHT else FIRST_BATCH
+            count = (
+                MAX_BATCH if sum(len(value or b"") for value in values) < SMALL_BATCH_BYTES else FIRST_BATCH
+            )
             await asyncio.sleep(0)  # decoding many is work: let others run between batches
 
 

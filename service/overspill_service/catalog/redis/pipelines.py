@@ -18,50 +18,50 @@ if TYPE_CHECKING:
 
     from redis.asyncio import Redis
 
-LANES: Final = 4
+PIPELINES: Final = 4
 """Pipelines that are under way at once, each on a connection of its own."""
-LONGEST: Final = 64
+MAX_COMMANDS: Final = 64
 """Commands in one pipeline."""
-PATIENCE: Final = 2.0
+PIPELINE_TIMEOUT_SECONDS: Final = 2.0
 """Seconds that one pipeline may take. One timer for all of it is cheaper than redis-py's one per command."""
 
 Command = tuple[Any, ...]
 
 
-class Lanes:
+class Pipelines:
     def __init__(self, client: Redis) -> None:
         self._client = client
         self._waiting: deque[tuple[Command, asyncio.Future[Any]]] = deque()
-        self._lanes: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._is_starting = False
 
     async def run(self, *command: Any) -> Any:
         """The command's answer. Raises what redis-py raises."""
         future = asyncio.get_running_loop().create_future()
         self._waiting.append((command, future))
-        if not self._is_starting and len(self._lanes) < LANES:
+        if not self._is_starting and len(self._tasks) < PIPELINES:
             self._is_starting = True
-            lane = asyncio.create_task(self._drain())
-            self._lanes.add(lane)
-            lane.add_done_callback(self._lanes.discard)
+            task = asyncio.create_task(self._drain())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
         return await future
 
     async def close(self) -> None:
-        for lane in self._lanes:
-            lane.cancel()
-        await asyncio.gather(*self._lanes, return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         _fail(list(self._waiting), RedisConnectionError("closed"))
         self._waiting.clear()
 
     async def _drain(self) -> None:
         self._is_starting = False
         while self._waiting:
-            batch = [self._waiting.popleft() for _ in range(min(LONGEST, len(self._waiting)))]
+            batch = [self._waiting.popleft() for _ in range(min(MAX_COMMANDS, len(self._waiting)))]
             batch = [(command, future) for command, future in batch if not future.done()]
             if not batch:
                 continue
             try:
-                async with asyncio.timeout(PATIENCE):
+                async with asyncio.timeout(PIPELINE_TIMEOUT_SECONDS):
                     answers = await self._send([command for command, _ in batch])
             except TimeoutError:
                 _fail(batch, RedisTimeoutError("no answer"))

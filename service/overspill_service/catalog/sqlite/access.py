@@ -41,7 +41,7 @@ class SqliteAccess:
         """The time by the file's clock, which is stored with it while that is possible."""
         moment = self._moment()
         with suppress(CatalogUnavailable):
-            self._reading = await self._writer.run(partial(file_clock.tell, *moment))
+            self._reading = await self._writer.run(partial(file_clock.advance, *moment))
         return self._clock()
 
     async def trust_clock(self) -> float:
@@ -61,17 +61,17 @@ class SqliteAccess:
 
     async def ping(self) -> None:
         try:
-            await self._writer.run(self._examine)
+            await self._writer.run(self._probe)
         except OSError as error:
-            raise self._file.explained(error) from error
+            raise self._file.explain(error) from error
         await self._rows("SELECT 1")
 
-    def _examine(self, db: sqlite3.Connection) -> None:
+    def _probe(self, db: sqlite3.Connection) -> None:
         """Write to the catalog, and to the disk under it. Raises `OSError`."""
         if self._path is not None:
             with closing(schema.connect(self._path)) as fresh:  # which sees what the file is now
                 fresh.execute("SELECT count(*) FROM facts").fetchone()
-        self._file.try_out()
+        self._file.write_probe()
         db.execute("INSERT OR REPLACE INTO facts VALUES ('ping')")
 
     async def close(self) -> None:

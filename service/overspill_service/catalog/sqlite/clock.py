@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     import sqlite3
 
-FOLLOWED_SECONDS: Final = 60.0
+MAX_FOLLOWED_SECONDS: Final = 60.0
 """A change of the machine's clock that the catalog's follows."""
 _CLOCK: Final = "clock:%"
 
@@ -28,14 +28,14 @@ class Reading(NamedTuple):
     boot: str
     """Names the start of the machine that `steady` counts from."""
     steady: float
-    told: float
+    unix_time: float
     """Since the epoch."""
     is_sure: bool
     """False after a start with a clock that was behind: it is expected to be set forwards."""
 
     def later(self, steady: float) -> float:
         """What it tells later, in the same start of the machine."""
-        return self.told + steady - self.steady
+        return self.unix_time + steady - self.steady
 
 
 def boot() -> str:
@@ -55,29 +55,29 @@ def reconciled(former: Reading | None, boot: str, steady: float, machine: float)
     if former is None:
         return Reading(boot, steady, machine, is_sure=True)
     if former.boot != boot:  # nobody knows how long the machine was off
-        is_behind = machine < former.told - FOLLOWED_SECONDS
-        return Reading(boot, steady, former.told if is_behind else machine, not is_behind)
-    told = former.later(steady)
-    if abs(machine - told) <= FOLLOWED_SECONDS or (not former.is_sure and machine > told):
+        is_behind = machine < former.unix_time - MAX_FOLLOWED_SECONDS
+        return Reading(boot, steady, former.unix_time if is_behind else machine, not is_behind)
+    unix_time = former.later(steady)
+    if abs(machine - unix_time) <= MAX_FOLLOWED_SECONDS or (not former.is_sure and machine > unix_time):
         return Reading(boot, steady, machine, is_sure=True)
-    return Reading(boot, steady, told, former.is_sure)
+    return Reading(boot, steady, unix_time, former.is_sure)
 
 
 def stored(db: sqlite3.Connection) -> Reading | None:
     row = db.execute("SELECT name FROM facts WHERE name LIKE ?", (_CLOCK,)).fetchone()
     if row is None:
         return None
-    _, name, steady, told, sure = row[0].split(":")
-    return Reading(name, float(steady), float(told), sure == "1")
+    _, name, steady, unix_time, sure = row[0].split(":")
+    return Reading(name, float(steady), float(unix_time), sure == "1")
 
 
 def store(reading: Reading, db: sqlite3.Connection) -> None:
     db.execute("DELETE FROM facts WHERE name LIKE ?", (_CLOCK,))
-    fields = (reading.boot, f"{reading.steady:.3f}", f"{reading.told:.3f}", str(int(reading.is_sure)))
+    fields = (reading.boot, f"{reading.steady:.3f}", f"{reading.unix_time:.3f}", str(int(reading.is_sure)))
     db.execute("INSERT INTO facts VALUES (?)", (":".join(("clock", *fields)),))
 
 
-def tell(boot: str, steady: float, machine: float, db: sqlite3.Connection) -> Reading:
+def advance(boot: str, steady: float, machine: float, db: sqlite3.Connection) -> Reading:
     """Tell the time and store it, in one step."""
     reading = reconciled(stored(db), boot, steady, machine)
     store(reading, db)

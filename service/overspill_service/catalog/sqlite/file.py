@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     import sqlite3
     from pathlib import Path
 
-PRIVATE: Final = 0o600
-TRIAL_SUFFIX: Final = ".trial"
-TRIAL_BYTES: Final = 64 * 1024
-ROOM: Final = 2**20
+PRIVATE_MODE: Final = 0o600
+PROBE_SUFFIX: Final = ".trial"
+PROBE_BYTES: Final = 64 * 1024
+GROWTH_BYTES: Final = 2**20
 """Bytes by which the catalog's files must be able to grow under a limit on the size of files."""
-PLACE: Final = "the disk that holds the catalog"
+DISK: Final = "the disk that holds the catalog"
 REPLACED: Final = (
     "the catalog file was moved away or replaced while the service runs; put it back, or restart the service "
     "to use the one that is there now"
@@ -37,11 +37,11 @@ ADVICE: Final = (
 _SYSTEM: Final = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_NOMEM")
 """Errors behind which the system refused something that SQLite does not pass on."""
 _REASONS: Final = {
-    "SQLITE_FULL": f"{PLACE} is full",
+    "SQLITE_FULL": f"{DISK} is full",
     "SQLITE_READONLY": "the catalog file is read-only",
     "SQLITE_BUSY": "the catalog file is locked by another process",
     "SQLITE_LOCKED": "the catalog file is locked by another process",
-    "SQLITE_IOERR": f"{PLACE} fails",
+    "SQLITE_IOERR": f"{DISK} fails",
     "SQLITE_CANTOPEN": "the catalog file cannot be opened",
     "SQLITE_PERM": "the catalog file cannot be opened: no permission",
     "SQLITE_CORRUPT": DAMAGED.format(advice=ADVICE),
@@ -75,20 +75,20 @@ class CatalogFile:
         if self._path is not None and not self._is_in_place(self._path):
             raise refusal(REPLACED)
 
-    def try_out(self) -> None:
+    def write_probe(self) -> None:
         """Write to the file's folder, durably. Raises `OSError` as the system does."""
         if self._path is None:
             return
         _require_room_for(self._path.stat().st_size)
-        trial = self._path.with_name(self._path.name + TRIAL_SUFFIX)
+        probe = self._path.with_name(self._path.name + PROBE_SUFFIX)
         try:
-            with open(trial, "wb", opener=_private) as file:
-                file.write(bytes(TRIAL_BYTES))
+            with open(probe, "wb", opener=_private) as file:
+                file.write(bytes(PROBE_BYTES))
                 file.flush()
                 os.fsync(file.fileno())
         finally:
             with suppress(FileNotFoundError):
-                trial.unlink()
+                probe.unlink()
 
     def failure(self, error: sqlite3.Error) -> CatalogUnavailable | ServiceError:
         """The error to answer with; what the system refused SQLite is found out by trying."""
@@ -97,11 +97,11 @@ class CatalogFile:
             return CatalogRefuses(self._damage)
         return self._refused(error) or _unavailable(error)
 
-    def explained(self, error: OSError) -> ServiceError:
-        """The error to answer with where the system refuses what `try_out` does."""
+    def explain(self, error: OSError) -> ServiceError:
+        """The error to answer with where the system refuses what `write_probe` does."""
         folder = self._path.parent if self._path is not None else None
-        known = failure(error, PLACE, folder)
-        return _as_catalog(known) if known else CatalogUnavailable(f"{PLACE} fails: {error.strerror}")
+        known = failure(error, DISK, folder)
+        return _as_catalog(known) if known else CatalogUnavailable(f"{DISK} fails: {error.strerror}")
 
     def _is_in_place(self, path: Path) -> bool:
         try:
@@ -113,16 +113,16 @@ class CatalogFile:
         if not _name(error).startswith(_SYSTEM):
             return None
         try:
-            self.try_out()
+            self.write_probe()
         except OSError as refusal:
-            return self.explained(refusal)
+            return self.explain(refusal)
         return None
 
 
 def _make_private(path: Path) -> None:
     """An empty file, where there is none. To open and close one that is in use would undo SQLite's locks."""
     with suppress(FileExistsError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE))
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE_MODE))
 
 
 def _identity(path: Path) -> tuple[int, int]:
@@ -137,7 +137,7 @@ def _as_catalog(known: ServiceError) -> ServiceError:
         made: ServiceError = CatalogFull(str(known))
     else:
         made = CatalogUnavailable(str(known)) if known.code == "store_unavailable" else known
-    made.trouble = known.trouble
+    made.failure_name = known.failure_name
     return made
 
 
@@ -152,12 +152,12 @@ def _require_room_for(size: int) -> None:
     except ImportError:
         return
     limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
-    if limit != resource.RLIM_INFINITY and limit < size + ROOM:
+    if limit != resource.RLIM_INFINITY and limit < size + GROWTH_BYTES:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
 
 
 def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, PRIVATE)
+    return os.open(path, flags, PRIVATE_MODE)
 
 
 def _name(error: sqlite3.Error) -> str:

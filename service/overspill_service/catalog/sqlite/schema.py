@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 VERSION: Final = 1
 """Kept in `user_version`."""
-BUSY_WITHIN: Final = 10.0
+BUSY_TIMEOUT_SECONDS: Final = 10.0
 """Seconds to wait for another process's write."""
-BUSY_PAUSE: Final = 0.01
+BUSY_PAUSE_SECONDS: Final = 0.01
 PRIVATE_FOLDER: Final = 0o700
 
 TABLES: Final = """
@@ -74,12 +74,12 @@ def prepare(path: Path | None) -> tuple[CatalogFile, sqlite3.Connection]:
             str(known or f"the catalog file {path} cannot be used: {error.strerror}")
         ) from error
     try:
-        return file, _connected(path)
+        return file, _open(path)
     except sqlite3.Error as error:
         raise CatalogUnavailable(f"{reason(error)} ({path})") from error
 
 
-def _connected(path: Path | None) -> sqlite3.Connection:
+def _open(path: Path | None) -> sqlite3.Connection:
     connection = connect(path)
     try:
         _create(connection)
@@ -91,7 +91,7 @@ def _connected(path: Path | None) -> sqlite3.Connection:
 
 def connect(path: Path | None) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        path or ":memory:", timeout=BUSY_WITHIN, isolation_level=None, check_same_thread=False
+        path or ":memory:", timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False
     )
     try:
         connection.execute("PRAGMA synchronous = FULL")
@@ -119,13 +119,13 @@ def _create(connection: sqlite3.Connection) -> None:
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
     """Switch over, which several processes may do to a new file at once; here SQLite itself does not wait."""
-    late = time.monotonic() + BUSY_WITHIN
+    deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > late:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
-            time.sleep(BUSY_PAUSE)
+            time.sleep(BUSY_PAUSE_SECONDS)
         else:
             return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from overspill_service.catalog import encoding
-from overspill_service.catalog.records import UNCOUNTED, Entry, Tombstone
+from overspill_service.catalog.records import TOTALS_INCOMPLETE, Entry, Tombstone
 from overspill_service.errors import CatalogIncomplete, QuotaExceeded
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from overspill_service.catalog.records import Query, Quota
 
-AHEAD_SECONDS: Final = 60.0
+CLOCK_TOLERANCE_SECONDS: Final = 60.0
 """By how much more than a lease lasts one may end later: else it is from a clock that was ahead."""
-PURGED: Final = 100
+MAX_PURGED: Final = 100
 """Lapsed tombstones or leases that one step clears away."""
 
 _CONDITIONS: Final = {
@@ -31,12 +31,12 @@ _CONDITIONS: Final = {
 
 
 def commit(entry: Entry, quota: Quota, db: sqlite3.Connection) -> Entry | Tombstone:
-    found = _found(entry.tenant, entry.id, db)
+    found = _stored_record(entry.tenant, entry.id, db)
     if isinstance(found, Entry) or (found is not None and found.is_of(entry)):
         return found
     _insert(entry, db)
     _count(entry, 1, db)
-    _check(entry.tenant, quota, db)
+    _require_quota(entry.tenant, quota, db)
     return entry
 
 
@@ -75,11 +75,11 @@ def _count(entry: Entry, times: int, db: sqlite3.Connection) -> None:
     )
 
 
-def _check(tenant: str, quota: Quota, db: sqlite3.Connection) -> None:
+def _require_quota(tenant: str, quota: Quota, db: sqlite3.Connection) -> None:
     if not quota.is_limited:
         return
     if not is_complete(db):
-        raise CatalogIncomplete(UNCOUNTED)
+        raise CatalogIncomplete(TOTALS_INCOMPLETE)
     select = "SELECT captures, stored_size FROM totals WHERE tenant = ?"
     captures, stored_size = db.execute(select, (tenant,)).fetchone()
     if 0 < quota.captures < captures:
@@ -98,12 +98,12 @@ def get(tenant: str, capture: str, now: float, db: sqlite3.Connection) -> Entry 
     return encoding.decode(row[0]) if row else None
 
 
-def _held(tenant: str, capture: str, db: sqlite3.Connection) -> Entry | None:
-    found = _found(tenant, capture, db)
+def _stored_entry(tenant: str, capture: str, db: sqlite3.Connection) -> Entry | None:
+    found = _stored_record(tenant, capture, db)
     return found if isinstance(found, Entry) else None
 
 
-def _found(tenant: str, capture: str, db: sqlite3.Connection) -> Entry | Tombstone | None:
+def _stored_record(tenant: str, capture: str, db: sqlite3.Connection) -> Entry | Tombstone | None:
     select = "SELECT value FROM captures WHERE tenant = ? AND id = ?"
     row = db.execute(select, (tenant, capture)).fetchone()
     return encoding.decode(row[0]) if row else None
@@ -146,7 +146,7 @@ def conditions(query: Query) -> tuple[list[str], dict[str, Any]]:
 
 
 def amend(entry: Entry, expires: float, marker: str | None, db: sqlite3.Connection) -> Entry | None:
-    stored = _held(entry.tenant, entry.id, db)
+    stored = _stored_entry(entry.tenant, entry.id, db)
     if stored is None or stored.upload != entry.upload:
         return None
     if stored.marker != entry.marker:
@@ -158,7 +158,7 @@ def amend(entry: Entry, expires: float, marker: str | None, db: sqlite3.Connecti
 
 
 def remove(entry: Entry, tombstone: Tombstone, now: float, until: float, db: sqlite3.Connection) -> bool:
-    stored = _held(entry.tenant, entry.id, db)
+    stored = _stored_entry(entry.tenant, entry.id, db)
     if stored is None or stored.upload != entry.upload or not tombstone.may_replace(stored):
         return False
     value = encoding.encode_tombstone(tombstone, secrets.token_bytes(encoding.NONCE))
@@ -169,7 +169,7 @@ def remove(entry: Entry, tombstone: Tombstone, now: float, until: float, db: sql
     )
     _count(stored, -1, db)
     lapsed = "SELECT rowid FROM captures WHERE created IS NULL AND expires <= ? LIMIT ?"
-    db.execute(f"DELETE FROM captures WHERE rowid IN ({lapsed})", (now, PURGED))  # noqa: S608  (a constant)
+    db.execute(f"DELETE FROM captures WHERE rowid IN ({lapsed})", (now, MAX_PURGED))  # noqa: S608  (a constant)
     return True
 
 
@@ -198,12 +198,12 @@ def _entries(
 
 def lease(name: str, holder: str, now: float, until: float, db: sqlite3.Connection) -> bool:
     lapsed = "SELECT name FROM leases WHERE until <= ? LIMIT ?"
-    db.execute(f"DELETE FROM leases WHERE name IN ({lapsed})", (now, PURGED))  # noqa: S608  (a constant)
+    db.execute(f"DELETE FROM leases WHERE name IN ({lapsed})", (now, MAX_PURGED))  # noqa: S608  (a constant)
     taken = db.execute(
         "INSERT INTO leases VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET holder = excluded.holder,"
         " until = excluded.until WHERE leases.holder = excluded.holder OR leases.until <= ?"
         " OR leases.until > ?",
-        (name, holder, until, now, until + AHEAD_SECONDS),
+        (name, holder, until, now, until + CLOCK_TOLERANCE_SECONDS),
     )
     return taken.rowcount > 0
 

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LONGEST: Final = 256
+MAX_STEPS: Final = 256
 """Steps in one transaction."""
-DEADLINE: Final = 30.0
+DEADLINE_SECONDS: Final = 30.0
 """Seconds that a caller waits for its step; one that comes later may still happen."""
-READ_WITHIN: Final = 5.0
+READ_TIMEOUT_SECONDS: Final = 5.0
 """Seconds after which a reading step is broken off."""
-CHECKED_EVERY: Final = 100_000
+INSTRUCTIONS_PER_CHECK: Final = 100_000
 """Instructions of SQLite's virtual machine between two looks at the clock."""
 
 
@@ -69,7 +69,7 @@ class Worker:
         future: asyncio.Future[T] = loop.create_future()
         self._queue.put(Task(step, future, loop))
         try:
-            async with asyncio.timeout(DEADLINE):
+            async with asyncio.timeout(DEADLINE_SECONDS):
                 return await future
         except TimeoutError as error:
             raise CatalogUnavailable("the catalog does not answer") from error
@@ -85,11 +85,11 @@ class Worker:
 
     def _serve(self, connection: sqlite3.Connection) -> None:
         while batch := self._take():
-            outcomes = [self._explained(outcome) for outcome in self._run(connection, batch)]
+            outcomes = [self._with_explanation(outcome) for outcome in self._run(connection, batch)]
             for loop in {task.loop for task in batch}:
-                mine = [outcome for task, outcome in zip(batch, outcomes, strict=True) if task.loop is loop]
+                own = [outcome for task, outcome in zip(batch, outcomes, strict=True) if task.loop is loop]
                 with suppress(RuntimeError):  # the loop has ended and nobody waits
-                    loop.call_soon_threadsafe(_resolve, mine)
+                    loop.call_soon_threadsafe(_resolve, own)
         connection.close()
 
     def _run(self, connection: sqlite3.Connection, batch: Sequence[Task]) -> list[Outcome]:
@@ -103,7 +103,7 @@ class Worker:
             return [Outcome(task.future, None, error) for task in batch]
         return outcomes
 
-    def _explained(self, outcome: Outcome) -> Outcome:
+    def _with_explanation(self, outcome: Outcome) -> Outcome:
         """The outcome with an error that says what to do."""
         error = outcome.error
         if not isinstance(error, sqlite3.Error):
@@ -118,7 +118,7 @@ class Worker:
         task = self._queue.get()
         while task is not None:
             batch.append(task)
-            if len(batch) == (LONGEST if self._writes else 1):
+            if len(batch) == (MAX_STEPS if self._writes else 1):
                 return batch
             try:
                 task = self._queue.get_nowait()
@@ -130,8 +130,8 @@ class Worker:
 
 
 def _read(connection: sqlite3.Connection, batch: Sequence[Task]) -> list[Outcome]:
-    late = time.monotonic() + READ_WITHIN
-    connection.set_progress_handler(lambda: time.monotonic() > late, CHECKED_EVERY)
+    deadline = time.monotonic() + READ_TIMEOUT_SECONDS
+    connection.set_progress_handler(lambda: time.monotonic() > deadline, INSTRUCTIONS_PER_CHECK)
     return [_outcome(connection, task) for task in batch]
 
 

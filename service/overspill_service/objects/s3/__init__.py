@@ -28,7 +28,7 @@ from overspill_service.objects.s3.location import Location
 from overspill_service.objects.s3.retry import Retry
 from overspill_service.objects.s3.signing import Signer
 from overspill_service.resources.tasks import fan_out
-from overspill_service.store_format.object_keys import PROBES, is_known
+from overspill_service.store_format.object_keys import PROBES, is_service_key
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Location", "Probe", "S3Store"]
 
-FEW: Final = 4
+MAX_SINGLE_DELETES: Final = 4
 """Up to so many keys are deleted one by one: cheaper than boto3's multi-delete."""
-SINGLES_AT_ONCE: Final = 16
+CONCURRENT_DELETES: Final = 16
 """Keys that are deleted one by one at the same time, where there are few or the store has no multi-delete."""
 PING_SECONDS: Final = 5
 MAX_SKEW_SECONDS: Final = 300
@@ -49,7 +49,7 @@ _CREATE_ONLY: Final = {"If-None-Match": "*"}
 _CONTENT_RANGE: Final = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
 
 
-class Probe(Struct, frozen=True):
+class Abilities(Struct, frozen=True):
     """What a store turned out to be able to do, and how far this machine's clock is ahead of its own."""
 
     conditional_create: bool
@@ -118,7 +118,7 @@ class S3Store:
         while True:
             page, token = await self._bucket.page("", token)
             for stored in page:
-                if not is_known(stored.key):
+                if not is_service_key(stored.key):
                     yield stored.key
             if token is None:
                 return
@@ -128,8 +128,8 @@ class S3Store:
         while batch := [*itertools.islice(remaining, self._page_size)]:
             for key in batch:
                 check_key(key)
-            rest = batch if len(batch) <= FEW else await self._bucket.delete(batch)
-            await fan_out(self._delete, rest, at_once=SINGLES_AT_ONCE)
+            rest = batch if len(batch) <= MAX_SINGLE_DELETES else await self._bucket.delete(batch)
+            await fan_out(self._delete, rest, concurrency=CONCURRENT_DELETES)
 
     async def sweep_temporary(self, age: float) -> int:  # noqa: ARG002  (the store keeps no half of a put)
         return 0
@@ -152,7 +152,7 @@ class S3Store:
         """Create the bucket where it is missing: a step of setting up, not of serving."""
         await self._bucket.create()
 
-    async def probe(self) -> Probe:
+    async def probe(self) -> Abilities:
         """Find out what the store can do, by writing and deleting a small object; remember it."""
         key, body = probe_key(), await Body.of([b"probe"])
         replies = [await self._put(key, body, _CREATE_ONLY) for _ in range(2)]
@@ -162,7 +162,7 @@ class S3Store:
         if not is_exclusive and not replies[1].is_success and replies[1].status != HTTPStatus.NOT_IMPLEMENTED:
             raise self._refusal(replies[1])
         self._condition = _CREATE_ONLY if is_exclusive else {}
-        return Probe(conditional_create=is_exclusive, clock_skew_seconds=_skew(replies[1], now))
+        return Abilities(conditional_create=is_exclusive, clock_skew_seconds=_skew(replies[1], now))
 
     async def check(self) -> Sequence[CheckResult]:
         reached = await outcome("bucket", self._describe)

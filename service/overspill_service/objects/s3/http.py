@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from overspill_service.objects.s3.retry import Retry
     from overspill_service.objects.s3.signing import Signer
 
-PIECE: Final = 256 * 1024
+PIECE_BYTES: Final = 256 * 1024
 """Bytes handed to the transport at once: larger writes stall the loop and double the memory."""
-HASH_INLINE: Final = 128 * 1024
+INLINE_HASH_BYTES: Final = 128 * 1024
 """Bodies up to this size are hashed in the loop (0.1 ms), larger ones in a thread."""
-MAX_ERROR: Final = 64 * 1024
-CONNECT_SECONDS: Final = 5
-SILENCE_SECONDS: Final = 20
+MAX_ERROR_BYTES: Final = 64 * 1024
+CONNECT_TIMEOUT_SECONDS: Final = 5
+READ_TIMEOUT_SECONDS: Final = 20
 KEEPALIVE_SECONDS: Final = 15
 _CODE: Final = re.compile(rb"<Code>([A-Za-z0-9]{1,64})</Code>")
 _SUCCESS: Final = range(200, 300)
@@ -47,7 +47,7 @@ class Body:
     @classmethod
     async def of(cls, pieces: Sequence[bytes]) -> Body:
         size = sum(map(len, pieces))
-        if size <= HASH_INLINE:
+        if size <= INLINE_HASH_BYTES:
             return cls(pieces, size, _sha256(pieces))
         return cls(pieces, size, await asyncio.to_thread(_sha256, pieces))
 
@@ -98,8 +98,8 @@ class _Payload(aiohttp.Payload):
     async def write(self, writer: AbstractStreamWriter) -> None:
         for piece in self._body.pieces:
             view = memoryview(piece)
-            for start in range(0, len(view), PIECE):
-                await writer.write(view[start : start + PIECE])
+            for start in range(0, len(view), PIECE_BYTES):
+                await writer.write(view[start : start + PIECE_BYTES])
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
         return b"".join(self._body.pieces).decode(encoding, errors)
@@ -151,8 +151,8 @@ class Http:
         async with self._open().request(
             request.method, url, headers=headers, data=data, allow_redirects=False
         ) as response:
-            limit = request.limit if response.status in _SUCCESS else MAX_ERROR
-            return Reply(response.status, response.headers, await _at_most(response, limit))
+            limit = request.limit if response.status in _SUCCESS else MAX_ERROR_BYTES
+            return Reply(response.status, response.headers, await _read_at_most(response, limit))
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -161,7 +161,7 @@ class Http:
                     limit=self._concurrency, keepalive_timeout=KEEPALIVE_SECONDS, ssl=self._tls or True
                 ),
                 timeout=aiohttp.ClientTimeout(
-                    total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS
+                    total=None, sock_connect=CONNECT_TIMEOUT_SECONDS, sock_read=READ_TIMEOUT_SECONDS
                 ),
                 headers=CIMultiDict({"Accept-Encoding": "identity", "User-Agent": "overspill-service"}),
                 auto_decompress=False,
@@ -170,7 +170,7 @@ class Http:
         return self._session
 
 
-async def _at_most(response: aiohttp.ClientResponse, limit: int) -> bytes:
+async def _read_at_most(response: aiohttp.ClientResponse, limit: int) -> bytes:
     """The body, or `limit + 1` bytes of it: reading past the end is what frees the connection."""
     try:
         return await response.content.readexactly(limit + 1)

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     Headers = CIMultiDictProxy[str]
 
 
-def listed(headers: Headers, name: str) -> str | None:
+def list_field(headers: Headers, name: str) -> str | None:
     """Return all lines of a list field as one, joined by commas (section 5.3), or None if there are none."""
     lines = headers.getall(name, ())
     return ", ".join(lines) if lines else None
 
 
-def single(headers: Headers, name: str) -> str | None:
+def single_field(headers: Headers, name: str) -> str | None:
     """Return the value of a field that is no list. Raises `InvalidHeader` if it is given twice."""
     lines = headers.getall(name, ())
     if len(lines) > 1:

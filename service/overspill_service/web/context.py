@@ -12,7 +12,7 @@ from aiohttp import hdrs, web
 from overspill_service.archive.captures import Captures
 from overspill_service.errors import BodyTooLarge, InvalidBody
 from overspill_service.telemetry import logs
-from overspill_service.web.fields import listed
+from overspill_service.web.header_fields import list_field
 from overspill_service.web.negotiation import prefers_text
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Q_co = TypeVar("Q_co", covariant=True)
 B = TypeVar("B")
-PLACES = frozenset({"lines", "start", "end", "offset", "cursor"})
+POSITION_PARAMETERS = frozenset({"lines", "start", "end", "offset", "cursor"})
 """Parameters that say where a read begins and ends; every answer's `next` gives them anew."""
 MAX_BODY = 1024 * 1024
 """Bytes of a JSON body, at most."""
@@ -35,7 +35,7 @@ BODY_COPIES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Generic[Q_co]):
+class RequestContext(Generic[Q_co]):
     """One authorised request; `query` is what the route's query struct made of the parameters."""
 
     request: web.Request
@@ -55,11 +55,11 @@ class Call(Generic[Q_co]):
     async def entry(self) -> Entry:
         """The capture that the path names."""
         entry = await self.captures.get(self.ref, getattr(self.query, "session", None))
-        logs.note(capture=entry.id)
+        logs.bind_fields(capture=entry.id)
         return entry
 
     @contextmanager
-    def unread(self) -> Iterator[None]:
+    def paused_reading(self) -> Iterator[None]:
         """Leave what the client sends to its system and ours, so that one who waits holds little here."""
         transport = self.request.transport
         if transport is not None:  # else the client has gone
@@ -77,9 +77,9 @@ class Call(Generic[Q_co]):
         Raises `InvalidBody`, `BodyTooLarge`, `Overloaded`.
         """
         size = BODY_COPIES * min(self.request.content_length or MAX_BODY, MAX_BODY)
-        shares = self.service.archive.memory.line_for(size).shares(size)
+        shares = self.service.archive.memory.queue_for(size).shares(size)
         async with AsyncExitStack() as stack:
-            with self.unread():
+            with self.paused_reading():
                 await stack.enter_async_context(shares)
             yield await self._body(kind)
 
@@ -104,7 +104,7 @@ class Call(Generic[Q_co]):
     def text(self, answer: Text) -> web.Response:
         """A bounded read: JSON, or the text alone for a client that asks for text/plain."""
         self.service.metrics.read(self.principal.tenant.name, answer.mode, len(answer.content.encode()))
-        if prefers_text(listed(self.request.headers, hdrs.ACCEPT) or ""):
+        if prefers_text(list_field(self.request.headers, hdrs.ACCEPT) or ""):
             return web.Response(text=answer.content, content_type="text/plain", charset="utf-8")
         return self.json(self._with_whole_next(answer))
 
@@ -112,5 +112,5 @@ class Call(Generic[Q_co]):
         """The answer with all of the query that goes on: what was asked for, but for where to begin."""
         if answer.next is None:
             return answer
-        kept = {name: value for name, value in self.request.query.items() if name not in PLACES}
+        kept = {name: value for name, value in self.request.query.items() if name not in POSITION_PARAMETERS}
         return msgspec.structs.replace(answer, next=kept | answer.next)
