@@ -13,6 +13,8 @@ from overspill.cli import output
 
 
 class ColorMode(StrEnum):
+    """When output is coloured."""
+
     AUTO = "auto"
     ALWAYS = "always"
     NEVER = "never"

@@ -16,6 +16,7 @@ class Command(TyperCommand):
     """A command whose help ends with examples, and which may take `-20` for a number of lines."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse `args`, in which a bare `-20` means the option for a number of lines."""
         option = _NUMBERED.get(self.name or "")
         return super().parse_args(ctx, args if option is None else list(self._spelled_out(args, option)))
 

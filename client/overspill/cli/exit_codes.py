@@ -117,6 +117,7 @@ def _shortages_told() -> Iterator[None]:
 
 
 def code_of(error: errors.OverspillError) -> ExitCode:
+    """Return the exit code of a client's error."""
     return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.FAILED)
 
 

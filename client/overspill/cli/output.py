@@ -70,6 +70,7 @@ def say(message: str) -> None:
 
 
 def is_terminal() -> bool:
+    """Return whether standard output is a terminal."""
     return sys.stdout is not None and sys.stdout.isatty()
 
 

@@ -43,24 +43,31 @@ def counted(pieces: Iterable[bytes], size: int) -> Generator[bytes]:
 
 
 class Watched(io.BufferedIOBase):
+    """A binary file that says how many bytes each reading took."""
+
     def __init__(self, file: IO[bytes], update: Callable[[int], Any]) -> None:
         self._file, self._update = file, update
 
     def read(self, size: int | None = -1, /) -> bytes:
+        """Read up to `size` bytes, or all, and say how many came."""
         data = self._file.read(-1 if size is None else size)
         self._update(len(data))
         return data
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        """Change where to read on; return that position."""
         return self._file.seek(offset, whence)
 
     def tell(self) -> int:
+        """Return the position."""
         return self._file.tell()
 
     def seekable(self) -> bool:
+        """Return whether the position can be changed."""
         return self._file.seekable()
 
     def readable(self) -> bool:
+        """Return True."""
         return True
 
 

@@ -48,6 +48,7 @@ class CaptureMetadata:
     labels: dict[str, str] = field(default_factory=dict)
 
     def entry(self, body: Body, *, url: str, reason: str) -> Spooled:
+        """Return the description of a capture of `body` that waits for the service at `url`, and why."""
         digest = body.sha256 if not isinstance(body, (str, bytes)) else sha256(_bytes(body)).digest()
         size, lines = extent_of(body)
         now = datetime.now(UTC)

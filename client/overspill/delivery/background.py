@@ -62,6 +62,7 @@ class Sender:
 
     @property
     def is_running(self) -> bool:
+        """Return whether the thread runs."""
         thread = self._thread
         return thread is not None and thread.is_alive()
 

@@ -39,6 +39,7 @@ class Circuit:
 
     @property
     def is_open(self) -> bool:
+        """Return whether the service has failed and is asked only now and then."""
         return self._pause > 0
 
     def allows(self) -> bool:

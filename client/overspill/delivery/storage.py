@@ -106,6 +106,7 @@ class Storage:
 
     @property
     def session(self) -> str:
+        """Return the session of the client; empty where there is no client."""
         return "" if self._client is None else self._client.session
 
     @property

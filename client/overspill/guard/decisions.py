@@ -34,6 +34,7 @@ class Decisions:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
+        """In a forked child, make a new lock: a thread of the parent may hold the old one."""
         self._lock = threading.RLock()
 
     def first(self, id: str, now: Decision) -> Decision:  # noqa: A002  (the field's own name)

@@ -31,6 +31,7 @@ class Duplicates:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
+        """In a forked child, make a new lock: a thread of the parent may hold the old one."""
         self._lock = threading.RLock()
 
     def earlier(self, session: str, sha256: bytes, own_id: str) -> str | None:

@@ -48,6 +48,7 @@ class PendingResult(NamedTuple):
         return 0 if self.spilled is None else self.size - self.spilled
 
     def cost(self, *, spills: bool) -> int:
+        """Return the bytes that the result takes in the conversation, spilled or whole."""
         return self.size - self.saved if spills else self.size
 
     def shortened(self) -> PendingResult:

@@ -19,9 +19,12 @@ class Result(Protocol):
     """What a tool returned."""
 
     @property
-    def value(self) -> Any: ...
+    def value(self) -> Any:
+        """Return what the message holds."""
+
     @property
-    def tool(self) -> str: ...
+    def tool(self) -> str:
+        """Return the name of the tool, empty if it is not known."""
 
 
 R = TypeVar("R", bound=Result)

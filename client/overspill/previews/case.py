@@ -97,7 +97,8 @@ class Style(Protocol):
     """How the text that replaces an output reads."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Return the name of the style, as policies have it."""
 
     @property
     def fills(self) -> bool:

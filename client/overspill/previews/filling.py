@@ -55,6 +55,7 @@ class Filling:
     fills: bool = True
 
     def notice(self, case: Case) -> Notice:
+        """Return a notice that shows as much of the output as the limits allow."""
         found, frame = case.excerpt(case.room), _frame(case)
         preview = self._filled(case, found, "", frame)
         ended = (self._filled(case, found, line, frame) for line in _closings(case))

@@ -34,6 +34,7 @@ class CutEnd(NamedTuple):
 
     @property
     def cost(self) -> int:
+        """Return the bytes of the text."""
         return measure.size(self.text)
 
 

@@ -61,6 +61,7 @@ class Highlight:
 
     @property
     def cost(self) -> int:
+        """Return the bytes that it takes, with the end of its line."""
         return measure.size(self.text) + 1
 
 

@@ -171,6 +171,7 @@ def _path(path: Any) -> str:
 
 
 def printable_key(key: str) -> str:
+    """Return a name in an object, safe to show; an unusual one in quotes."""
     if _PLAIN_KEY.fullmatch(key):
         return sanitize(key)
     return quoted(key, _KEY)

@@ -293,6 +293,7 @@ def _call(facts: Facts) -> str:
 
 
 def shown_path(path: str) -> str:
+    """Return a path on one line, safe to show."""
     return defuse(" ".join(sanitize(path).split("\n")))
 
 

@@ -78,6 +78,7 @@ def is_short(stop: int, start: int) -> bool:
 
 
 def slice_of(text: str, span: Span) -> Slice:
+    """Return the part of `text` as it is searched: in lower case, but not in the middle."""
     part = text[span.begin : span.end]
     data = part.encode("utf-8", "surrogatepass")
     return Slice(span.begin, data if span.depth == MIDDLE else data.lower(), data, part.isascii())

@@ -49,6 +49,7 @@ class Marked:
     fills: bool = False
 
     def notice(self, case: Case) -> Notice:
+        """Return a notice with the marks around it, terse where there is little room."""
         is_terse = self.is_terse or case.shown.max_bytes < _SMALL_PREVIEW
         made = self._made(case, 1.0, is_terse=is_terse)
         if case.fits(made):
@@ -95,6 +96,7 @@ class Persisted:
     fills: bool = False
 
     def notice(self, case: Case) -> Notice:
+        """Return a notice that names the file, with the first bytes of the output."""
         facts, kept = case.facts, case.kept
         found = case.excerpt(case.shown)
         head = "" if found is None else defuse(sanitize(cut.cut(found, case.shown, HEAD, sanitize).head))

@@ -93,6 +93,7 @@ class Findings:
 
     @property
     def is_settled(self) -> bool:
+        """Return whether no region to come can change the answer."""
         return self._is_spent or (self.is_full and not self.is_lacking)
 
     @property

@@ -35,6 +35,7 @@ class MatchedLine(NamedTuple):
 
     @property
     def is_sure(self) -> bool:
+        """Return whether the line matches, and not only may."""
         return self.at != _UNSURE
 
 

@@ -44,6 +44,7 @@ class PlainPattern:
 
     @property
     def chains(self) -> tuple[tuple[PlainPattern, ...], ...]:
+        """Return the pattern itself as its one alternative of one part."""
         return ((self,),)
 
     def search(self, data: bytes, start: int, stop: int) -> tuple[int, int] | None:

@@ -46,6 +46,8 @@ _LOOKED_BACK: Final = 4 * 1024
 
 
 class Basis(StrEnum):
+    """What a number of tokens was got from: a tokenizer on all, a tokenizer on samples, or an estimate."""
+
     EXACT = "exact"
     SAMPLED = "sampled"
     ESTIMATED = "estimated"
@@ -60,6 +62,7 @@ class TokenCount(NamedTuple):
 
     @property
     def is_exact(self) -> bool:
+        """Return whether a tokenizer counted the whole text."""
         return self.basis is Basis.EXACT
 
     def __str__(self) -> str:
@@ -107,11 +110,13 @@ class TokenCounter:
             return self._may_exceed(text, limit)
 
     def exceeds_data(self, data: bytes | FileBody, limit: int) -> bool:
+        """Return whether these bytes have more than `limit` tokens, or may have. Raises `OSError`."""
         if self.chars_per_token is not None:
             return len(data) > limit * self.chars_per_token
         return data_may_exceed_tokens(data, limit)
 
     def surely_fitting_chars(self, limit: int) -> int:
+        """Return a number of characters up to which no text has more than `limit` tokens."""
         fits = max(0, limit - _SPECIAL) // MAX_BYTES_PER_CHARACTER
         if self.tokenizer is not None:
             return fits

@@ -46,9 +46,13 @@ class Content(Protocol):
     """Content of known size and digest. `pieces` blocks where it reads a file, so it is for threads."""
 
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """Return the number of bytes."""
+
     @property
-    def sha256(self) -> bytes: ...
+    def sha256(self) -> bytes:
+        """Return the digest of all bytes."""
+
     @property
     def whole(self) -> memoryview | None:
         """All of it, where it is in memory."""

@@ -56,6 +56,7 @@ def policy_for(tool: str, *, max_bytes: int | None, max_lines: int | None, ttl: 
 
 
 def minted_call_id() -> str:
+    """Return a tool-call id for a command that was given none."""
     return f"call_{secrets.token_hex(12)}"
 
 

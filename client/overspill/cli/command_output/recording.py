@@ -73,6 +73,7 @@ class Recording:
         return self._why_no_file if self.gap else ""
 
     def take(self, data: bytes) -> None:
+        """Take more of the output; what there is no place for is left out of its middle."""
         self.size += len(data)
         rest = memoryview(data)
         if self._file is None:

@@ -16,6 +16,8 @@ _EXAMPLES = (
 
 
 class Shell(StrEnum):
+    """The shells for which there is a completion."""
+
     BASH = "bash"
     ZSH = "zsh"
     FISH = "fish"

@@ -29,4 +29,5 @@ def demo(
 
 
 def add_to(app: typer.Typer) -> None:
+    """Add the command."""
     command(app, examples=_EXAMPLES, options=())(demo)

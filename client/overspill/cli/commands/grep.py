@@ -127,4 +127,5 @@ def _say_more(invocation: Invocation, search: "Search", found: int) -> None:
 
 
 def add_to(app: typer.Typer) -> None:
+    """Add the command."""
     command(app, examples=_EXAMPLES, options=COLORED)(grep)

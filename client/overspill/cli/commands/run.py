@@ -61,6 +61,7 @@ def run(  # noqa: PLR0913  (one option for each decision)
 
 
 def add_to(app: typer.Typer) -> None:
+    """Add the command."""
     command(
         app,
         examples=_EXAMPLES,

@@ -236,6 +236,7 @@ def _look_for_room(path: Path) -> None:
 
 
 def add_to(app: typer.Typer) -> None:
+    """Add the commands, as a group of their own."""
     spool = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     command(spool, "list", examples=_EXAMPLES["list"], options=COLORED, flushes=False)(list_)
     for each in (flush, drop):

@@ -14,11 +14,13 @@ _TEXT: Final = 400
 
 
 def say(text: str) -> None:
+    """Print a text at once."""
     output.line(text)
     output.flush()
 
 
 def title(text: str) -> None:
+    """Print a heading."""
     say(f"\n{text}\n{'-' * len(text)}")
 
 
@@ -30,6 +32,7 @@ def quote(text: str) -> None:
 
 
 def in_full(value: Any) -> str:
+    """Return the text itself, or any other value as indented JSON."""
     return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
 
 

@@ -43,6 +43,8 @@ class GuardedCall:
 
 @dataclass
 class Story:
+    """What the parts of the demo work with, and the calls that were guarded so far."""
+
     service: DemoService
     client: Client
     guard: Guard

@@ -26,6 +26,8 @@ _CUT_SIZE: Final = 1024
 
 
 class Lines(Protocol):
+    """Looks up single lines by number."""
+
     def __getitem__(self, number: int) -> str:
         """The whole line of that number."""
 

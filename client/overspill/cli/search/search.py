@@ -73,6 +73,7 @@ class Query:
         }
 
     def form(self, *, is_raw: bool) -> LineFormat:
+        """Return how the lines found are printed."""
         around = (0, 0) if self.only else (self.before, self.after)
         before, after = (self.context if lines is None else lines for lines in around)
         return LineFormat(self.only, self.numbers, before, after, self.from_end, is_raw)
@@ -108,6 +109,8 @@ class Limits:
 
 
 class Search:
+    """A search as `grep` runs it, in as many requests as its options need."""
+
     def __init__(self, ref: str, query: Query, limits: Limits) -> None:
         """Raises `CommandFailure` for options that make no sense together."""
         if query.only and query.invert:
@@ -219,4 +222,5 @@ def targets(first: str, second: str | None, patterns: Sequence[str]) -> tuple[st
 
 
 def is_handle(word: str) -> bool:
+    """Return whether `word` has the form of a capture id or a call: reference."""
     return wire.CAPTURE_ID.fullmatch(word) is not None or word.startswith(wire.CALL_PREFIX)

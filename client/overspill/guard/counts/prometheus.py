@@ -60,10 +60,12 @@ class Collector:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
+        """In a forked child, forget what the parent's guards counted."""
         self._lock = threading.Lock()
         self._past = {}
 
     def follow(self, tally: Tally, owner: object) -> None:
+        """Count what `tally` counts, also after `owner` is gone."""
         with self._lock:
             self._settle()
             if tally not in self._tallies:
@@ -71,9 +73,11 @@ class Collector:
                 weakref.finalize(owner, self._ended.append, tally).atexit = False
 
     def describe(self) -> Iterator[Metric]:
+        """Yield the metrics without values, as a registry asks for them when it takes a collector."""
         return _families({})
 
     def collect(self) -> Iterator[Metric]:
+        """Yield the metrics of all guards, with those that are gone."""
         with self._lock:
             self._settle()
             total = dict(self._past)

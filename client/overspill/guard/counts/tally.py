@@ -64,6 +64,7 @@ class Names:
         self._known: set[str] = set()
 
     def __call__(self, tool: str) -> str:
+        """Return the name under which a tool is counted; past the most names, that of all others."""
         if tool in self._known:
             return tool
         name = fit(tool, _MAX_NAME)
@@ -88,6 +89,7 @@ class Tally:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
+        """In a forked child, begin at nothing: the parent counts its own."""
         self._lock = threading.RLock()
         self._sums = {}
         self._spilled = 0
@@ -187,6 +189,7 @@ class InlineSizes:
             self._tally.add_inline(self._tool, sizes)
 
     def forget(self) -> None:
+        """Begin at nothing."""
         self._sizes.clear()
         self._most = 0
 
