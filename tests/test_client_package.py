@@ -9,6 +9,7 @@ from pathlib import Path
 
 import overspill
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 MB = 1_000_000
 MOST_BYTES = 18 * MB
@@ -17,7 +18,7 @@ OWN = Path(overspill.__file__).parent
 
 def with_dependencies(name: str, extra: str = "") -> set[str]:
     """The distribution and all that installing it brings, here."""
-    found = {name}
+    found = {canonicalize_name(name)}
     for line in distribution(name).requires or []:
         needed = Requirement(line)
         if needed.marker is None or needed.marker.evaluate({"extra": extra}):
