@@ -18,7 +18,7 @@ OWN = Path(overspill.__file__).parent
 
 def with_dependencies(name: str, extra: str = "") -> set[str]:
     """The distribution and all that installing it brings, here."""
-    found = {canonicalize_name(name)}
+    found: set[str] = {canonicalize_name(name)}
     for line in distribution(name).requires or []:
         needed = Requirement(line)
         if needed.marker is None or needed.marker.evaluate({"extra": extra}):

@@ -39,6 +39,7 @@ class Paint:
         self.is_on: bool = when is ColorMode.ALWAYS or (when is ColorMode.AUTO and _suits())
 
     def __call__(self, text: str, style: Style) -> str:
+        """Return `text` in the style, or as it is where nothing is coloured."""
         return f"\x1b[{style}m{text}{_RESET}" if self.is_on and text else text
 
 

@@ -142,6 +142,7 @@ class SyncClient:
 
     @property
     def address(self) -> Address:
+        """Return the URL and key of the service, and how it is reached."""
         return self._client.address
 
     @property
@@ -151,6 +152,7 @@ class SyncClient:
 
     @property
     def session(self) -> str:
+        """Return the session that captures belong to where a call names no other."""
         return self._client.session
 
     def __enter__(self) -> Self:

@@ -60,6 +60,7 @@ class Recording:
 
     @property
     def is_filed(self) -> bool:
+        """Return whether the output is in a temporary file."""
         return self._file is not None
 
     @property

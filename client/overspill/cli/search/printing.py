@@ -60,6 +60,7 @@ class LineFormat(NamedTuple):
 
     @property
     def is_around(self) -> bool:
+        """Return whether lines around the matches are printed."""
         return bool(self.before or self.after)
 
     @property
