@@ -44,7 +44,7 @@ def examples_of(page: Path) -> list[Example]:
     """The page's Python blocks, each with the block of text behind it if there is one."""
     text = page.read_text(encoding="utf-8")
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    following = [*blocks[1:], ("", "")]
+    following = [*blocks[1:], ("", "")][: len(blocks)]
     return [
         Example(code, output if kind == "text" else None)
         for (language, code), (kind, output) in zip(blocks, following, strict=True)

@@ -1,4 +1,7 @@
-"""The README's tables, made from what they describe: `uv run python -m tests.readme_tables` prints them."""
+"""Tables of the service's pages, made from what they describe.
+
+`uv run python -m tests.readme_tables` prints them.
+"""
 
 from __future__ import annotations
 

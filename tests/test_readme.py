@@ -1,4 +1,4 @@
-"""What the README says is so."""
+"""What the README and the pages say is so."""
 
 from __future__ import annotations
 
@@ -15,15 +15,22 @@ if TYPE_CHECKING:
     from tests.servers.overspill import ServiceProcess
 
 ROOT = Path(__file__).parent.parent
-PAGES = [path for pattern in ("*.md", "client/*.md", "service/**/*.md") for path in ROOT.glob(pattern)]
+PAGES = [
+    path
+    for pattern in ("*.md", "client/*.md", "client/docs/*.md", "service/**/*.md")
+    for path in ROOT.glob(pattern)
+]
+FIRST_PAGES = [ROOT / "README.md", ROOT / "client" / "README.md"]
+TWO_SCREENS = 120  # lines
+DOCS = ROOT / "service" / "docs"
 
 
 def test_the_api_table_is_that_of_the_routes() -> None:
-    assert api_table() in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert api_table() in (DOCS / "api.md").read_text(encoding="utf-8")
 
 
 def test_the_settings_table_is_that_of_the_settings() -> None:
-    assert settings_table() in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert settings_table() in (DOCS / "configuration.md").read_text(encoding="utf-8")
 
 
 def test_the_example_runs_as_it_stands_with_the_guard_and_the_reading_tool(service: ServiceProcess) -> None:
@@ -39,3 +46,8 @@ def test_every_link_leads_to_a_file(page: Path) -> None:
     links = re.findall(r"\]\((?!http|#)([^)#]+)", page.read_text(encoding="utf-8"))
 
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", FIRST_PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_first_page_is_read_in_three_minutes(page: Path) -> None:
+    assert len(page.read_text(encoding="utf-8").splitlines()) <= TWO_SCREENS

@@ -1,4 +1,4 @@
-"""The client's page: its examples run as they stand and print what it says; its tables name what there is."""
+"""The client's pages: examples run as they stand and print what is said; tables name what there is."""
 
 from __future__ import annotations
 
@@ -20,37 +20,38 @@ from tests.readme_examples import examples_of
 if TYPE_CHECKING:
     from tests.servers.overspill import ServiceProcess
 
-PATH = Path(__file__).parents[2] / "client" / "README.md"
-PAGE = PATH.read_text(encoding="utf-8")
-EXAMPLES = examples_of(PATH)
+CLIENT = Path(__file__).parents[2] / "client"
+DOCS = CLIENT / "docs"
+PAGES = [CLIENT / "README.md", *sorted(DOCS.glob("*.md"))]
+EXAMPLES = {
+    f"{page.stem} {number}": example for page in PAGES for number, example in enumerate(examples_of(page), 1)
+}
 
 
-def section(title: str) -> str:
-    """The text under a heading, up to the next one of its level or a higher one."""
-    match = re.search(rf"^(#+) {re.escape(title)}$(.*?)(?=^#{{1,2}} |\Z)", PAGE, re.DOTALL | re.MULTILINE)
-    assert match is not None, title
-    return match[2]
+def page(name: str) -> str:
+    """The text of one of the pages in `docs`."""
+    return (DOCS / f"{name}.md").read_text(encoding="utf-8")
 
 
-def rows(title: str) -> dict[str, str]:
-    """The second column of a section's tables by the first, whose code marks are taken off."""
-    cells = re.findall(r"^\| `(\w+)` \| (.*?) \|", section(title), re.MULTILINE)
-    return dict(cells)
-
-
-@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_runs_as_it_stands_and_prints_what_the_page_says(
-    service: ServiceProcess, number: int
+    service: ServiceProcess, name: str
 ) -> None:
-    assert EXAMPLES[number].printed(service) == EXAMPLES[number].stable_output
+    assert EXAMPLES[name].printed(service) == EXAMPLES[name].stable_output
 
 
-def test_the_page_has_examples() -> None:
-    assert len(EXAMPLES) >= 4
+def test_the_pages_have_examples() -> None:
+    assert len(EXAMPLES) >= 10
+
+
+def test_the_first_page_leads_to_every_other() -> None:
+    links = re.findall(r"\]\(docs/([\w-]+)\.md\)", PAGES[0].read_text(encoding="utf-8"))
+
+    assert sorted(set(links)) == [each.stem for each in PAGES[1:]]
 
 
 def test_the_policys_table_has_every_field_and_its_default() -> None:
-    table = rows("The policy")
+    table = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", page("policy"), re.MULTILINE))
 
     assert list(table) == [field.name for field in dataclasses.fields(Policy) if field.init]
     for name, shown in table.items():
@@ -67,7 +68,7 @@ def test_the_policys_table_has_every_field_and_its_default() -> None:
 @pytest.mark.parametrize("client", [Client, SyncClient])
 def test_the_clients_table_has_every_method(client: type) -> None:
     methods = {name for name, _ in inspect.getmembers(client, inspect.isroutine) if not name.startswith("_")}
-    named = set(re.findall(r"`(\w+)\(", section("The client")))
+    named = set(re.findall(r"`(\w+)\(", page("client")))
 
     assert methods <= named
 
@@ -79,12 +80,12 @@ def test_the_table_of_errors_has_every_class() -> None:
         if issubclass(kind, errors.OverspillError)
     }
 
-    assert kinds <= set(re.findall(r"`(\w+)`", section("The client")))
+    assert kinds <= set(re.findall(r"`(\w+)`", page("client")))
 
 
 def test_the_table_of_commands_has_every_command_and_options_that_there_are() -> None:
     listed = re.findall(
-        r"^\| (`[a-z].*?) \| (.*) \|$", section("Command line").partition("exit code")[0], re.MULTILINE
+        r"^\| (`[a-z].*?) \| (.*) \|$", page("command-line").partition("exit code")[0], re.MULTILINE
     )
     rows = {name: does for names, does in listed for name in re.findall(r"`((?:spool )?[a-z]+)", names)}
     parser: Any = typer.main.get_command(app)
@@ -102,6 +103,4 @@ def test_the_table_of_commands_has_every_command_and_options_that_there_are() ->
 
 
 def test_the_tools_table_has_every_argument() -> None:
-    assert set(INSPECT_OUTPUT_SCHEMA["properties"]) <= set(
-        re.findall(r"`(\w+)`", section("The tool that reads"))
-    )
+    assert set(INSPECT_OUTPUT_SCHEMA["properties"]) <= set(re.findall(r"`(\w+)`", page("inspect-output")))

@@ -49,7 +49,7 @@ from overspill.shapes.display import MAX_CHARS, MAX_ERROR_CHARS
 from overspill.wire import DEFAULT_TTL
 from prometheus_client import CollectorRegistry
 
-from tests.client.test_client_readme import section
+from tests.client.test_client_readme import page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -613,7 +613,7 @@ def test_an_output_that_was_there_before_names_the_earlier_handle(client: SyncCl
 
 def rows() -> dict[str, tuple[str, str]]:
     """The call and the default of each row, by its title."""
-    cells = re.findall(r"^\| (.+?) \| (.+?) \| (.*?) ?\|$", section("What does what"), re.MULTILINE)
+    cells = re.findall(r"^\| (.+?) \| (.+?) \| (.*?) ?\|$", page("features"), re.MULTILINE)
     return {title: (call, default) for title, call, default in cells[1:]}
 
 
