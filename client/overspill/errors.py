@@ -84,50 +84,26 @@ class ProblemError(OverspillError):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         self.problem = problem
+        self.status: int = problem.status
+        """The status code of the HTTP answer."""
+        self.code: str = problem.code
+        """One of `wire.Code`, or one that a newer service has."""
+        self.title: str = problem.title
+        """What is wrong in a few words, the same for each problem of a code."""
+        self.detail: str = problem.detail
+        """What is wrong with this request, and what to do next."""
+        self.instance: str = problem.instance
+        """The request id, which the service's operator finds in the logs."""
+        self.expired: datetime | None = problem.expired
+        """When the capture expired; None for other problems."""
+        self.limit: int | None = problem.limit
+        """The limit that the request goes over; None for other problems."""
+        self.retry_after: int | None = problem.retry_after
+        """Seconds to wait before trying again; None for problems that do not say it."""
 
     def __str__(self) -> str:
         request = f", request {self.instance}" if self.instance else ""
         return f"{self.detail or self.title} ({self.code or 'no code'}, HTTP {self.status}{request})"
-
-    @property
-    def status(self) -> int:
-        """Return the status code of the HTTP answer."""
-        return self.problem.status
-
-    @property
-    def code(self) -> str:
-        """Return the code of the problem, for programs: one of `wire.Code`, or what a newer service says."""
-        return self.problem.code
-
-    @property
-    def title(self) -> str:
-        """Return what is wrong in a few words, the same for each problem of a code."""
-        return self.problem.title
-
-    @property
-    def detail(self) -> str:
-        """Return what is wrong with this request, and what to do next."""
-        return self.problem.detail
-
-    @property
-    def instance(self) -> str:
-        """The request id, which the service's operator finds in the logs."""
-        return self.problem.instance
-
-    @property
-    def expired(self) -> datetime | None:
-        """Return when the capture expired; None for other problems."""
-        return self.problem.expired
-
-    @property
-    def limit(self) -> int | None:
-        """Return the limit that the request goes over; None for other problems."""
-        return self.problem.limit
-
-    @property
-    def retry_after(self) -> int | None:
-        """Seconds to wait before trying again."""
-        return self.problem.retry_after
 
 
 class BadRequest(ProblemError, code=Code.INVALID_REQUEST):
@@ -147,10 +123,7 @@ class InvalidHeader(BadRequest, code=Code.INVALID_HEADER):
 
 
 class InvalidBody(BadRequest, code=Code.INVALID_BODY):
-    """The body of a request cannot be understood.
-
-    `detail` says why; client and service may differ in version.
-    """
+    """The body of a request cannot be understood. Client and service may differ in version."""
 
 
 class InvalidPattern(BadRequest, code=Code.INVALID_PATTERN):
@@ -178,10 +151,7 @@ class Denied(ProblemError):
 
 
 class Unauthorized(Denied, code=Code.UNAUTHORIZED):
-    """The service wants a key, and got none or one that it does not know.
-
-    Give one with `key` or `OVERSPILL_KEY`.
-    """
+    """The service needs a key, and got none that it knows. Give one with `key` or `OVERSPILL_KEY`."""
 
 
 class Forbidden(Denied, code=Code.FORBIDDEN):
