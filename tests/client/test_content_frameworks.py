@@ -3,17 +3,14 @@
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mcp.types as mcp
 import pydantic
 import pytest
-from anthropic.types import ToolResultBlockParam
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.types import Command
-from openai.types.chat import ChatCompletionToolMessageParam
-from openai.types.responses.response_input_item_param import FunctionCallOutput, ShellCallOutput
 from overspill.guard.guard import Guard
 from overspill.previews import notice
 from overspill.previews.notice import Facts, is_notice
@@ -22,6 +19,11 @@ from overspill.shapes.content import Shape
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.fields import Unchangeable
 from pydantic_ai import BinaryContent, ImageUrl, ToolReturn
+
+if TYPE_CHECKING:
+    from anthropic.types import ToolResultBlockParam
+    from openai.types.chat import ChatCompletionToolMessageParam
+    from openai.types.responses.response_input_item_param import FunctionCallOutput, ShellCallOutput
 
 ID = "cap_abcdefghij234567abcd"
 NOTICE = notice.captured(

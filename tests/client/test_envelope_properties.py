@@ -9,15 +9,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import mcp.types as mcp
 import pydantic
 import pydantic_core
-from google.genai import types as genai
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import ToolMessage
 from langgraph.types import Command
 from overspill import Guard, Policy
 
+from tests.lazy import LazyModule
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from google.genai import types as genai
+else:
+    genai = LazyModule("google.genai.types")
 
 PICTURE = "iVBORw0KGgo" + "A" * 400
 TEXTS = st.builds(

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, message_to_dict
-from openai.types.responses import ResponseFunctionShellToolCallOutput, ResponseFunctionToolCallOutputItem
 from overspill import Client, SyncClient
 from overspill.guard.guard import Guard
 from overspill.guard.policy import Policy
@@ -21,9 +20,14 @@ from overspill.previews.notice import is_notice
 from overspill.wire import Outcome
 
 from tests.client.shell import CAPTURE_ID
+from tests.lazy import LazyModule
 
 if TYPE_CHECKING:
+    from openai.types import responses
+
     from tests.servers.overspill import ServiceProcess
+else:
+    responses = LazyModule("openai.types.responses")
 
 LONG = "".join(f"line {number} of a long output\n" for number in range(3_000))
 SHORT = "all good\n"
@@ -319,7 +323,7 @@ def test_rows_that_are_no_blocks_leave_a_message_that_langchain_takes() -> None:
 
 
 def test_objects_of_openais_package_are_understood() -> None:
-    item = ResponseFunctionToolCallOutputItem(
+    item = responses.ResponseFunctionToolCallOutputItem(
         id="fc_1", call_id="call_1", output=LONG, type="function_call_output", status="completed"
     )
     clamped = clamp_messages([item])
@@ -371,12 +375,12 @@ def test_a_shells_output_is_cut_and_stays_one(stdout: str, stderr: str) -> None:
     assert not stdout or len(output["stderr"]) < 200
     assert output["outcome"] == {"type": "exit", "exit_code": 1}
     assert {**clamped, "output": item["output"]} == item
-    assert ResponseFunctionShellToolCallOutput.model_validate(clamped, strict=True)
+    assert responses.ResponseFunctionShellToolCallOutput.model_validate(clamped, strict=True)
     assert clamp_messages([clamped], Policy(max_bytes=10)) == [clamped]
 
 
 def test_a_shells_output_that_is_an_object_is_cut_too() -> None:
-    item = ResponseFunctionShellToolCallOutput.model_validate(shell_item(LONG, status="completed"))
+    item = responses.ResponseFunctionShellToolCallOutput.model_validate(shell_item(LONG, status="completed"))
     (clamped,) = clamp_messages([item])
 
     assert is_notice(clamped.output[0].stdout)

