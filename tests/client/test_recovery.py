@@ -14,7 +14,8 @@ from overspill import Client
 from overspill.guard.guard import Guard
 from overspill.guard.policy import Policy
 from overspill.histories.history import tool_results
-from overspill.histories.recovery import KEPT, Recovered, recover, recover_sync
+from overspill.histories.recovery import Recovered, recover, recover_sync
+from overspill.histories.selection import KEPT
 from overspill.previews.notice import is_notice
 
 if TYPE_CHECKING:

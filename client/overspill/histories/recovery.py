@@ -8,17 +8,23 @@ provider's own error.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from overspill.guard.executors import finished
 from overspill.histories.history import Guarding, too_long, with_spilled
 from overspill.histories.overflow import Kind, overflow
+from overspill.histories.selection import (
+    KEPT,
+    THRESHOLDS,
+    above_threshold,
+    chars_to_shed,
+    largest_at_the_end,
+    last_answer,
+    total_chars,
+)
 from overspill.previews.styles import MARKED, TERSE
 from overspill.shapes.content import size_of
-from overspill.shapes.fields import text_field
 from overspill.text import measure
 
 if TYPE_CHECKING:
@@ -33,24 +39,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_COMPACTIONS: Final = 3
-WINDOW_SHARE: Final = 0.3
-"""The part of the context window that one result may have at most where the window is known."""
-KEPT: Final = 2_000
-"""Characters of a result that always stay: shorter ones are not worth spilling."""
-_THRESHOLDS: Final = (50_000, 16_000, 6_000, KEPT)
-"""Characters above which results spill, round after round, where nobody says how much is too much."""
-_MOST_ROUNDS: Final = len(_THRESHOLDS)
-_CHARS_PER_TOKEN: Final = 4
-_HEADROOM: Final = 0.9
-"""The part of the limit to come down to: the model needs room to answer, and counts are not exact."""
+_MOST_ROUNDS: Final = len(THRESHOLDS)
 _SHORT: Final = 500
 """Characters of a result that stay where shortening all of them to `KEPT` did not help."""
 _SHORT_PREVIEW: Final = 100
-_MODELS: Final = frozenset(
-    {"assistant", "model", "ai", "AIMessageChunk", "function_call", "custom_tool_call", "reasoning"}
-)
-"""Roles and types of what the model said."""
-_MAX_DEPTH: Final = 12
 _MOST_NAMED: Final = 10
 
 
@@ -211,7 +203,7 @@ class _Recovery:
         """What `compact` returned, or left in the list itself; None where the history is no smaller."""
         if self.compact is None:
             return None
-        before = _weight(messages)
+        before = total_chars(messages)
         try:
             returned = await self.compact(messages)
         except Exception as error:
@@ -219,7 +211,7 @@ class _Recovery:
                 raise
             return None
         compacted: list[Any] = messages if returned is None else returned
-        if _weight(compacted) >= before:
+        if total_chars(compacted) >= before:
             return None
         self.compactions += 1
         return compacted
@@ -245,7 +237,7 @@ class _Recovery:
         results = [result for result, _ in too_long(self.unspilled or messages, self.guarding_last.policy)]
         spilled = [(result, await self.process_last(result)) for result in results]
         shorter = with_spilled(self.unspilled or messages, spilled)
-        if _weight(shorter) >= _weight(messages):
+        if total_chars(shorter) >= total_chars(messages):
             return messages
         self.spilled = [guarded for _, guarded in spilled if guarded.notice is not None]
         self.given += [result.value for result in results]
@@ -264,37 +256,12 @@ class _Recovery:
         self.rounds += 1
         if self.rounds > _MOST_ROUNDS:
             return [result for _, result in sizes]
-        shed = _to_shed(refused, _weight(messages))
+        shed = chars_to_shed(refused, messages)
         if shed is not None:
-            shed *= 2 ** (self.rounds - 1)
-            return self._shedding(_largest_first(_ending(sizes, shed)), shed)
-        new = [each for each in sizes if int(each[1].path[0]) > _last_answer(messages)]
-        return self._above_threshold(_largest_first(new or sizes), refused)
-
-    def _shedding(self, sizes: list[tuple[int, ToolResult]], shed: float) -> list[ToolResult]:
-        """Results whose sizes without what stays of them come to `shed`."""
-        picked: list[ToolResult] = []
-        for size, result in sizes:
-            if shed <= 0:
-                break
-            picked.append(result)
-            shed -= max(0, size - KEPT)
-        return picked
-
-    def _above_threshold(
-        self, sizes: list[tuple[int, ToolResult]], refused: Overflow | None
-    ) -> list[ToolResult]:
-        ceiling = _THRESHOLDS[0]
+            return largest_at_the_end(sizes, shed * 2 ** (self.rounds - 1))
+        new = [each for each in sizes if int(each[1].path[0]) > last_answer(messages)]
         window = refused.limit if refused is not None and refused.kind is Kind.CONTEXT else None
-        window = window or self.window
-        if window is not None:
-            ceiling = min(ceiling, max(KEPT, int(window * WINDOW_SHARE * _CHARS_PER_TOKEN)))
-        thresholds = [ceiling, *(threshold for threshold in _THRESHOLDS if threshold < ceiling)]
-        for threshold in thresholds:
-            picked = [result for size, result in sizes if size > threshold]
-            if picked:
-                return picked
-        return [result for _, result in sizes]
+        return above_threshold(new or sizes, window or self.window)
 
     def _noted(self, error: Exception) -> Exception:
         captures = [guarded.capture for guarded in self.spilled if guarded.capture is not None]
@@ -304,51 +271,3 @@ class _Recovery:
             f"{measure.plural(len(self.spilled), 'tool result')} spilled{f' ({named})' if named else ''}."
         )
         return error
-
-
-def _ending(sizes: list[tuple[int, ToolResult]], shed: float) -> list[tuple[int, ToolResult]]:
-    """The shortest end of the history in which results can give up `shed` characters, or all of it."""
-    for at in range(len(sizes) - 1, -1, -1):
-        shed -= max(0, sizes[at][0] - KEPT)
-        if shed <= 0:
-            return sizes[at:]
-    return sizes
-
-
-def _largest_first(sizes: list[tuple[int, ToolResult]]) -> list[tuple[int, ToolResult]]:
-    """Of equal ones the earlier first."""
-    return sorted(sizes, key=itemgetter(0), reverse=True)
-
-
-def _last_answer(messages: list[Any]) -> int:
-    """Where the model spoke last: up to there the provider took the history, and may have it cached."""
-    for at in range(len(messages) - 1, -1, -1):
-        if {text_field(messages[at], "type"), text_field(messages[at], "role")} & _MODELS:
-            return at
-    return -1
-
-
-def _to_shed(refused: Overflow | None, weight: int) -> float | None:
-    """Characters that have to go, by the provider's numbers; None where it gives none.
-
-    A token has at least as many characters as the history shows: tools and the answer are in the count too.
-    """
-    if refused is None or refused.limit is None or refused.actual is None:
-        return None
-    each = weight / refused.actual
-    if refused.kind is Kind.CONTEXT:
-        each = max(each, _CHARS_PER_TOKEN)
-    return (refused.actual - refused.limit * _HEADROOM) * each
-
-
-def _weight(value: Any, depth: int = 0) -> int:
-    """Characters of all texts in messages of any form; what only counts is whether it becomes less."""
-    if isinstance(value, (str, bytes)):
-        return len(value)
-    if depth > _MAX_DEPTH or value is None or isinstance(value, (bool, int, float, type)):
-        return 0
-    if isinstance(value, Mapping):
-        return sum(_weight(item, depth + 1) for item in value.values())
-    if isinstance(value, (list, tuple)):
-        return sum(_weight(item, depth + 1) for item in value)
-    return _weight(getattr(value, "__dict__", None), depth + 1)
