@@ -17,10 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill.shapes.captured import kind_of
-from overspill.shapes.chunk_stream import (
-    ChunkStream,
-    HeldChunks,
-    StreamShape,
+from overspill.shapes.chunk_stream import ChunkStream, HeldChunks, StreamShape
+from overspill.shapes.guarded_chunks import (
     guarded_chunks,
     guarded_chunks_async,
     is_async_chunk_iterator,
@@ -146,7 +144,7 @@ async def test_an_async_stream_over_the_limits_comes_out_as_one_notice() -> None
 
 @given(CHUNKS, st.integers(0, 200))
 def test_what_is_gathered_is_every_byte(chunks: list[Any], in_memory: int) -> None:
-    gathering = Buffer(in_memory=in_memory)
+    gathering = Buffer(memory_bytes=in_memory)
     for chunk in chunks:
         gathering.write(chunk)
     body = gathering.finish()
@@ -213,7 +211,8 @@ def test_a_file_is_removed_with_the_last_who_knows_it() -> None:
 def test_memory_stays_flat_however_long_the_stream_is() -> None:
     code = (
         "import resource\n"
-        "from overspill.shapes.chunk_stream import ChunkStream, guarded_chunks\n"
+        "from overspill.shapes.chunk_stream import ChunkStream\n"
+        "from overspill.shapes.guarded_chunks import guarded_chunks\n"
         "from overspill.text.limits import Limits\n"
         "def run(megabytes):\n"
         "    chunks = (b'0123456789abcde\\n' * 4096 for _ in range(16 * megabytes))\n"
@@ -353,7 +352,9 @@ def test_a_stream_without_end_is_ended_at_the_most_that_is_kept() -> None:
     source = Source()
     bodies: list[Any] = []
     list(
-        guarded_chunks(source, ChunkStream(LIMITS, most=3 * MIB), lambda content: bodies.append(content.body))
+        guarded_chunks(
+            source, ChunkStream(LIMITS, max_bytes=3 * MIB), lambda content: bodies.append(content.body)
+        )
     )
 
     assert source.is_closed
@@ -362,7 +363,7 @@ def test_a_stream_without_end_is_ended_at_the_most_that_is_kept() -> None:
 
 async def test_an_async_stream_without_end_is_ended_too() -> None:
     source = Source()
-    flow = ChunkStream(LIMITS, most=3 * MIB)
+    flow = ChunkStream(LIMITS, max_bytes=3 * MIB)
     chunks = [chunk async for chunk in guarded_chunks_async(source, flow, _settled_async, asyncio.to_thread)]
 
     assert source.is_closed
@@ -467,7 +468,7 @@ def test_a_stream_that_neither_file_nor_memory_holds_says_what_is_missing(tmp_pa
 
 
 def test_a_file_that_lost_bytes_behind_our_back_is_not_called_whole(tmp_path: Path) -> None:
-    gathering = Buffer(folder=tmp_path, in_memory=0)
+    gathering = Buffer(folder=tmp_path, memory_bytes=0)
     gathering.write("a" * MIB)
     os.truncate(next(tmp_path.iterdir()), 100)
     body = gathering.finish()
@@ -500,7 +501,7 @@ def test_what_cannot_be_read_back_is_said_instead(tmp_path: Path) -> None:
         flow.end()
         for file in tmp_path.iterdir():
             file.unlink()
-        content = flow.content()
+        content = flow.shape()
 
     assert content is not None
     assert content.body == "(what came of the stream cannot be read back: No such file or directory)\n"
@@ -512,7 +513,7 @@ def test_a_full_disk_ends_the_stream_with_what_is_on_it(tmp_path: Path) -> None:
         gathering = Buffer(folder=tmp_path)
         with pytest.raises(BufferFull, match="File too large"):
             write_for_ever(gathering)
-        gathering.remark("full")
+        gathering.add_remark("full")
         body = gathering.finish()
 
     assert isinstance(body, FileBody)

@@ -135,7 +135,7 @@ def test_a_cut_goes_back_to_the_end_of_a_line_only_where_that_costs_little() -> 
 @pytest.mark.parametrize("strategy", [HEAD, TAIL, ENDS])
 def test_of_a_long_file_only_the_ends_are_needed(strategy: Strategy) -> None:
     text = "".join(f"line {number} 漢\n" for number in range(600_000))
-    gathering = Buffer(in_memory=0)
+    gathering = Buffer(memory_bytes=0)
     gathering.write(text)
     filed = gathering.finish()
     assert isinstance(filed, FileBody)

@@ -135,7 +135,7 @@ def test_a_body_exceeds_as_text_bytes_or_file_alike(
     text: str, max_bytes: int, max_lines: int, max_tokens: int | None
 ) -> None:
     limits = Limits(max_bytes, max_lines, None, max_tokens)
-    gathering = Buffer(in_memory=0)
+    gathering = Buffer(memory_bytes=0)
     gathering.write(text)
     filed = gathering.finish()
 

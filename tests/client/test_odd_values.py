@@ -167,7 +167,7 @@ def test_of_large_data_only_what_json_lacks_is_written_otherwise() -> None:
 
 
 def test_data_of_more_than_is_kept_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("overspill.shapes.writer._MOST_BYTES", 100_000)
+    monkeypatch.setattr("overspill.shapes.writer._MAX_BYTES", 100_000)
 
     assert body(ROWS * 10).endswith("\n(the rest is left out: more than 100.0 KB)\n")
 

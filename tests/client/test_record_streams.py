@@ -234,7 +234,8 @@ def test_what_goes_on_is_never_more_than_what_came(
 def test_memory_stays_flat_however_long_the_stream_of_records_is() -> None:
     code = (
         "import resource\n"
-        "from overspill.shapes.chunk_stream import ChunkStream, guarded_chunks\n"
+        "from overspill.shapes.chunk_stream import ChunkStream\n"
+        "from overspill.shapes.guarded_chunks import guarded_chunks\n"
         "from overspill.text.limits import Limits\n"
         "def run(megabytes):\n"
         "    rows = ({'text': 'x' * 1000} for _ in range(1000 * megabytes))\n"

@@ -22,7 +22,7 @@ from overspill.guard.turn import Turn
 from overspill.guard.wrapping import Wrapper
 from overspill.previews.filling import Filling, shortened
 from overspill.shapes.captured import CapturedOutput
-from overspill.shapes.chunk_stream import is_async_chunk_iterator, is_chunk_iterator
+from overspill.shapes.guarded_chunks import is_async_chunk_iterator, is_chunk_iterator
 from overspill.shapes.partial import clamp_partial
 from overspill.text.reasons import one_safe_line
 from overspill.transfer import call_context

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from overspill.previews.notice import Notice, as_dict
-from overspill.shapes.blocks import is_error
+from overspill.shapes.block_types import is_error
 from overspill.wire import Outcome
 
 

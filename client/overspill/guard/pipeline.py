@@ -26,10 +26,10 @@ from overspill.previews import notice
 from overspill.previews.case import Previews
 from overspill.previews.cut import HEAD
 from overspill.previews.notice import Kept
-from overspill.shapes.blocks import sole_text_of
 from overspill.shapes.chunk_stream import StreamShape
 from overspill.shapes.content import examine, is_light, size_of
 from overspill.shapes.fields import Unchangeable
+from overspill.shapes.parts import sole_text_of
 from overspill.shapes.status import status_of
 from overspill.text import measure
 from overspill.text.limits import (

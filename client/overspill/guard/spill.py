@@ -255,7 +255,7 @@ def escape_factor(content: Shape) -> int:
 def _encoded(text: str) -> bytes | FileBody:
     if len(text) <= _IN_MEMORY_CHARS:
         return measure.encode(text)
-    gathering = Buffer(in_memory=0)
+    gathering = Buffer(memory_bytes=0)
     try:
         gathering.write(text)
     except BufferFull:  # no room on the disk

@@ -12,7 +12,7 @@ from overspill.guard.executors import finished
 from overspill.guard.pipeline import Output
 from overspill.guard.return_types import keep_return_type
 from overspill.guard.streams import Stream
-from overspill.shapes.chunk_stream import is_async_chunk_iterator, is_chunk_iterator
+from overspill.shapes.guarded_chunks import is_async_chunk_iterator, is_chunk_iterator
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Generator

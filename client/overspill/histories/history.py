@@ -18,9 +18,9 @@ from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
 from overspill.histories.aging import NEWEST, aged, beyond_budget
 from overspill.previews.notice import Kept
-from overspill.shapes.blocks import with_values
 from overspill.shapes.content import examine, size_of
 from overspill.shapes.fields import Unchangeable, get, text_field
+from overspill.shapes.parts import with_values
 from overspill.transfer.store_request import Origin
 from overspill.wire import Outcome
 

@@ -10,11 +10,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from overspill.previews.notice import MAX_NOTICE, is_notice
-from overspill.shapes import keyed
-from overspill.shapes.blocks import Part, is_other_message, parts_with_text
+from overspill.shapes.block_types import is_other_message, telling_field
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.exceptions import ExceptionShape
 from overspill.shapes.fields import Unchangeable, with_fields, with_text
+from overspill.shapes.parts import Part, parts_with_text
 from overspill.text import measure
 from overspill.text.limits import exceeds
 from overspill.text.rendering import (
@@ -129,7 +129,7 @@ def _examined(result: Any) -> Shape | None:
 
 
 def _places(result: Any) -> list[Part] | None:
-    if type(result) is dict and _TELLING.isdisjoint(result) and not keyed.telling_field(result):
+    if type(result) is dict and _TELLING.isdisjoint(result) and not telling_field(result):
         return None
     try:
         return parts_with_text(result)

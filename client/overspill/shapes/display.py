@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.shapes import media
-from overspill.shapes.blocks import TEXT_BLOCKS, is_blocks, is_error
+from overspill.shapes.block_types import TEXT_BLOCKS, is_blocks, is_error
 from overspill.shapes.envelope import joined
 from overspill.shapes.fields import get, text_field
 from overspill.shapes.writer import as_text

@@ -17,8 +17,8 @@ import msgspec
 from overspill.previews import cut
 from overspill.previews.notice import MAX_NOTICE, is_notice, placeholder
 from overspill.shapes import data
-from overspill.shapes.blocks import REMOVED, Part, is_removable, with_values
 from overspill.shapes.fields import Unchangeable, is_sequence, with_entries, with_items, with_text
+from overspill.shapes.parts import REMOVED, Part, is_removable, with_values
 from overspill.shapes.standin import stand_in
 from overspill.shapes.writer import as_text, render
 from overspill.text import measure

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from overspill.previews.cut import ENDS, cut, less, scaled
 from overspill.previews.excerpt import excerpt_of_text
-from overspill.shapes.blocks import REMOVED, is_removable, with_values
 from overspill.shapes.content import BinaryShape, PrintedShape, examine
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.exceptions import ExceptionShape
 from overspill.shapes.fields import with_text
+from overspill.shapes.parts import REMOVED, is_removable, with_values
 from overspill.shapes.standin import stand_in
 from overspill.shapes.writer import as_text, text_of
 from overspill.text import measure
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     Shorten = Callable[[str, Limits], str]
 
-    from overspill.shapes.blocks import Part
     from overspill.shapes.content import Shape
+    from overspill.shapes.parts import Part
 
 _MOST_REMARKS: Final = 16
 _BY_LINES: Final = ENDS._replace(spare=0.1)

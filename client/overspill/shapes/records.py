@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from overspill.text.buffer import Buffer
     from overspill.text.limits import Limits
 
-NDJSON: Final = "application/x-ndjson"
-MOST_HELD: Final = 8 * 1024 * 1024
+NDJSON_TYPE: Final = "application/x-ndjson"
+MAX_HELD_BYTES: Final = 8 * 1024 * 1024
 """Bytes held back at most: more fits into no conversation, whatever the limits say."""
 _FEW_VALUES: Final = 4_000
 _FEW_CHARS: Final = 64 * 1024
 _HEAVY: Final = 16 * 1024
 _SHORT_RECORD: Final = 1_000
-_NAME: Final = "overspill"
-_TELLING: Final = ("content", "text", "output", "delta", "message", "data", "result", "value", "line")
+_REMARK_KEY: Final = "overspill"
+_TEXT_FIELDS: Final = ("content", "text", "output", "delta", "message", "data", "result", "value", "line")
 """Fields in which records have what people read, the likeliest first."""
 
 
@@ -53,14 +53,14 @@ class Reserve(NamedTuple):
 class Records:
     """The records of one stream. `size` is that of all, `passed` that of those that passed on the way."""
 
-    def __init__(self, limits: Limits, gathering: Buffer, reserve: Reserve) -> None:
+    def __init__(self, limits: Limits, buffer: Buffer, reserve: Reserve) -> None:
         self.size: int = 0
         self.passed: int = 0
         self.first: Any = None
         self.waiting: list[Any] | None = []
         """The records that have not passed; None once there are too many for them to pass."""
-        self.gathering = gathering
-        self._limits = limits._replace(max_bytes=min(limits.max_bytes, MOST_HELD))
+        self.buffer = buffer
+        self._limits = limits._replace(max_bytes=min(limits.max_bytes, MAX_HELD_BYTES))
         self._room = _open_room(self._limits, reserve.notice)
         self._small = reserve.small
         self._chars = self._newlines = 0
@@ -72,7 +72,7 @@ class Records:
         if is_opaque_record(record):
             return self._passing(record)
         line = line_of(record)
-        self.gathering.write(f"{line}\n")
+        self.buffer.write(f"{line}\n")
         self._count(record, line)
         passing = self._passing(record)
         if passing:
@@ -91,10 +91,10 @@ class Records:
             return True
         return not exceeds("\n".join(self._texts), self._limits._replace(max_lines=UNLIMITED))
 
-    def remark(self, why: str, *, is_end: bool = False) -> None:
+    def add_remark(self, why: str, *, is_end: bool = False) -> None:
         """Add a line that says why there are no more; where the guard itself `is_end`, they do not fit."""
         self._is_ended = self._is_ended or is_end
-        self.gathering.add_line(compact_json({_NAME: why}))
+        self.buffer.add_line(compact_json({_REMARK_KEY: why}))
 
     def left(self) -> Limits:
         """What of the limits those that passed leave for a notice."""
@@ -151,10 +151,10 @@ def line_of(record: Any) -> str:
             return compact_json(record)
         except (ValueError, TypeError, RuntimeError):  # a number too long to print; changed meanwhile
             pass
-    return _BREAK.sub(lambda found: ", " if found[1] else "", as_text(record))
+    return _LINE_BREAK.sub(lambda found: ", " if found[1] else "", as_text(record))
 
 
-_BREAK: Final = re.compile(r"(,?)\n *")
+_LINE_BREAK: Final = re.compile(r"(,?)\n *")
 
 
 def record_size(record: Any) -> int:
@@ -171,7 +171,7 @@ def stand_in_record(record: Any, notice: Notice) -> Any:
     """A record like `record` with the notice in it; the notice itself where none can hold it."""
     text = str(notice)
     try:
-        field = next((name for name in _TELLING if is_a(get(record, name), str)), "")
+        field = next((name for name in _TEXT_FIELDS if is_a(get(record, name), str)), "")
         if field and data.size_within(record, _SHORT_RECORD) <= _SHORT_RECORD:
             return with_fields(record, {field: with_text(get(record, field), text)})
         return stand_in(record, text, str(replace(notice, preview="", text=None)))

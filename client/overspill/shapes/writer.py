@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from overspill.text.body import Body
 
 MOST_VALUES: Final = 10_000_000
-_MOST_BYTES: Final = MAX_BUFFER_BYTES
-_IN_MEMORY: Final = 64 * 1024 * 1024
+_MAX_BYTES: Final = MAX_BUFFER_BYTES
+_MEMORY_BYTES: Final = 64 * 1024 * 1024
 _FEW_VALUES: Final = 4_000
 _FEW_CHARS: Final = 1024 * 1024
 _LONG: Final = 1024 * 1024
@@ -51,12 +51,12 @@ def render(value: Any) -> Body:
     text, _ = _at_once(value, 0)
     if text is not None:
         return text
-    gathering = Buffer(in_memory=_IN_MEMORY, most=_MOST_BYTES)
+    buffer = Buffer(memory_bytes=_MEMORY_BYTES, max_bytes=_MAX_BYTES)
     try:
-        Writer(gathering.write).value(value)
+        Writer(buffer.write).value(value)
     except BufferFull as error:
-        gathering.remark(f"the rest is left out: {error}")
-    return gathering.finish()
+        buffer.add_remark(f"the rest is left out: {error}")
+    return buffer.finish()
 
 
 def as_text(value: Any) -> str:

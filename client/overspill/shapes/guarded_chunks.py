@@ -1,0 +1,201 @@
+"""Drive a stream of chunks through a `ChunkStream`, from an iterator or an asynchronous one.
+
+A source that fails raises behind what came before: behind the held chunks, or behind the notice, whose
+capture then says so. A source without end is ended and closed at the stream's most bytes, or after some
+seconds. Whoever stops asking for chunks closes the source, and nothing is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from overspill.shapes.fields import is_a
+from overspill.shapes.records import record_size
+from overspill.text.rendering import printable
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
+
+    from overspill.shapes.chunk_stream import ChunkStream, StreamShape
+
+    Run = Callable[..., Awaitable[Any]]
+
+_ITERATOR_NAMES: Final = frozenset({"send", "throw", "close", "asend", "athrow", "aclose", "from_iterable"})
+_BATCH_BYTES: Final = 256 * 1024
+_BATCH_CHUNKS: Final = 4096
+_INLINE_CHUNK_BYTES: Final = 64 * 1024
+_INLINE_RECORD_BYTES: Final = 8 * 1024
+"""Larger chunks and records are looked at in a thread."""
+
+
+def is_chunk_iterator(value: Any) -> bool:
+    """Return whether `value` may be a stream of chunks: an iterator and nothing else, no file or cursor."""
+    return _is_iterator(type(value), "__next__")
+
+
+def is_async_chunk_iterator(value: Any) -> bool:
+    """As `is_chunk_iterator`, for asynchronous iterators."""
+    return _is_iterator(type(value), "__anext__")
+
+
+def _is_iterator(kind: type, method: str) -> bool:
+    """Return whether a type has `method` and no other public names than Python's own iterators have."""
+    try:
+        if not hasattr(kind, method):
+            return False
+        return {name for name in dir(kind) if not name.startswith(("_", "gi_", "ag_"))} <= _ITERATOR_NAMES
+    except Exception:  # noqa: BLE001  (a foreign metaclass: whatever it raises)
+        return False
+
+
+def guarded_chunks(
+    source: Iterator[Any],
+    stream: ChunkStream,
+    settle: Callable[[StreamShape], Any],
+    *,
+    seconds: float | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Generator[Any, None, Any]:
+    """Yield the chunks of `source` that pass `stream`, and at the end what `settle` makes of a long one."""
+    begun, why, failure, returned = clock(), "", None, None
+    try:
+        while not stream.is_over:
+            if seconds is not None and clock() - begun > seconds:
+                why = _too_late(seconds)
+                break
+            try:
+                chunk = next(source)
+            except StopIteration as stop:
+                returned = stop.value
+                break
+            except Exception as error:  # noqa: BLE001  (it is raised again behind what came before)
+                failure, why = error, _failed(error)
+                break
+            yield from stream.take(chunk)
+        yield from stream.end(why)
+        shape = stream.shape()
+        if shape is not None:
+            yield from shape.items(settle(shape))
+        if failure is not None:
+            raise failure
+        return returned
+    finally:
+        close_source(source)
+        stream.close()
+
+
+async def guarded_chunks_async(
+    source: AsyncIterator[Any],
+    stream: ChunkStream,
+    settle: Callable[[StreamShape], Awaitable[Any]],
+    run: Run,
+    *,
+    seconds: float | None = None,
+) -> AsyncGenerator[Any, None]:
+    """As `guarded_chunks`. What may block is done by `run(work, *args)`, in batches."""
+    incoming = _Incoming(source, seconds)
+    batch = _ChunkBatch(stream, run)
+    try:
+        async for chunk in incoming:
+            for passed in await batch.take(chunk):
+                yield passed
+            if stream.is_over:
+                break
+        for held in [*(await batch.flush()), *(await run(stream.end, incoming.why))]:
+            yield held
+        shape = await run(stream.shape)
+        if shape is not None:
+            for item in shape.items(await settle(shape)):
+                yield item
+        if incoming.failure is not None:
+            raise incoming.failure
+    finally:
+        stream.close()
+        await aclose_source(source)
+
+
+class _Incoming:
+    """The chunks of a source until it ends, fails or has had its time. `why` says why it ended early."""
+
+    def __init__(self, source: AsyncIterator[Any], seconds: float | None) -> None:
+        self.failure: Exception | None = None
+        self.why = ""
+        self._source = source
+        self._seconds = seconds
+        self._until = None if seconds is None else asyncio.get_running_loop().time() + seconds
+
+    def __aiter__(self) -> _Incoming:
+        return self
+
+    async def __anext__(self) -> Any:
+        limit = None if self._until is None else asyncio.timeout_at(self._until)
+        try:
+            if limit is None:
+                return await anext(self._source)
+            async with limit:
+                return await anext(self._source)
+        except StopAsyncIteration:
+            raise
+        except Exception as error:  # noqa: BLE001  (it is raised again behind what came before)
+            self._note(error, is_late=limit is not None and limit.expired())
+        raise StopAsyncIteration
+
+    def _note(self, error: Exception, *, is_late: bool) -> None:
+        if is_late:
+            self.why = _too_late(self._seconds or 0.0)
+        else:
+            self.failure, self.why = error, _failed(error)
+
+
+class _ChunkBatch:
+    """Chunks on their way to the file, collected until they are worth a thread."""
+
+    def __init__(self, stream: ChunkStream, run: Run) -> None:
+        self._stream = stream
+        self._run = run
+        self._chunks: list[Any] = []
+        self._size = 0
+
+    async def take(self, chunk: Any) -> list[Any]:
+        size = record_size(chunk)
+        if not self._stream.is_capturing:
+            inline = _INLINE_CHUNK_BYTES if is_a(chunk, (str, bytes)) else _INLINE_RECORD_BYTES
+            if size <= inline:
+                return self._stream.take(chunk)
+            return list(await self._run(self._stream.take, chunk))
+        self._chunks.append(chunk)
+        self._size += size
+        if self._size >= _BATCH_BYTES or len(self._chunks) >= _BATCH_CHUNKS:
+            return await self.flush()
+        return []
+
+    async def flush(self) -> list[Any]:
+        chunks, self._chunks, self._size = self._chunks, [], 0
+        return list(await self._run(self._take_all, chunks)) if chunks else []
+
+    def _take_all(self, chunks: list[Any]) -> list[Any]:
+        return [passing for chunk in chunks for passing in self._stream.take(chunk)]
+
+
+def _failed(error: Exception) -> str:
+    return f"the stream failed here: {printable(error)[:1000]}"
+
+
+def _too_late(seconds: float) -> str:
+    return f"the stream was ended here: it took longer than {seconds:g} s"
+
+
+def close_source(source: Any) -> None:
+    """Close an iterator that can be closed, as a generator."""
+    close = getattr(source, "close", None)
+    if callable(close):
+        close()
+
+
+async def aclose_source(source: Any) -> None:
+    """Close an asynchronous iterator that can be closed."""
+    close = getattr(source, "aclose", None)
+    if callable(close):
+        await close()
