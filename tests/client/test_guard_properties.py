@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from overspill.guard.guard import Guard
 from overspill.guard.policy import Policy
 from overspill.previews.cut import ENDS, HEAD, TAIL
-from overspill.shapes.parts import Part, parts_with_text, sole_text_of
+from overspill.shapes.fields import Part
+from overspill.shapes.parts import parts_with_text, sole_text_of
 from overspill.text.limits import Limits
 from overspill.text.sanitize import sanitize
 from overspill.wire import Outcome

@@ -441,11 +441,11 @@ def test_it_is_known_beforehand_what_takes_long_to_measure(value: Any, is_light:
     found = content.examine(value)
     assert found is not None
 
-    assert content.is_light(found) == is_light
+    assert content.is_quick(found) == is_light
 
 
 def test_of_a_very_long_text_it_is_known_at_once_that_it_is_too_long() -> None:
-    assert content.is_light(content.TextShape("x" * 70_000), Limits(50_000))
+    assert content.is_quick(content.TextShape("x" * 70_000), Limits(50_000))
 
 
 # --- size -----------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
 from overspill.previews.case import Previews
 from overspill.previews.notice import Kept
-from overspill.shapes import data
+from overspill.shapes import data_view
 from overspill.shapes.content import examine
 from overspill.text import measure
 from overspill.text.body import FileBody
@@ -80,13 +80,15 @@ def test_plain_data_is_measured_at_once_as_it_is_by_its_parts() -> None:
 
     rows = [{"id": n, "name": 'é\n"x', "share": 0.5, "is_open": True, "more": None} for n in range(50)]
 
-    assert data.view({"rows": rows, "": ["x" * 300]}) == data.view(OwnDict({"rows": rows, "": ["x" * 300]}))
+    assert data_view.view({"rows": rows, "": ["x" * 300]}) == data_view.view(
+        OwnDict({"rows": rows, "": ["x" * 300]})
+    )
 
 
 def test_the_data_of_a_picture_is_not_measured_with_plain_data() -> None:
     block = {"type": "image", "data": "A" * 1_000, "name": "x" * 10}
 
-    assert data.view([block]).frame == '[{"type":"image","data":"","name":"xxxxxxxxxx"}]'
+    assert data_view.view([block]).frame == '[{"type":"image","data":"","name":"xxxxxxxxxx"}]'
 
 
 def test_a_preview_is_made_once_however_often_a_notice_is_tried() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from overspill.execution.threads import Threads
 from overspill.execution.trio_threads import in_trio, run_in_trio_thread
 from overspill.execution.waiting import finished
-from overspill.shapes.content import is_light
+from overspill.shapes.content import is_quick
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +56,7 @@ class Looping:
 
     async def is_too_long(self, content: Shape, limits: Limits) -> bool:
         counts_tokens = limits.max_tokens is not None and limits.counter is not None
-        if is_light(content, limits) and not counts_tokens:
+        if is_quick(content, limits) and not counts_tokens:
             return _is_too_long(content, limits)
         return await self.run(_is_too_long, content, limits)
 

@@ -27,7 +27,7 @@ from overspill.previews.case import Previews
 from overspill.previews.cut import HEAD
 from overspill.previews.notice import Kept
 from overspill.shapes.chunk_stream import StreamShape
-from overspill.shapes.content import examine, is_light, size_of
+from overspill.shapes.content import examine, is_quick, size_of
 from overspill.shapes.fields import Unchangeable
 from overspill.shapes.parts import sole_text_of
 from overspill.shapes.status import status_of
@@ -314,7 +314,7 @@ def _offer(output: Output, content: Shape, is_long: bool, is_exempt: bool) -> Pe
 async def _measured(way: Way, content: Shape | None) -> int:
     if content is None:
         return 0
-    return size_of(content) if is_light(content) else await way.run(size_of, content)
+    return size_of(content) if is_quick(content) else await way.run(size_of, content)
 
 
 def _whole(output: Output, content: Shape) -> Output:

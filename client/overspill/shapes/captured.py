@@ -1,4 +1,4 @@
-"""An output as file-based output management hands it on: whole, or cut with a handle to the rest."""
+"""One output as parts: its content, its totals, and a handle to the whole if it was cut."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ ContentKind: TypeAlias = Literal["text", "json", "log", "unknown"]
 
 
 class CapturedOutput(Struct, frozen=True, kw_only=True):
-    """`content` is the output itself, the same object, or where it is `truncated` the part that is shown.
+    """`content` is the output itself, the same object; of a `truncated` output, the part that is shown.
 
-    `capture` is the handle of the whole, and None for what was not stored: because it is all in `content`,
-    or because that failed, and then `reason` says why, as it does for a stream that failed. `path`
-    is the file in the agent's workspace, if there is one. `notice` tells a model all this; None where nothing
-    is cut. Totals are those of the whole: bytes of UTF-8, and lines.
+    `capture` is the handle of the whole. It is None if nothing was stored, because `content` is all of it or
+    because storing failed. `reason` says why storing, or a stream, failed. `path` is the file in the agent's
+    workspace, if there is one. `notice` tells a model all this; it is None if nothing was cut. The totals are
+    bytes of UTF-8 and lines of the whole.
     """
 
     content: Any

@@ -1,7 +1,7 @@
-"""The shapes that tools return: what in them is text, and the same shape with a notice in its place.
+"""The shapes in which tools return text, and how a notice takes the text's place in each.
 
-A shape never changes the object that it was read from, and whatever the object's own methods raise stays
-here. What has no text that could be too long has none.
+A shape never changes the object that it was made from. Whatever the object's own methods raise is caught
+here.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from overspill.previews.notice import MAX_NOTICE, is_notice
 from overspill.shapes.block_types import is_other_message, telling_field
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.exceptions import ExceptionShape
-from overspill.shapes.fields import Unchangeable, with_fields, with_text
-from overspill.shapes.parts import Part, parts_with_text
+from overspill.shapes.fields import Part, Unchangeable, with_fields, with_text
+from overspill.shapes.parts import parts_with_text
 from overspill.text import measure
 from overspill.text.limits import exceeds
 from overspill.text.rendering import (
@@ -34,10 +34,12 @@ if TYPE_CHECKING:
     from overspill.text.body import Body
     from overspill.text.limits import Limits
 
-_LIGHT: Final = 64 * 1024
-_LONGEST_PRINTED: Final = 1_000
-"""Bits of a number that is shorter than any limit worth having."""
-_TELLING: Final = frozenset({"content", "type", "parts"})
+_QUICK_CHARS: Final = 64 * 1024
+"""Up to so many characters a text is measured in well under a millisecond."""
+_SHORT_NUMBER_BITS: Final = 1_000
+"""A number of so many bits is shorten than any limit worth having."""
+_SHAPE_FIELDS: Final = frozenset({"content", "type", "parts"})
+"""A dict with none of these fields is data, unless one field tells that it is a block."""
 
 
 class Shape(Protocol):
@@ -51,22 +53,22 @@ class Shape(Protocol):
     def content_type(self) -> str: ...
 
     def exceeds(self, limits: Limits) -> bool:
-        """Whether what a model would see of it has strictly more than the limits allow."""
+        """Return whether what a model sees has more than the limits allow."""
 
     def is_guarded(self) -> bool:
-        """Whether a notice stands in it already."""
+        """Return whether a notice stands in it already."""
 
     def replaced(self, notice: Notice) -> Any:
-        """The output's shape with `notice` where its text was. Raises `Unchangeable`."""
+        """Return the output with `notice` where its text was. Raises `Unchangeable`."""
 
     def read(self, notice: Notice) -> str:
-        """The text that a model gets with that notice in the place of what is cut."""
+        """Return the text that a model gets with that notice in the place of what is cut."""
 
 
 def examine(result: Any) -> Shape | None:
-    """The shape of `result`; None where it passes through: numbers, people's messages, opaque objects.
+    """Return the shape of `result`; None if it passes as it is: numbers, people's messages, opaque objects.
 
-    Never raises: an object that cannot be looked at is captured as what can be said of it.
+    Never raises. An object whose methods raise has the shape of a short description, and passes.
     """
     if type(result) is str:
         return TextShape(result)
@@ -76,40 +78,40 @@ def examine(result: Any) -> Shape | None:
         return UnreadableShape(unprintable(result, error))
 
 
-def is_light(content: Shape, limits: Limits | None = None) -> bool:
-    """Whether `exceeds` and `size_of` cost under a millisecond; else a thread is their place.
+def is_quick(content: Shape, limits: Limits | None = None) -> bool:
+    """Return whether `exceeds` and `size_of` cost under a millisecond. If not, call them in a thread.
 
-    Of a text that has more characters than `limits` has bytes, `exceeds` is known at once.
+    With `limits`, a text with more characters than they have bytes is quick too.
     """
     if isinstance(content, Envelope):
-        return content.is_light()
+        return content.is_quick()
     if isinstance(content, ExceptionShape):
-        return content.size <= _LIGHT
+        return content.size <= _QUICK_CHARS
     length = len(content.body)
-    return length <= _LIGHT or (limits is not None and length > limits.max_bytes)
+    return length <= _QUICK_CHARS or (limits is not None and length > limits.max_bytes)
 
 
 def size_of(content: Shape) -> int:
-    """Bytes of all that a model sees of it: of data on one line, of an exception its message."""
+    """Return the bytes that a model sees: data counts on one line, an exception by its message."""
     return content.size if isinstance(content, (Envelope, ExceptionShape)) else measure.size(content.body)
 
 
 def visible_text(content: Shape) -> Body:
-    """The text that a model would get: all of it, but of an exception no more than the messages."""
+    """Return the text that a model would get: all, but of an exception only the messages."""
     return content.visible_text if isinstance(content, ExceptionShape) else content.body
 
 
 def measured_text(content: Shape) -> Body:
-    """All that a model sees of it: of data, its JSON on one line."""
-    return content.seen if isinstance(content, Envelope) else visible_text(content)
+    """Return the text that limits apply to: of data its JSON on one line."""
+    return content.measured_text if isinstance(content, Envelope) else visible_text(content)
 
 
 def sole_text(content: Shape) -> str | None:
-    """The text in whose place alone a notice stands; None where there is more to an output, or less."""
+    """Return the text of an output that is nothing but one text; None for other outputs."""
     if type(content) is TextShape:
         return content.body if isinstance(content.body, str) else None
-    if isinstance(content, Envelope) and len(content.places) == 1:
-        value = content.places[0].value
+    if isinstance(content, Envelope) and len(content.parts) == 1:
+        value = content.parts[0].value
         return value if isinstance(value, str) else None
     return None
 
@@ -119,7 +121,7 @@ def _examined(result: Any) -> Shape | None:
         if isinstance(result, kinds):
             return shape(result)
     if result is None or isinstance(result, (int, float)):
-        if isinstance(result, int) and result.bit_length() > _LONGEST_PRINTED:
+        if isinstance(result, int) and result.bit_length() > _SHORT_NUMBER_BITS:
             return PrintedShape(result, str(printable_number(result)))
         return None
     found = _places(result)
@@ -129,7 +131,7 @@ def _examined(result: Any) -> Shape | None:
 
 
 def _places(result: Any) -> list[Part] | None:
-    if type(result) is dict and _TELLING.isdisjoint(result) and not telling_field(result):
+    if type(result) is dict and _SHAPE_FIELDS.isdisjoint(result) and not telling_field(result):
         return None
     try:
         return parts_with_text(result)
@@ -167,9 +169,9 @@ class TextShape:
 
 
 class PrintedShape(TextShape):
-    """An object of an unknown class, captured as it prints: so frameworks show it to the model.
+    """An object of an unknown class, captured as it prints, since frameworks show that to the model.
 
-    Where it prints a text that it has in a field, that is what is captured, and the notice is in that field.
+    If most of what it prints is the text of one attribute, only that is captured, and the notice goes there.
     """
 
     def __init__(self, value: Any, text: str | None = None) -> None:
@@ -182,19 +184,19 @@ class PrintedShape(TextShape):
     def replaced(self, notice: Notice) -> Any:
         return self.with_shorter(lambda _: str(notice))
 
-    def with_shorter(self, shorter: Callable[[str], str]) -> Any:
-        """A copy with what `shorter` makes of the field's text. Raises `Unchangeable`."""
+    def with_shorter(self, shorten: Callable[[str], str]) -> Any:
+        """Return a copy with what `shorten` makes of the attribute's text. Raises `Unchangeable`."""
         if not self._field:
             raise Unchangeable(type(self._value).__name__)
         text = vars(self._value)[self._field]
-        made = with_fields(self._value, {self._field: with_text(text, shorter(str.__str__(text)))})
+        made = with_fields(self._value, {self._field: with_text(text, shorten(str.__str__(text)))})
         if len(printable(made)) >= len(self._text):
             raise Unchangeable(type(self._value).__name__)
         return made
 
 
 def _field_of(value: Any, text: str) -> str:
-    """The name of the attribute whose text is most of what `value` prints."""
+    """Return the name of the attribute whose text is most of what `value` prints; empty if there is none."""
     fields = getattr(value, "__dict__", None)
     if not isinstance(fields, dict):
         return ""
@@ -204,14 +206,14 @@ def _field_of(value: Any, text: str) -> str:
 
 
 class UnreadableShape(TextShape):
-    """What can be said of an object that cannot be looked at: it passes as it is."""
+    """The description of an object whose methods raise. It passes as it is."""
 
     def exceeds(self, limits: Limits) -> bool:  # noqa: ARG002  (there is nothing to measure)
         return False
 
 
 class BinaryShape:
-    """Bytes, captured as they are; the notice that stands in for them is bytes of UTF-8."""
+    """Bytes, captured as they are. The notice in their place is bytes of UTF-8."""
 
     def __init__(self, given: bytes | bytearray | memoryview) -> None:
         self._given = given

@@ -13,7 +13,7 @@ from collections.abc import ItemsView, KeysView, Mapping, Sequence, ValuesView
 from collections.abc import Set as AbstractSet
 from enum import Enum
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 
 FieldPath: TypeAlias = tuple[Any, ...]
 """Keys, field names and positions that lead from a value to one of its parts."""
+
+
+class Part(NamedTuple):
+    """A part of a value, and the path that leads to it."""
+
+    path: FieldPath
+    value: Any
+
 
 _TEXTS: Final = (str, bytes, bytearray, memoryview, range, UserString)
 _SEQUENCES: Final = (list, tuple, deque, Sequence, AbstractSet, KeysView, ValuesView, ItemsView)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Shorten = Callable[[str, Limits], str]
 
     from overspill.shapes.content import Shape
-    from overspill.shapes.parts import Part
+    from overspill.shapes.fields import Part
 
 _MOST_REMARKS: Final = 16
 _BY_LINES: Final = ENDS._replace(spare=0.1)
@@ -132,7 +132,7 @@ class _Budget:
 
 def _clamped(update: Any, content: Shape, budget: _Budget) -> Any:
     if isinstance(content, Envelope):
-        new = {place.path: _instead(at, place, budget) for at, place in enumerate(content.places)}
+        new = {place.path: _instead(at, place, budget) for at, place in enumerate(content.parts)}
         return with_values(update, new)
     if isinstance(content, ExceptionShape):
         return content.with_message(budget.take(content.message), budget.remark)

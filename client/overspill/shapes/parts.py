@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from overspill.shapes import block_types as types
 from overspill.shapes import extra_fields
 from overspill.shapes.block_types import TEXT_FIELDS, is_block, is_blocks, is_carrier, listed, type_of
-from overspill.shapes.fields import FieldPath, get, is_sequence, text_field, with_fields, with_items
+from overspill.shapes.fields import FieldPath, Part, get, is_sequence, text_field, with_fields, with_items
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,13 +35,6 @@ class _Removed(Enum):
 
 REMOVED: Final = _Removed.REMOVED
 """In place of a text: its block leaves the list that it is in."""
-
-
-class Part(NamedTuple):
-    """A text, or structured content that is rendered as JSON, and the path that leads to it."""
-
-    path: FieldPath
-    value: Any
 
 
 _PartOrSize: TypeAlias = Part | int

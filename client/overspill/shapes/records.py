@@ -10,7 +10,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from overspill.shapes import data
+from overspill.shapes.data_view import size_within, view
 from overspill.shapes.fields import get, is_a, with_fields, with_text
 from overspill.shapes.standin import stand_in
 from overspill.shapes.writer import as_text
@@ -117,12 +117,12 @@ class Records:
         if self.waiting is None:
             self.size += len(line)
             return
-        seen = data.view(record, self._limits.max_bytes)
+        seen = view(record, self._limits.max_bytes)
         self.size += seen.size
         self._chars += sum(map(len, seen.texts)) + len(seen.frame)
         self._newlines += sum(text.count("\n") for text in seen.texts)
         if self._limits.max_tokens is not None:
-            self._texts += seen.seen
+            self._texts += seen.measured
 
     def _may_fit(self) -> bool:
         limits = self._limits
@@ -172,7 +172,7 @@ def stand_in_record(record: Any, notice: Notice) -> Any:
     text = str(notice)
     try:
         field = next((name for name in _TEXT_FIELDS if is_a(get(record, name), str)), "")
-        if field and data.size_within(record, _SHORT_RECORD) <= _SHORT_RECORD:
+        if field and size_within(record, _SHORT_RECORD) <= _SHORT_RECORD:
             return with_fields(record, {field: with_text(get(record, field), text)})
         return stand_in(record, text, str(replace(notice, preview="", text=None)))
     except Exception:  # noqa: BLE001  (it cannot be copied, or a foreign method: whatever it raises)

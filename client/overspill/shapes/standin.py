@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import Any, Final
 
-from overspill.shapes.data import IDS, size_within
+from overspill.shapes.data_view import size_within
 from overspill.shapes.fields import (
     Unchangeable,
     is_a,
@@ -24,6 +24,7 @@ from overspill.shapes.fields import (
     with_items,
     with_text,
 )
+from overspill.shapes.heaviest_parts import ID_FIELDS
 
 ENTRY_NAME: Final = "overspill"
 """The name of an entry that a notice is in."""
@@ -190,7 +191,9 @@ def _first(items: Any, room: int) -> tuple[list[Any], Any]:
 def _longest(fields: dict[Any, Any]) -> Any:
     """The step of the largest part that may hold a notice, rather no id; None where there is none."""
     sizes = {step: _room(part) for step, part in fields.items()}
-    others = {step: size for step, size in sizes.items() if size and not (is_a(step, str) and step in IDS)}
+    others = {
+        step: size for step, size in sizes.items() if size and not (is_a(step, str) and step in ID_FIELDS)
+    }
     sizes = others or sizes
     chosen = max(sizes, key=lambda step: sizes[step], default=None)
     return chosen if chosen is not None and sizes[chosen] else None
