@@ -9,18 +9,12 @@ from msgspec.structs import replace
 from overspill.guard.assessment import reserve
 from overspill.guard.executors import finished
 from overspill.guard.guarded import Guarded
-<<<<<<< HEAD
-from overspill.shapes.chunk_stream import (
-    ChunkStream,
-    aclose_source,
-    close_source,
-    guarded_chunks,
-    guarded_chunks_async,
-) ======= from overspill.guard.spill import reserve from overspill.shapes.chunk_stream import ChunkStream from
-overspill.shapes.guarded_chunks import aclose_source, close_source, guarded_chunks, guarded_chunks_async
->>>>>>> 61b84a3 (Blocks are told apart in one module and searched in another; a stream's driver stands beside
-it) from overspill.shapes.records import is_opaque_record from overspill.text import measure from
-overspill.transfer import call_context from overspill.wire import Outcome
+from overspill.shapes.chunk_stream import ChunkStream
+from overspill.shapes.guarded_chunks import aclose_source, close_source, guarded_chunks, guarded_chunks_async
+from overspill.shapes.records import is_opaque_record
+from overspill.text import measure
+from overspill.transfer import call_context
+from overspill.wire import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
