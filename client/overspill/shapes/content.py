@@ -50,7 +50,8 @@ class Shape(Protocol):
         """All of its text, as it is captured."""
 
     @property
-    def content_type(self) -> str: ...
+    def content_type(self) -> str:
+        """Return the media type that the text is stored with."""
 
     def exceeds(self, limits: Limits) -> bool:
         """Return whether what a model sees has more than the limits allow."""
@@ -148,6 +149,8 @@ def _without_places(result: Any) -> Shape | None:
 
 
 class TextShape:
+    """A text, or what stands for one."""
+
     content_type = TEXT_TYPE
 
     def __init__(self, text: str) -> None:
@@ -156,15 +159,19 @@ class TextShape:
         self._text: str = self.body
 
     def exceeds(self, limits: Limits) -> bool:
+        """Return whether what a model sees has more than the limits allow."""
         return exceeds(self._text, limits)
 
     def is_guarded(self) -> bool:
+        """Return whether the text is a notice."""
         return is_notice(self._text)
 
     def replaced(self, notice: Notice) -> Any:
+        """Return the notice in the class of the text."""
         return with_text(self._given, str(notice))
 
     def read(self, notice: Notice) -> str:
+        """Return the notice alone."""
         return str(notice)
 
 
@@ -182,6 +189,7 @@ class PrintedShape(TextShape):
             self.body: Body = str.__str__(vars(value)[self._field])
 
     def replaced(self, notice: Notice) -> Any:
+        """Return a copy with the notice in the attribute's place. Raises `Unchangeable`."""
         return self.with_shorter(lambda _: str(notice))
 
     def with_shorter(self, shorten: Callable[[str], str]) -> Any:
@@ -209,6 +217,7 @@ class UnreadableShape(TextShape):
     """The description of an object whose methods raise. It passes as it is."""
 
     def exceeds(self, limits: Limits) -> bool:  # noqa: ARG002  (there is nothing to measure)
+        """Return False: the description is short."""
         return False
 
 
@@ -222,18 +231,23 @@ class BinaryShape:
 
     @cached_property
     def content_type(self) -> str:
+        """Return the media type that the bytes tell."""
         return media_type_of(self._data)
 
     def exceeds(self, limits: Limits) -> bool:
+        """Return whether the bytes are more than the limits allow."""
         return exceeds(self._data, limits)
 
     def is_guarded(self) -> bool:
+        """Return whether the bytes are a notice."""
         return len(self._data) <= MAX_NOTICE and is_notice(self._data.decode("utf-8", "replace"))
 
     def replaced(self, notice: Notice) -> Any:
+        """Return the notice as bytes of the same class."""
         return with_text(self._given, str(notice))
 
     def read(self, notice: Notice) -> str:
+        """Return the notice alone."""
         return str(notice)
 
 

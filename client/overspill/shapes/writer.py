@@ -84,6 +84,7 @@ class Writer:
         self.is_whole: bool = True
 
     def value(self, value: Any) -> None:
+        """Write a value, as far as there is room. Clears `is_whole` if not all of it was written."""
         self._begin(value, "")
         while self._open and self._left > 0:
             holder = self._open[-1]
