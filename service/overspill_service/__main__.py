@@ -1,4 +1,4 @@
-"""The command `overspill-service`: serve, sweep, rebuild, check, keys."""
+"""The command line `overspill-service`: serving, the operator's commands, and API keys."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ log = logging.getLogger("overspill_service.start")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code: 0 done, 1 failed, 2 wrong usage or settings."""
+    """Run one command. Return the exit code: 0 done, 1 failed, 2 wrong usage or settings."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     options = vars(parser().parse_args(given))
     command = options.pop("command")
@@ -64,7 +64,9 @@ def _run(command: str, settings: Settings, options: dict[str, Any], given: list[
     flags = {name: value for name, value in options.items() if value is not None}
     reread = partial(load, flags, os.environ)
     if command in {"serve", "work"} and hasattr(signal, "SIGHUP"):
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until it is handled it must not end the process
+        signal.signal(
+            signal.SIGHUP, signal.SIG_IGN
+        )  # ignored until the handler is set: its default would end the process
     if command == "serve":
         require_folder(settings)
         warn_of_folders(settings)
@@ -88,7 +90,7 @@ def _supervise(settings: Settings, arguments: list[str]) -> int:
     with listening_socket(settings) as listener:
         try:
             return asyncio.run(_run_workers(settings, listener, arguments))
-        except ExceptionGroup as group:  # of the tasks that each keep one worker
+        except ExceptionGroup as group:  # raised by the tasks that keep one worker each
             raise group.exceptions[0] from None
 
 
@@ -97,7 +99,7 @@ async def _run_workers(settings: Settings, listener: socket.socket, arguments: l
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line: every setting is a flag of every command."""
+    """Return the parser of the command line. Every setting is a flag of every command."""
     flags = argparse.ArgumentParser(add_help=False)
     flags.add_argument("--config", metavar="FILE", help="TOML file of settings")
     for each in descriptions():

@@ -1,4 +1,4 @@
-"""The composition root: settings in, a wired application out. The only module that names adapters."""
+"""The composition root: turn settings into a wired application. The only module that names adapters."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ RELOADED: Final = (
 log = logging.getLogger("overspill_service.start")
 
 FIRST_ROUND_SECONDS: Final = 2.0
-"""How long a start waits for a new catalog to become complete; a rebuild of much may take longer."""
+"""How long a start waits for a new catalog to become complete. A rebuild of many captures takes longer."""
 
 
 @asynccontextmanager
 async def open_archive(
     settings: Settings, metrics: Metrics | None = None, *, clock: Callable[[], float] = time.time
 ) -> AsyncIterator[Archive]:
-    """The archive on the back ends that the settings name, closed at the end. `clock` is this machine's."""
+    """Open the back ends that the settings name, and close them at the end. `clock` is this machine's."""
     cpu = CpuThreads()
     store = named("store", settings.store, lambda url: open_store(url, data_dir=settings.data))
     try:
@@ -83,7 +83,7 @@ async def open_archive(
 
 
 def require_folder(settings: Settings) -> None:
-    """Raise `SettingError` if the store is a folder of this machine that cannot be used."""
+    """Raise `SettingError` if the store is a folder that cannot be used."""
     folder = folders(settings).get("store")
     if folder is None:
         return
@@ -97,7 +97,7 @@ def require_folder(settings: Settings) -> None:
 
 
 def folders(settings: Settings) -> dict[str, Path]:
-    """The folders of back ends that are on this machine's disks, by `store` and `catalog`."""
+    """Return the folders of back ends on this machine's disks, by `store` and `catalog`."""
     store = named("store", settings.store, lambda url: store_folder(url, data_dir=settings.data))
     file = named("catalog", settings.catalog, lambda url: sqlite_file(url, data_dir=settings.data))
     found = {"store": store, "catalog": file.parent if file else None}
@@ -105,14 +105,17 @@ def folders(settings: Settings) -> dict[str, Path]:
 
 
 def warn_of_folders(settings: Settings) -> None:
-    """Say in the log which folders others could write to: who can, can read and replace all captures."""
+    """Log a warning for each folder that others may write to: they could replace all captures."""
     for folder in sorted({settings.data, *folders(settings).values()}):
         if folder.is_dir() and (sentence := exposure(folder)):
             log.warning(sentence)
 
 
 def embedded(settings: Settings) -> tuple[FileStore, Path]:
-    """The folder store and the catalog file of the settings. Raises `SettingError` for others."""
+    """Return the folder of the store and the file of the catalog.
+
+    Raises `SettingError` for other back ends.
+    """
     store = named("store", settings.store, lambda url: open_store(url, data_dir=settings.data))
     catalog = named("catalog", settings.catalog, lambda url: sqlite_file(url, data_dir=settings.data))
     if not isinstance(store, FileStore) or catalog is None:
@@ -124,7 +127,10 @@ def embedded(settings: Settings) -> tuple[FileStore, Path]:
 
 
 def named(setting: str, url: str, opener: Callable[[str], T]) -> T:
-    """What the URL of a setting names. Raises `SettingError`, without the URL: it may hold a password."""
+    """Return what `opener` makes of the URL.
+
+    Raises `SettingError` without the URL, which may hold a password.
+    """
     try:
         return opener(url)
     except ValueError as error:
@@ -132,7 +138,7 @@ def named(setting: str, url: str, opener: Callable[[str], T]) -> T:
 
 
 def directory_of(settings: Settings) -> Directory:
-    """The tenants that the settings name. Raises `SettingError`."""
+    """Return the tenants of the settings. Raises `SettingError`."""
     defaults = Limits(
         max_capture_size=settings.max_capture_size,
         max_stored_size=settings.max_stored_size,
@@ -147,7 +153,7 @@ def directory_of(settings: Settings) -> Directory:
 
 
 async def may_serve_anonymously(settings: Settings, directory: Directory, catalog: Catalog) -> bool:
-    """Whether to serve without keys. Raises `SettingError` where that would expose the service."""
+    """Return whether to serve without keys. Raises `SettingError` if that would expose the service."""
     if directory.has_keys or await catalog.keys():
         if not settings.is_loopback and not settings.key_secret:
             raise SettingError(
@@ -169,9 +175,9 @@ async def may_serve_anonymously(settings: Settings, directory: Directory, catalo
 
 
 def make_app(settings: Settings, *, clock: Callable[[], float] = time.time) -> web.Application:
-    """The application; back ends are opened when it starts and closed when it stops.
+    """Return the application. It opens the back ends when it starts, and closes them when it stops.
 
-    `clock` is this machine's: seconds since the epoch.
+    `clock` is this machine's, in seconds since the epoch.
     """
     app = web.Application(middlewares=[middleware], client_max_size=0)
     app.on_response_prepare.append(set_headers)
@@ -181,9 +187,9 @@ def make_app(settings: Settings, *, clock: Callable[[], float] = time.time) -> w
 
 
 async def reload(service: Service, settings: Settings) -> list[str]:
-    """Take over the tenants, their limits and the log's settings; return the other settings that changed.
+    """Apply the tenants, their limits and the log's settings. Return the names of other changed settings.
 
-    Those need a restart. Raises `SettingError`, and then everything stays as it was.
+    Those need a restart. If this raises `SettingError`, nothing has changed.
     """
     directory = await asyncio.to_thread(directory_of, settings)
     allows_anonymous = await may_serve_anonymously(settings, directory, service.archive.catalog)

@@ -1,4 +1,4 @@
-"""The background job of a serving process: rebuild a lost catalog, sweep what has expired, find orphans."""
+"""The background job of a serving process: rebuild a lost catalog, sweep expired captures, find orphans."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from overspill_service.web.service import Service
 
 POLL_SECONDS: Final = 5.0
-"""How often a process looks whether the catalog was lost."""
+"""How often a process checks whether the catalog was lost."""
 ORPHAN_INTERVAL: Final = 6 * 3600.0
-"""How often a fleet lists all objects, in seconds."""
+"""How often all replicas together list all objects, in seconds."""
 CLOCK_SECONDS: Final = 60.0
 """How often a process compares its clock with those of the back ends."""
 CLOSE_SECONDS: Final = 3.0
-"""How long the end of a process waits for its last notes to be taken."""
+"""How long a stopping process waits for its last records."""
 SWEEP_LEASE: Final = "sweep"
 ORPHAN_LEASE: Final = "orphans"
 
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 
 class Maintenance:
-    """One process's share: leases see to it that a fleet does each job once."""
+    """One process's part of the job. Leases let each task run once for all replicas."""
 
     def __init__(self, service: Service) -> None:
         self._service, self._archive = service, service.archive
@@ -50,10 +50,10 @@ class Maintenance:
         self._clock_due = time.monotonic() + CLOCK_SECONDS
         self._failing: dict[str, str] = {}
         self.first_round_ended = asyncio.Event()
-        """Set once the first look has ended: what is small or was complete is complete by then."""
+        """Set after the first round. A small or intact catalog is complete then."""
 
     async def run(self) -> None:
-        """Until cancelled: look every few seconds, sweep every `sweep_interval`."""
+        """Run a round every `POLL_SECONDS` until cancelled, and sweep every `sweep_interval`."""
         interval = self._service.settings.sweep_interval
         due = random.uniform(0, interval)  # noqa: S311  (spreads the replicas)
         waited = 0.0
@@ -75,7 +75,7 @@ class Maintenance:
             waited += POLL_SECONDS
 
     async def close(self) -> None:
-        """Note that this process writes nothing more, if the back ends answer in time."""
+        """Record that this process writes nothing more, if the back ends answer in time."""
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self._attempt("uses of keys", self._service.authenticator.report_uses())
@@ -88,27 +88,27 @@ class Maintenance:
         self._service.metrics.clock_skew.set(abs(self._archive.shared_clock.skew))
 
     async def _measure_free_space(self) -> None:
-        """Tell in the figures how much room there is; nothing of a disk that does not say."""
+        """Set the metrics of free space. A disk that does not answer has none."""
         for backend, folder in self._archive.folders.items():
             try:
                 async with asyncio.timeout(POLL_SECONDS):
                     status = await asyncio.to_thread(os.statvfs, folder)
-            except OSError as error:  # a timeout is one
+            except OSError as error:  # TimeoutError is an OSError
                 log.debug("the disk of the %s does not say how much room it has: %s", backend, error)
             else:
                 self._service.metrics.free_space(backend, status.f_bavail * status.f_frsize, status.f_favail)
 
     async def rebuild_once(self) -> None:
-        """Rebuild where that is due; not into a catalog that refuses what it is given."""
+        """Rebuild the catalog if that is due, unless it refuses writes."""
         await self._archive.catalog.ping()
         count = await rebuild_if_due(self._archive, self._holder)
         if count:
             log.warning("rebuilt the catalog: the object store has %d captures", count)
-        if count is not None:  # somebody was killed, or much was lost: what is left over is to be known soon
+        if count is not None:  # after a kill or a loss there may be orphans: count them now
             await self._find_orphans()
 
     async def repair_once(self) -> None:
-        """Replace the records of the catalog that cannot be decoded, from their objects."""
+        """Replace damaged records of the catalog from their objects."""
         for tenant, capture in self._archive.catalog.damaged():
             try:
                 await record_of(self._archive, tenant, capture)
@@ -117,10 +117,10 @@ class Maintenance:
                 self._service.metrics.damaged_record(is_repaired=False)
 
     async def sweep_once(self) -> None:
-        """Remove what has expired, finish removals, and now and then look for orphans.
+        """Remove expired captures, finish removals, and now and then find orphans.
 
-        What another replica does is left to it. Raises `ClockSkewed` before a lease is taken: a replica
-        with a wrong clock keeps no other from sweeping.
+        Leases leave to other replicas what they do already. Raises `ClockSkewed` before a lease is taken, so
+        a replica with a wrong clock does not keep others from sweeping.
         """
         await self._archive.shared_clock.require_agreement()
         interval = self._service.settings.sweep_interval
@@ -135,7 +135,7 @@ class Maintenance:
         if await self._archive.catalog.lease(ORPHAN_LEASE, self._holder, ORPHAN_INTERVAL):
             await self._find_orphans()
         else:
-            self._service.metrics.orphan_bytes.set(0)  # another process counts them
+            self._service.metrics.orphan_bytes.set(0)  # another replica reports them
 
     async def _find_orphans(self) -> None:
         self._orphans_due = time.monotonic() + ORPHAN_INTERVAL
@@ -146,9 +146,9 @@ class Maintenance:
             log.warning("deleted %d orphaned objects", orphans.deleted)
 
     async def _attempt(self, what: str, work: Awaitable[None]) -> bool:
-        """Whether one round succeeds. After a failure of any kind there is a next round all the same.
+        """Do one task, and return whether it succeeded. A failure never ends the job.
 
-        A failure that lasts is logged once.
+        A failure that repeats is logged once.
         """
         try:
             await work

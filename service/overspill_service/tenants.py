@@ -1,6 +1,6 @@
-"""Tenants, their limits, and the keys that stand for them.
+"""Tenants, their limits, and their keys.
 
-A key is `ovs_` and 32 base32 characters (160 random bits). Only its keyed BLAKE2b hash is ever stored.
+A key is `ovs_` and 32 base32 characters (160 random bits). Only its keyed BLAKE2b hash is stored.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TenantName = Annotated[str, Meta(pattern=TENANT_PATTERN)]
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """What one tenant may use. Sizes in bytes, times in seconds; 0 is no limit on a total."""
+    """The limits of one tenant. Sizes in bytes, times in seconds; 0 is no limit on a total."""
 
     max_capture_size: int
     max_stored_size: int
@@ -48,7 +48,7 @@ class Tenant(Struct, frozen=True, kw_only=True):
 
 
 class Principal(Struct, frozen=True, kw_only=True):
-    """Who asks: a tenant, and what the key allows."""
+    """Who sent a request: the tenant, and the scopes of the key."""
 
     tenant: Tenant
     scopes: frozenset[Scope]
@@ -64,7 +64,7 @@ class FileKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class FileTenant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A tenant in the tenants' file; a limit that is not given is the service's default."""
+    """A tenant in the tenants' file. A missing limit is the service's default."""
 
     name: TenantName
     keys: list[FileKey] = []
@@ -76,7 +76,7 @@ class FileTenant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     min_ttl: Annotated[int, Meta(ge=1, extra=SECONDS)] | None = None
 
     def limits(self, defaults: Limits) -> Limits:
-        """Its limits in full. Raises `ValueError` where nothing stored without a TTL could be kept."""
+        """Return all limits. Raises `ValueError` if the default TTL is outside the tenant's own bounds."""
         given = {name: getattr(self, name) for name in Limits.__struct_fields__}
         limits = msgspec.structs.replace(
             defaults, **{name: value for name, value in given.items() if value is not None}
@@ -94,13 +94,13 @@ class TenantsFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 def read_tenants(path: Path) -> list[FileTenant]:
-    """The tenants of a TOML file. Raises `ValueError`, saying what is wrong where."""
+    """Return the tenants of a TOML file. Raises `ValueError` that says what is wrong where."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
         tenants = msgspec.convert(_with_numbers(document), TenantsFile).tenants
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:  # also of TOML, of UTF-8, and of msgspec
+    except ValueError as error:  # the base class of TOML's, UTF-8's and msgspec's errors
         raise ValueError(f"{path}: {error}") from error
     _refuse_twice(path, "tenant", [tenant.name for tenant in tenants])
     _refuse_twice(path, "key hash", [key.hash for tenant in tenants for key in tenant.keys])
@@ -108,7 +108,7 @@ def read_tenants(path: Path) -> list[FileTenant]:
 
 
 def _with_numbers(document: dict[str, Any]) -> dict[str, Any]:
-    """The document with the sizes and durations of its tenants as numbers. Raises `ValueError`."""
+    """Return the document with its tenants' sizes and durations as numbers. Raises `ValueError`."""
     tenants = document.get("tenants", [])
     if not isinstance(tenants, list):
         return document
@@ -125,12 +125,12 @@ def _refuse_twice(path: Path, what: str, values: Iterable[str]) -> None:
 
 
 def new_key() -> str:
-    """A fresh key: the only moment when it is known."""
+    """Return a new key. Only its hash is stored, so this is the only time that it is known."""
     return KEY_PREFIX + base64.b32encode(secrets.token_bytes(20)).decode().lower()
 
 
 def hash_key(key: str, secret: str = "") -> str:
-    """The stored form of a key: BLAKE2b-256 keyed with the service's secret, in hex."""
+    """Return the hash of a key in hexadecimal: BLAKE2b-256, keyed with the service's secret."""
     pepper = hashlib.sha256(secret.encode()).digest() if secret else b""
     return hashlib.blake2b(
         key.encode("utf-8", "surrogatepass"), digest_size=32, key=pepper, person=b"overspill-key"
@@ -138,7 +138,7 @@ def hash_key(key: str, secret: str = "") -> str:
 
 
 class Directory:
-    """Every tenant's limits, and the keys of the tenants' file; other tenants have the default limits."""
+    """The tenants of the tenants' file, with limits and keys. Other tenants have the default limits."""
 
     def __init__(self, defaults: Limits, tenants: Iterable[FileTenant] = ()) -> None:
         self._defaults = defaults
@@ -154,18 +154,18 @@ class Directory:
         return bool(self._keys)
 
     def file_keys(self) -> list[tuple[str, FileKey]]:
-        """The keys of the tenants' file, each with its tenant."""
+        """Return the keys of the tenants' file, each with its tenant."""
         return [(tenant.name, key) for key, tenant in self._keys.values()]
 
     def tenant(self, name: str) -> Tenant:
         return self._tenants.get(name) or Tenant(name=name, limits=self._defaults)
 
     def anonymous(self) -> Principal:
-        """The one tenant of a service without keys: it may do everything."""
+        """Return the principal of a service without keys: the default tenant with every scope."""
         return Principal(tenant=self.tenant(DEFAULT_TENANT), scopes=ALL_SCOPES)
 
     def find(self, key_hash: str, now: float) -> Principal | None:
-        """Who a key of the tenants' file stands for, unless it has expired."""
+        """Return the principal of a key of the tenants' file, None if there is none or it has expired."""
         key, tenant = self._keys.get(key_hash, (None, None))
         if key is None or tenant is None or (key.expires is not None and key.expires <= now):
             return None

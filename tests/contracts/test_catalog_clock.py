@@ -27,7 +27,7 @@ class Machine:
 
 
 @pytest.mark.parametrize(
-    ("former", "machine", "told", "is_sure"),
+    ("former", "machine", "unix_time", "is_sure"),
     [
         (None, 5000.0, 5000.0, SURE),
         (Reading("now", 100, 1000, SURE), 1050.0, 1050.0, SURE),

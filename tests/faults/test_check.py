@@ -99,7 +99,7 @@ async def test_a_user_who_may_do_what_the_page_grants_passes(own_redis: RedisSer
 def test_the_page_grants_every_command_that_the_catalog_sends() -> None:
     used = {
         command.lower()
-        for path in Path(catalog_package.__file__).parent.glob("*.py")
+        for path in Path(catalog_package.__file__).parent.rglob("*.py")
         for command in re.findall(
             r"""(?:redis\.call\('|\bcall\(\s*"|\brun\(\s*")([A-Z]+)""", path.read_text(encoding="utf-8")
         )

@@ -52,7 +52,7 @@ async def api(start_api: Callable[..., Any], s3_server: S3Server, faulty_s3: Fau
 @contextmanager
 def failing(api: Api, proxy: FaultyProxy, method: str, fault: Fault) -> Iterator[None]:
     """Requests of this method fail, and the service gives its store two seconds for each operation."""
-    retry = api.service.archive.store._retry  # type: ignore[attr-defined]
+    retry = api.service.archive.store._inner._retry  # type: ignore[attr-defined]
     proxy.always(method, fault)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(retry, "deadline", 2)

@@ -1,4 +1,4 @@
-"""What the service is made of, in one place for its parts: stores, threads, clock, and the index cache."""
+"""The archive: both back ends, the threads, the clock, and a cache of frame maps."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from overspill_service.store_format.frames import Frame
 
 INLINE_INDEX: Final = 16 * 1024
-"""The largest packed frame map that lives in the catalog's entry: that of about 1 GB of content."""
+"""The largest packed frame map that a catalog's entry holds, in bytes: the map of about 1 GB of content."""
 CACHED_MAPS: Final = 8 * 2**20
-"""Bytes of frame maps that a process remembers, those of about 7,000 captures of a few frames."""
+"""Bytes of frame maps that a process keeps: the maps of about 7,000 captures of a few frames."""
 COMPLETE_SECONDS: Final = 5.0
-"""For how long a catalog that was found complete is taken to be."""
+"""How long an answer that the catalog is complete is reused."""
 MAX_DAMAGED: Final = 1000
 CONCURRENT_TAILS: Final = 8
 
 
 def inline_index(segments: Sequence[Sequence[Frame]]) -> bytes | None:
-    """The packed frame map for the catalog's entry; None where it is too large to live there."""
+    """Return the packed frame map for the catalog's entry, or None if it is too large for one."""
     if sum(map(len, segments)) > INLINE_INDEX:
         return None
     packed = pack(segments)
@@ -50,7 +50,7 @@ def inline_index(segments: Sequence[Sequence[Frame]]) -> bytes | None:
 
 
 class Archive:
-    """The object store, the catalog, and the frame maps of captures that were read lately."""
+    """The object store, the catalog, and a cache of frame maps. One for each process."""
 
     def __init__(
         self,
@@ -67,26 +67,29 @@ class Archive:
         self.clock: Callable[[], float] = clock.now
         self.lookups = LookupLimits()
         self.damaged: deque[str] = deque(maxlen=MAX_DAMAGED)
-        """Uploads that were found damaged lately."""
+        """Uploads that were recently found damaged, so that they are not read again."""
         self.folders: dict[str, Path] = {}
-        """Where back ends on this machine's disks are, by `store` and `catalog`."""
+        """The folders of back ends on this machine's disks, by `store` and `catalog`."""
         self.maps = FrameMapCache(CACHED_MAPS)
         self._complete_at = -math.inf
 
     async def was_complete(self) -> bool:
-        """Whether the catalog was complete a moment ago: enough where an error costs nothing but work."""
+        """Return whether the catalog was complete within the last seconds.
+
+        Use it only where a wrong answer costs work and nothing else.
+        """
         now = time.monotonic()
         if now - self._complete_at > COMPLETE_SECONDS and await self.catalog.is_complete():
             self._complete_at = now
         return now - self._complete_at <= COMPLETE_SECONDS
 
     async def store_time(self) -> float:
-        """The time by which the ages of objects are told."""
+        """Return the time by the clock that dates objects, in seconds since the epoch."""
         now = await self.store.now()
         return self.clock() if now is None else now
 
     async def reader(self, entry: Entry) -> Reader:
-        """A reader of a complete capture. Raises `CaptureDamaged`, `StoreUnavailable`."""
+        """Return a reader of a capture. Raises `CaptureDamaged`, `StoreUnavailable`."""
         frames = self.maps.get(entry.upload)
         if frames is None:
             frames = await self._load(entry)
@@ -94,7 +97,7 @@ class Archive:
         return Reader(self.store, self.cpu, self.memory.reads, entry, frames)
 
     async def verify(self, entry: Entry) -> None:
-        """Read all that is stored for a capture. Raises `CaptureDamaged` unless all of it is good."""
+        """Read everything that is stored for a capture. Raises `CaptureDamaged` if any of it is wrong."""
         for number in range(len(entry.segments)):
             await self.index_of(entry, number)
         reader = await self.reader(entry)
@@ -103,7 +106,7 @@ class Archive:
                 pass
 
     async def index_of(self, entry: Entry, number: int) -> index.Index:
-        """The index of one segment, read from the end of its object and held against the entry."""
+        """Return the index of one segment. Raises `CaptureDamaged` if it does not fit the entry."""
         segment = entry.segments[number]
         key = segment_key(entry.tenant, entry.id, entry.upload, number)
         found = await self.read_index(key, segment.stored_size)
@@ -112,7 +115,7 @@ class Archive:
         return found
 
     async def read_index(self, key: str, stored_size: int) -> index.Index:
-        """The index at the end of a segment of `stored_size` bytes. Raises `CaptureDamaged`."""
+        """Return the index at the end of a segment of `stored_size` bytes. Raises `CaptureDamaged`."""
         try:
             tail = await self.store.read(key, -index.TAIL_SIZE, index.TAIL_SIZE)
             try:
@@ -150,4 +153,4 @@ class Archive:
 
 
 def _ignore(_chunk: Chunk) -> None:
-    """Do nothing more with a chunk: to decode it was to check it."""
+    """Drop a decoded frame: decoding it was the check."""

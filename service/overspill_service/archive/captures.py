@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MARKER: Final = bytes.fromhex("5d2a4d1800000000")
-"""What an expiry marker holds: an empty skippable frame. Its key says everything."""
+"""The content of an expiry marker: an empty skippable zstd frame. All information is in its key."""
 PAGE: Final = 200
-"""Captures of a session that are removed together."""
+"""Captures of a session that one step removes."""
 MICROSECONDS: Final = 10**6
 
 INCOMPLETE: Final = (
@@ -48,17 +48,18 @@ log = logging.getLogger(__name__)
 
 
 class Captures:
-    """The captures of one tenant; no method can reach another's."""
+    """The captures of one tenant. No method can reach another tenant's."""
 
     def __init__(self, archive: Archive, tenant: Tenant) -> None:
         self.archive, self.tenant = archive, tenant
         self._catalog = archive.catalog
 
     async def get(self, ref: str, session: str | None = None) -> Entry:
-        """The entry of a capture id or of `call:{tool-call id}` (the newest; `session` narrows).
+        """Return the entry of a capture id, or the newest of `call:{tool-call id}` (in `session` if given).
 
-        Raises `NotFound`, `Expired`, `Deleted`, `InvalidId`, `TooManyRequests` where too many ids were not
-        there, and `CatalogIncomplete` for a tool call where the catalog was lost and cannot tell yet.
+        Raises `NotFound`, `Expired`, `Deleted`, `InvalidId`. Raises `TooManyRequests` if the tenant asked for
+        too many ids that do not exist. Raises `CatalogIncomplete` for a tool call while the catalog is
+        incomplete.
         """
         if (call_id := call_id_of(ref)) is not None:
             return await self._find_call(call_id, session)
@@ -83,9 +84,10 @@ class Captures:
         return Quota(stored_size=limits.max_stored_size, captures=limits.max_captures)
 
     async def look_up(self, capture: str, *, is_limited: bool = True) -> Entry | Tombstone | None:
-        """What is known of a capture id, expired or not; where the catalog misses it, by its objects.
+        """Return what is known of a capture id, expired or not.
 
-        Raises `InvalidId`, and `TooManyRequests` where `is_limited` and too many ids were not there.
+        If the catalog has no entry, ask the object store. Raises `InvalidId`. With `is_limited`, raises
+        `TooManyRequests` after too many ids that do not exist.
         """
         check_id(capture)
         found = await record_of(self.archive, self.tenant.name, capture)
@@ -96,9 +98,9 @@ class Captures:
         )
 
     async def is_lost(self, capture: str, upload: str) -> bool:
-        """Whether an upload whose object is missing is still the one to read: then nobody removed it.
+        """Return whether a missing object was lost: its upload is the one to read, so it was not removed.
 
-        Raises what `get` raises, and `CatalogIncomplete` where the catalog may be older than a removal.
+        Raises what `get` raises, and `CatalogIncomplete` if the catalog may be older than a removal.
         """
         entry, is_complete = await self._with_completeness(lambda: self.get(capture))
         if entry.upload == upload and not is_complete:
@@ -106,7 +108,7 @@ class Captures:
         return entry.upload == upload
 
     async def find(self, query: Query, *, limit: int, cursor: str | None) -> wire.Listing:
-        """A page of unexpired captures, newest first."""
+        """Return a page of captures that have not expired, newest first."""
         (entries, following), is_complete = await self._with_completeness(
             lambda: self._catalog.find(
                 self.tenant.name, query, now=self.archive.clock(), limit=limit, cursor=cursor
@@ -117,14 +119,15 @@ class Captures:
         )
 
     async def set_ttl(self, ref: str, ttl: int, session: str | None = None) -> Entry:
-        """Let a capture live `ttl` seconds from now. Raises what `get` raises, and `InvalidParameter`."""
+        """Make a capture expire `ttl` seconds from now. Raises what `get` raises, and `InvalidParameter`."""
         entry = await self.get(ref, session)
         return await self.extend(entry, retention.expiry(self.archive.clock(), ttl, self.tenant.limits))
 
     async def delete(self, ref: str, session: str | None = None) -> wire.Removed:
         """Remove a capture for good. Raises what `get` raises.
 
-        One that has expired goes at once, not at the next sweep; a removal that was cut short is finished.
+        An expired capture is removed at once, before the next sweep. A removal that was interrupted is
+        finished.
         """
         found = await self.look_up(ref) if call_id_of(ref) is None else None
         if isinstance(found, Tombstone):
@@ -135,9 +138,9 @@ class Captures:
         return await run_to_completion(erase(self.archive, self.tenant.name, [found]))
 
     async def delete_session(self, session: str) -> wire.Removed:
-        """Remove every capture of a session, expired or not, and finish removals that were cut short.
+        """Remove every capture of a session, expired or not, and finish interrupted removals.
 
-        Raises `CatalogIncomplete` where the catalog was lost and may not know all of them yet.
+        Raises `CatalogIncomplete` if the catalog may not know all of them yet.
         """
         captures = stored_size = 0
         while True:
@@ -170,10 +173,10 @@ class Captures:
         )
 
     async def extend(self, entry: Entry, expires: float) -> Entry:
-        """Move the expiry, first in the object store, then in the catalog. Raises what `get` raises.
+        """Change the expiry, first in the object store, then in the catalog. Raises what `get` raises.
 
-        The catalog takes the change only where no other came first, and a later change always has a higher
-        revision: so the object store knows as well as the catalog which one holds.
+        The catalog accepts the change only if no other change came first. A later change has a higher
+        revision. So the object store and the catalog agree on which change is the last.
         """
         return await run_to_completion(self._extend(entry, expires))
 
@@ -190,13 +193,16 @@ class Captures:
             entry = stored or await self.get(entry.id)
 
     def _new_marker(self, entry: Entry, expires: float) -> str:
-        """A key that sorts this change behind all earlier ones, also behind those that the catalog forgot."""
+        """Return a marker key with a revision above all earlier ones, lost ones included."""
         now = int(self.archive.clock() * MICROSECONDS)
         revision = max(object_keys.revision_of(entry.marker) + 1, now)
         return object_keys.marker_key(entry.tenant, entry.id, entry.upload, expires, revision)
 
     async def _find_call(self, call_id: str, session: str | None) -> Entry:
-        """The newest capture of a tool call, which only a complete catalog can tell."""
+        """Return the newest capture of a tool call.
+
+        Raises `CatalogIncomplete`: only a complete catalog knows.
+        """
         query = Query(call_id=call_id, session=session)
         (entries, _), is_complete = await self._with_completeness(
             lambda: self._catalog.find(self.tenant.name, query, now=self.archive.clock(), limit=1)
@@ -210,9 +216,9 @@ class Captures:
         return entries[0]
 
     async def _recover(self, capture: str) -> Entry | Tombstone | None:
-        """The capture out of the object store, with its entry given back to the catalog."""
+        """Return the capture as its objects describe it, and put its entry back into the catalog."""
         found = await self._catalog.get(self.tenant.name, capture)
-        if found is not None:  # another request has found it
+        if found is not None:  # another request has just recovered it
             return found
         entry = await recover(self.archive, self.tenant.name, capture)
         if entry is None or entry.is_expired(self.archive.clock()):
@@ -228,10 +234,9 @@ class Captures:
         return given
 
     async def _with_completeness(self, lookup: Callable[[], Awaitable[T]]) -> tuple[T, bool]:
-        """What a look-up finds, and whether the catalog was complete from before it until after it.
+        """Return what `lookup` finds, and whether the catalog was complete before and after it.
 
-        To ask on one side only would take a rebuild that ends, or a loss, during the look-up for no reason
-        to doubt what it found.
+        One check is not enough: a rebuild may end, or entries may be lost, during the lookup.
         """
         was_complete = await self._catalog.is_complete()
         found = await lookup()
@@ -239,7 +244,7 @@ class Captures:
 
 
 def call_id_of(ref: str) -> str | None:
-    """The tool-call id of a `call:` reference, or None. Raises `InvalidId` where the id is empty."""
+    """Return the tool-call id of a `call:` reference, or None. Raises `InvalidId` if the id is empty."""
     try:
         return wire.call_id_of(ref)
     except ValueError as error:
@@ -247,7 +252,7 @@ def call_id_of(ref: str) -> str | None:
 
 
 def check_id(capture: str) -> None:
-    """Raise `InvalidId` where this cannot be a capture id."""
+    """Raise `InvalidId` if the text cannot be a capture id."""
     if not wire.CAPTURE_ID.fullmatch(capture):
         raise InvalidId(
             f"{capture[:100]!r} is no capture id: cap_ and 20 characters of a-z and 2-7, "

@@ -1,6 +1,7 @@
-"""From an upload that is in the object store to an entry in the catalog.
+"""From an upload in the object store to an entry in the catalog.
 
-An entry that holds the id already wins, unless its time has come, it was removed, or its objects are damaged.
+If the id has an entry already, that entry wins. It loses if it has expired, was removed, or its objects are
+damaged.
 """
 
 from __future__ import annotations
@@ -35,9 +36,10 @@ if TYPE_CHECKING:
 
 
 async def existing_entry(captures: Captures, capture: str) -> Entry | None:
-    """The entry that holds this id; none where its time has come or it was removed.
+    """Return the entry that holds this id, or None if it has expired or was removed.
 
-    A catalog that was lost within seconds may not know it: it is stored twice then, and swept once.
+    A catalog that lost data seconds ago may not know the entry. Then the content is stored twice, and the
+    sweep removes one copy.
     """
     try:
         found = await record_of(captures.archive, captures.tenant.name, capture)
@@ -53,19 +55,22 @@ async def _is_live(archive: Archive, existing: Entry) -> bool:
 
 
 def latest_expiry(damaged: Entry | None, expires: float) -> float:
-    """The expiry of an upload that replaces a damaged one: none that a client was promised is forgotten."""
+    """Return the later expiry: the new upload lives at least as long as the damaged one was to."""
     return expires if damaged is None else max(expires, damaged.expires)
 
 
 async def _is_removed(archive: Archive, existing: Entry) -> bool:
-    """Whether the object store knows of a removal that a catalog which fell back does not."""
+    """Return whether the object store has a record of a removal that the catalog has lost."""
     if await archive.catalog.is_complete():
         return False
     return existing.upload in await removed_uploads(archive, object_keys.removals_prefix(existing.tenant))
 
 
 async def renew(captures: Captures, existing: Entry, expires: float) -> Entry:
-    """The entry as it is now, its expiry moved where that is worth it. Raises `CatalogUnavailable`."""
+    """Return the current entry, with a later expiry if that is worth a request.
+
+    Raises `CatalogUnavailable`.
+    """
     found = await captures.look_up(existing.id)
     if not isinstance(found, Entry) or found.sha256 != existing.sha256:
         raise _removed(existing)
@@ -102,7 +107,7 @@ async def finish(captures: Captures, upload: Upload, draft: Entry) -> tuple[Entr
 
 
 async def _withdraw(captures: Captures, upload: Upload) -> None:
-    """Take away what was stored, and an entry that who found it whole in the store has given it meanwhile."""
+    """Delete the stored objects, and the entry if another request has recovered the upload meanwhile."""
     await upload.discard()
     found = await captures.archive.catalog.get(upload.tenant, upload.capture)
     if isinstance(found, Entry) and found.upload == upload.name:
@@ -110,7 +115,7 @@ async def _withdraw(captures: Captures, upload: Upload) -> None:
 
 
 async def _commit(captures: Captures, entry: Entry) -> Entry | Tombstone:
-    """Record the entry; one that holds its id but cannot be read any more gives way to it."""
+    """Commit the entry. An entry that holds the id but can no longer be read is replaced."""
     catalog, quota = captures.archive.catalog, captures.quota
     try:
         winner = await catalog.commit(entry, quota)

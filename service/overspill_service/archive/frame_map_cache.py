@@ -1,4 +1,4 @@
-"""The frame maps of captures that were read lately, in bounded memory."""
+"""A cache of the frame maps of captures that were recently read."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
 
 class FrameMapCache:
-    """Frame maps by the name of their upload, `limit` bytes at most; those not used for longest go first."""
+    """Frame maps by upload name, `limit` bytes at most. The least recently used map is dropped first."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._maps: OrderedDict[str, FrameMap] = OrderedDict()
         self.memory_size = 0
-        """Bytes that the maps take."""
+        """Bytes of memory that all maps take."""
 
     def __len__(self) -> int:
         return len(self._maps)
@@ -28,7 +28,7 @@ class FrameMapCache:
         return found
 
     def add(self, upload: str, frames: FrameMap) -> None:
-        """Keep a map, unless it alone is too large."""
+        """Keep a map, unless it is larger than the whole cache."""
         self.forget(upload)
         if frames.memory_size > self._limit:
             return
@@ -38,7 +38,7 @@ class FrameMapCache:
             self.forget(next(iter(self._maps)))
 
     def forget(self, upload: str) -> None:
-        """Drop a map, such as that of a capture that was removed."""
+        """Drop the map of an upload, for example of a removed capture."""
         dropped = self._maps.pop(upload, None)
         if dropped is not None:
             self.memory_size -= dropped.memory_size

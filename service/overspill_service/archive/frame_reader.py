@@ -1,7 +1,7 @@
-"""The content of one capture: stored bytes fetched in windows, decoded in threads, some steps ahead.
+"""The content of one capture: fetch stored bytes in windows, decode them in threads, some frames ahead.
 
-Bytes fetched are proportional to what is asked for: a small read is one request for one frame. What a
-read holds is accounted for in the process's budget.
+The bytes fetched are in proportion to the bytes asked for: a small read is one request for one frame. The
+memory of a read is part of the process's memory budget.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_BATCH_FRAMES: Final = 4
-"""Frames decoded by one thread at a go, at most: about 2 MiB of content."""
+"""Frames that a thread decodes in one call, at most: about 2 MiB of content."""
 
 
 class Reader:
-    """Reads one complete capture. Raises `CaptureDamaged` rather than ever giving a wrong byte.
+    """Reads one capture. Raises `CaptureDamaged` instead of returning a wrong byte.
 
-    Every read raises `Overloaded` where it waited too long for memory; it does so before it gives anything.
+    Every read raises `Overloaded`, before its first result, if no memory came free in time.
     """
 
     def __init__(
@@ -48,9 +48,9 @@ class Reader:
 
     @asynccontextmanager
     async def with_memory(self, size: int) -> AsyncIterator[Reader]:
-        """A reader that has its memory for all of its reads, one after the other, and `size` bytes besides.
+        """Hold the memory for all reads of the block, one after the other, and `size` bytes more.
 
-        Raises `Overloaded`.
+        Yield a reader that uses it. Raises `Overloaded`.
         """
         reader = Reader(self._store, self._cpu, self._memory, self.entry, self.frames)
         largest = self.frames.largest(range(len(self.frames)))
@@ -59,7 +59,7 @@ class Reader:
 
     @asynccontextmanager
     async def _shares(self, frames: range) -> AsyncIterator[Sequence[MemoryShare]]:
-        """Memory for one of these frames, stored and decoded."""
+        """Hold memory for the largest of these frames, stored and decoded."""
         if not self._held:
             async with self._memory.shares(*self.frames.largest(frames)) as shares:
                 yield shares
@@ -71,7 +71,7 @@ class Reader:
                 share.close()
 
     async def undecoded(self) -> AsyncGenerator[bytes, None]:
-        """The whole capture as stored frames, each of which is known to be the one listed in its place."""
+        """Yield the capture as stored frames. Each frame's checksum is compared with the frame map's."""
         frames, pace = range(len(self.frames)), Pace()
         stored, _ = self.frames.largest(frames)
         fetcher = Fetcher(self._fetch, self.frames, frames)
@@ -86,7 +86,7 @@ class Reader:
                 pace.consumed(len(window.data))
 
     async def chunks(self, frames: range) -> AsyncGenerator[Sequence[Chunk], None]:
-        """These frames decoded, in batches."""
+        """Yield these frames decoded, in batches."""
         async with aclosing(self.map(frames, _identity)) as batches:
             async for batch in batches:
                 yield batch
@@ -94,10 +94,10 @@ class Reader:
     async def map(
         self, frames: range, work: Callable[[Chunk], T], *, is_reversed: bool = False
     ) -> AsyncGenerator[Sequence[T], None]:
-        """What `work` makes of each decoded frame, in order; from the last to the first if `is_reversed`.
+        """Yield the results of `work` on each decoded frame, in order or reversed.
 
-        `work` runs in threads, for several frames at once; but nothing more is begun before the first frame
-        has been taken, since with it most reads end, nor for a reader that is slow.
+        `work` runs in threads on several frames at once. Until the first result is consumed only one frame is
+        decoded, because most reads end with it. The same holds for a slow reader.
         """
         fetcher, pace = Fetcher(self._fetch, self.frames, frames, is_reversed=is_reversed), Pace()
         async with self._shares(frames) as (stored, raw):
@@ -122,7 +122,7 @@ class Reader:
                 await batches.close()
 
     async def content(self, start: int, stop: int) -> AsyncGenerator[bytes, None]:
-        """The bytes of the content from `start` up to `stop`."""
+        """Yield the bytes of the content from `start` up to `stop`."""
         async with aclosing(self.chunks(self.frames.frames_of_bytes(start, stop))) as batches:
             async for batch in batches:
                 for chunk in batch:
@@ -130,7 +130,7 @@ class Reader:
                     yield chunk.data if (low, high) == (0, len(chunk.data)) else chunk.data[low:high]
 
     def _decode(self, data: bytes, first: int, batch: range, work: Callable[[Chunk], T]) -> list[T]:
-        """The frames of `batch`, in its order, out of a window that begins with frame `first`."""
+        """Decode the frames of `batch`, in its order. `data` is a window that begins with frame `first`."""
         return [work(self._chunk(data, first, number)) for number in batch]
 
     def _chunk(self, data: bytes, first: int, number: int) -> Chunk:
@@ -155,7 +155,10 @@ def _identity(chunk: Chunk) -> Chunk:
 
 
 class _Batches(Generic[T]):
-    """Decoding under way: at most `most` batches, in order, accounted for in `share` until they were used."""
+    """Batches that are being decoded, at most `most`, in order.
+
+    `share` accounts for them until they are consumed.
+    """
 
     def __init__(self, most: int, share: MemoryShare, pace: Pace) -> None:
         self._most, self._share, self._pace = most, share, pace
@@ -168,11 +171,11 @@ class _Batches(Generic[T]):
 
     @property
     def is_full(self) -> bool:
-        """Whether one is to be taken before the next is begun."""
+        """Whether a batch must be consumed before the next one is started."""
         return len(self) >= self._wanted
 
     def fitting(self, frames: range, frame_map: FrameMap) -> range:
-        """The first of these frames that may be decoded now; none where a batch must be taken first."""
+        """Return the first frames that there is memory for, none if a batch must end first."""
         for batch in (frames[: self._size], frames[:1]):
             size = frame_map.size_of(batch)
             if self._share.try_use(size):
@@ -180,12 +183,12 @@ class _Batches(Generic[T]):
         return range(0)
 
     def add(self, job: asyncio.Future[list[T]], size: int, window: Window | None) -> None:
-        """Wait for a batch of `size` bytes too; `window` is no longer needed when it is done."""
+        """Add a batch of `size` bytes. `window` is released when the batch is done."""
         self._running.append((job, size, window))
         self._size = min(2 * self._size, MAX_BATCH_FRAMES)
 
     async def next(self) -> list[T]:
-        """What has become of the first batch under way; hold it until `consumed` is called."""
+        """Return the results of the first batch. The caller holds them until it calls `consumed`."""
         job, self._held, window = self._running.popleft()
         results = await job
         if window is not None:
@@ -194,7 +197,7 @@ class _Batches(Generic[T]):
         return results
 
     def consumed(self) -> None:
-        """Note that the reader is through with what `next` gave."""
+        """Note that the reader is done with the results of the last `next`."""
         self._pace.consumed(self._held)
         self._share.release(self._held)
         self._wanted = 1 if self._pace.is_slow else self._most
@@ -202,7 +205,7 @@ class _Batches(Generic[T]):
             self._size = 1
 
     async def close(self) -> None:
-        """Stop what is under way."""
+        """Cancel the batches that are still being decoded."""
         jobs = [job for job, _, _ in self._running]
         for job in jobs:
             job.cancel()

@@ -1,4 +1,4 @@
-"""Drives the bounded readers: finds the frames they want, fetches and decodes them, feeds them in threads."""
+"""Run the bounded readers on a capture: fetch and decode the frames that they want, in threads."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 MIN_SCAN_BYTES: Final = 512 * 1024
 MAX_SCAN_BYTES: Final = 12 * 2**20
-"""Bytes that a scan keeps of a large capture: a line of 8 MiB, or half as much and a large automaton."""
+"""Bytes that a scan of a large capture may hold: a line of 8 MiB, or 4 MiB and a large automaton."""
 
 A_co = TypeVar("A_co", covariant=True)
 T = TypeVar("T")
 
 
 class Read(Protocol[A_co]):
-    """A reader of chunks: `wanted` is None once it can answer."""
+    """A bounded reader. `wanted` is None once it can answer."""
 
     wanted: Wanted | None
 
@@ -40,7 +40,7 @@ class Read(Protocol[A_co]):
 
 
 async def inspect(archive: Archive, entry: Entry, begin: Callable[[Extent], Read[T]]) -> T:
-    """The answer of the read that `begin` makes for a capture of this extent."""
+    """Run the read that `begin` makes for this capture, and return its answer."""
     with _query_errors():
         async with (await archive.reader(entry)).with_memory(_scan_size(entry)) as reader:
             read = await archive.cpu.run(begin, Extent(entry.size, entry.lines))
@@ -55,7 +55,7 @@ async def inspect(archive: Archive, entry: Entry, begin: Callable[[Extent], Read
 
 
 async def search(archive: Archive, entry: Entry, begin: Callable[[Extent], Search]) -> Text:
-    """The answer of the search that `begin` makes; several threads decode and search at once."""
+    """Run the search that `begin` makes, and return its answer. Several threads decode and search at once."""
     with _query_errors():
         async with (await archive.reader(entry)).with_memory(_scan_size(entry)) as reader:
             search = await archive.cpu.run(begin, Extent(entry.size, entry.lines))
@@ -72,7 +72,7 @@ async def search(archive: Archive, entry: Entry, begin: Callable[[Extent], Searc
 
 
 def _scan_size(entry: Entry) -> int:
-    """Bytes of memory for what a scan keeps of a capture: a long line, automata, groups of lines."""
+    """Return the bytes that a scan may hold of this capture: a long line, automata, groups of lines."""
     return MIN_SCAN_BYTES + min(entry.size, MAX_SCAN_BYTES)
 
 
@@ -84,7 +84,7 @@ def _frames_to_search(frames: FrameMap, wanted: Wanted, *, backwards: bool) -> r
 
 @contextmanager
 def _query_errors() -> Iterator[None]:
-    """What is wrong with a query is a problem of this service."""
+    """Turn the readers' errors about a query into the service's."""
     try:
         yield
     except errors.InvalidPattern as error:
@@ -106,7 +106,7 @@ def _feed(read: Read[object], batch: Sequence[Chunk]) -> None:
 
 
 def frames_wanted(frames: FrameMap, wanted: Wanted) -> range:
-    """The frames that a read asks for, from the first that it needs to the last that it may."""
+    """Return the frames that a read wants, from the first that it needs to the last that it may need."""
     first = _frame_at_offset(frames, wanted.offset)
     if wanted.newline:
         first = max(first, frames.frame_at_newline(wanted.newline))
@@ -119,6 +119,6 @@ def frames_wanted(frames: FrameMap, wanted: Wanted) -> range:
 
 
 def _frame_at_offset(frames: FrameMap, offset: int) -> int:
-    """The frame that holds this byte; the last one where there is no such byte."""
+    """Return the frame that holds this byte, or the last frame if the content is shorter."""
     found = frames.frames_of_bytes(offset, offset + 1)
     return found.start if found else len(frames) - 1

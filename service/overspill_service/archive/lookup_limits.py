@@ -1,11 +1,11 @@
-"""Bounds on looking in the object store for what the catalog does not know.
+"""Limits on lookups in the object store of ids that the catalog does not know.
 
-A look costs a listing. So a flood of ids that never were must not become a flood of listings: few looks run
-at once, those of one tenant that find nothing are limited in rate, and requests that wait for the same id
-share one look. What is found costs nothing of the rate.
+A lookup costs one listing, so a flood of unknown ids must not become a flood of listings. Few lookups run at
+once. Requests for the same id share one lookup. Lookups of one tenant that find nothing are limited in rate;
+those that find something are not.
 
-That nothing was found is not remembered any longer. The capture may be stored a moment later by another
-process, and its entry be lost by the catalog at once: then only a new look finds it.
+A lookup that found nothing is not remembered. Another process may store the capture a moment later, and the
+catalog may lose its entry: then only a new lookup finds it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CONCURRENCY: Final = 16
-"""Looks of one process."""
+"""Lookups of one process at the same time."""
 BURST: Final = 200
-"""Fruitless looks that a tenant has at once in one process."""
+"""Lookups without a result that a tenant may make at once, in one process."""
 RATE: Final = 20.0
-"""Fruitless looks that a tenant gains a second, up to `BURST`."""
+"""Lookups without a result per second that a tenant may make in the long run."""
 
 
 class LookupLimits:
@@ -40,10 +40,11 @@ class LookupLimits:
     async def find(
         self, tenant: str, capture: str, lookup: Callable[[], Awaitable[T | None]], *, is_limited: bool = True
     ) -> T | None:
-        """What `lookup` finds; None also where another request's look has found nothing since this one came.
+        """Return what `lookup` finds, or None.
 
-        Looks for one id happen one after the other. Raises `TooManyRequests` where the tenant has found
-        nothing too often, unless it is not `is_limited`.
+        Lookups of one id run one after the other. A request returns None without a lookup if one that started
+        after it found nothing. Raises `TooManyRequests` if `is_limited` and the tenant has found nothing too
+        often.
         """
         pending = self._pending.setdefault((tenant, capture), PendingLookups())
         started_before = pending.started
@@ -61,7 +62,7 @@ class LookupLimits:
     ) -> T | None:
         bucket = self._buckets.setdefault(tenant, TokenBucket(self._clock))
         if is_limited:
-            bucket.check()  # do not wait for a place only to be refused there
+            bucket.check()  # do not wait for a slot only to be refused then
         async with self._slots:
             if is_limited:
                 bucket.take()
@@ -72,23 +73,23 @@ class LookupLimits:
 
 
 class PendingLookups:
-    """The looks for one id, for as long as somebody waits for one."""
+    """The lookups of one id, kept while a request waits for one."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.started = self.last_miss = 0
-        """How many have begun; which of them was the last that found nothing."""
+        """How many have started, and which of them was the last without a result."""
 
 
 class TokenBucket:
-    """A token bucket: `BURST` tokens, `RATE` more a second."""
+    """A token bucket with `BURST` tokens, refilled by `RATE` tokens a second."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._tokens, self._at = float(BURST), clock()
 
     def check(self) -> None:
-        """Raise `TooManyRequests` where there is no token."""
+        """Raise `TooManyRequests` if there is no token."""
         now = self._clock()
         self._tokens, self._at = min(BURST, self._tokens + RATE * (now - self._at)), now
         if self._tokens < 1:

@@ -1,4 +1,7 @@
-"""Numbers in lines masked, as `overspill.reading.repeats.mask` does, six times as fast: with arrays."""
+"""Mask the numbers in lines.
+
+The result is that of `overspill.reading.repeats.mask`; arrays make it six times as fast.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ _IS_LETTER: Final = bytes(byte in b"abcdefABCDEF" for byte in range(256))
 
 
 def mask_numbers(data: bytes) -> bytes:
-    """What is seen of `data`, with each number, decimal or hexadecimal, as one `#`; lines stay lines."""
+    """Return the visible text of `data` with `#` for each decimal or hexadecimal number. Line ends stay."""
     data = strip_invisible(data)
     text = np.frombuffer(data.translate(_DIGITS), np.uint8).copy()
     number = text == _MASK

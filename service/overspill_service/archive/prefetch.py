@@ -1,7 +1,7 @@
-"""Stored frames out of the object store: in windows of whole frames, the next one fetched ahead.
+"""Fetch stored frames from the object store: windows of whole frames, with the next window prefetched.
 
-A window is small at first, since most reads end early, and then doubles. Nothing is fetched ahead for a
-reader that is slow, or while memory is short: it has one window at a time, of one frame if need be.
+The first window is small, because most reads end early. Each next one is twice as large. A slow reader, or a
+reader while memory is short, gets one window at a time, of a single frame if need be.
 """
 
 from __future__ import annotations
@@ -18,44 +18,44 @@ if TYPE_CHECKING:
 
 FIRST_WINDOW: Final = 256 * 1024
 LARGEST_WINDOW: Final = 4 * 2**20
-"""Stored bytes fetched by one request."""
+"""Stored bytes that one request fetches, at most."""
 SLOW_SECONDS: Final = 0.25
 SLOW_RATE: Final = 4 * 2**20
-"""Bytes per second. A reader that takes `SLOW_SECONDS` longer than at this rate gains nothing from haste."""
+"""Bytes a second. Prefetching does not help a reader that is `SLOW_SECONDS` slower than this."""
 
 
 class Pace:
-    """How fast a reader takes what it is given."""
+    """How fast a reader consumes what it gets."""
 
     def __init__(self) -> None:
         self.is_slow = False
         self._since = 0.0
 
     def sent(self) -> None:
-        """Note that the reader gets something now."""
+        """Note that the reader has got data."""
         self._since = time.monotonic()
 
     def consumed(self, size: int) -> None:
-        """Note that it is through with that, `size` bytes."""
+        """Note that the reader has consumed `size` bytes."""
         self.is_slow = time.monotonic() - self._since > SLOW_SECONDS + size / SLOW_RATE
 
 
 class Window:
-    """Fetched frames, accounted for in a share until they are released."""
+    """Fetched frames. A share of memory accounts for them until `release`."""
 
     def __init__(self, span: Span, share: MemoryShare) -> None:
         self.frames, self.data = span.frames, b""
         self._size_held, self._share = span.length, share
 
     def release(self) -> None:
-        """Give the bytes up. Does nothing a second time."""
+        """Free the bytes. A second call does nothing."""
         self.data = b""
         self._share.release(self._size_held)
         self._size_held = 0
 
 
 class Fetcher:
-    """Fetches the stored bytes of `frames` of a map, each window by one call of `fetch`."""
+    """Fetches the stored bytes of `frames`, with one call of `fetch` for each window."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Fetcher:
         self._size = FIRST_WINDOW
 
     async def windows(self, share: MemoryShare, pace: Pace) -> AsyncGenerator[Window, None]:
-        """Give the windows in order, or from the last to the first; each is released with the next call.
+        """Yield the windows in order, or from last to first. The next call releases the window before it.
 
         `share` has room for any one frame.
         """
@@ -90,7 +90,10 @@ class Fetcher:
                 await asyncio.wait([prefetched])
 
     def _begin(self, share: MemoryShare, size: int) -> asyncio.Future[Window] | None:
-        """Start to fetch about `size` bytes, one frame at least; None where there is no room or nothing."""
+        """Start to fetch about `size` bytes, at least one frame.
+
+        Return None if there is no room, or nothing left.
+        """
         if not self._rest:
             return None
         span = self._map.span(self._rest, size, is_reversed=self._is_reversed)

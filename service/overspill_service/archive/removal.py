@@ -1,9 +1,10 @@
-"""Removing captures so that they stay removed, whatever step is cut short and whatever the catalog forgets.
+"""Remove captures for good, whichever step is interrupted and whatever the catalog loses.
 
     record in the object store ──► tombstones in the catalog ──► objects deleted ──► record deleted
 
-The record names the objects, so a removal that anybody saw survives the loss of the catalog, and whoever
-finds the record finishes it. What has expired needs no record: its objects say so themselves.
+The record lists the objects. So a removal that a client may have seen survives the loss of the catalog, and
+any process that finds the record finishes it. Expired captures need no record, because their objects hold the
+expiry.
 """
 
 from __future__ import annotations
@@ -33,24 +34,24 @@ if TYPE_CHECKING:
 CONCURRENCY: Final = 16
 """Captures that are listed at the same time."""
 CONCURRENT_TOMBSTONES: Final = 256
-"""Steps of the catalog at the same time: as many as either adapter does together."""
+"""Steps of the catalog at the same time: as many as either adapter combines."""
 REMOVAL_SECONDS: Final = 60.0
-"""The age of a record of a removal that no request can still be at."""
+"""Age of a record in seconds after which no request can still be working on its removal."""
 
 log = logging.getLogger(__name__)
 
 
 class PendingRemoval(Struct, frozen=True):
-    """A capture to remove, and the keys of all objects that go with it."""
+    """A capture to remove, and the keys of all its objects."""
 
     entry: Entry
     keys: list[str]
 
 
 async def erase(archive: Archive, tenant: str, entries: Iterable[Entry]) -> wire.Removed:
-    """Remove captures, with every upload of their ids; return how many this call removed.
+    """Remove captures, with every upload of their ids. Return how many this call removed.
 
-    Once it returns, neither the loss of the catalog nor an older copy of it brings one back.
+    Once it returns, neither the loss of the catalog nor an older copy of it brings a capture back.
     """
     removals = await fan_out(partial(_pending_removal, archive), entries, concurrency=CONCURRENCY)
     keys = [*chain.from_iterable(removal.keys for removal in removals)]
@@ -60,7 +61,7 @@ async def erase(archive: Archive, tenant: str, entries: Iterable[Entry]) -> wire
     await archive.store.put(record, ["\n".join(keys).encode()])
     replaced = await put_tombstones(archive, removals, "deleted")
     removed = await delete_objects(archive, replaced)
-    if len(replaced) < len(removals):  # what the catalog has forgotten meanwhile has to go as well
+    if len(replaced) < len(removals):  # entries that the catalog has lost meanwhile have objects too
         recorded = {key: parsed for key in keys if (parsed := object_keys.parse(key))}
         await _delete_recorded(archive, recorded, is_complete=await archive.catalog.is_complete())
     await archive.store.delete([record])
@@ -68,7 +69,7 @@ async def erase(archive: Archive, tenant: str, entries: Iterable[Entry]) -> wire
 
 
 async def remove_without_record(archive: Archive, entries: Iterable[Entry], reason: str) -> wire.Removed:
-    """Remove uploads that nobody could read any more, without a record."""
+    """Remove uploads that can no longer be read, without a record in the object store."""
     return await delete_objects(
         archive, await put_tombstones(archive, [PendingRemoval(e, e.keys) for e in entries], reason)
     )
@@ -77,9 +78,9 @@ async def remove_without_record(archive: Archive, entries: Iterable[Entry], reas
 async def put_tombstones(
     archive: Archive, removals: Sequence[PendingRemoval], reason: str
 ) -> list[PendingRemoval]:
-    """Put tombstones in the place of entries; return those that were still there.
+    """Replace entries by tombstones. Return the removals whose entries were still there.
 
-    An expired capture whose life was prolonged meanwhile stays.
+    An expired capture stays if its expiry was extended meanwhile.
     """
     now = archive.clock()
 
@@ -94,7 +95,7 @@ async def put_tombstones(
 
 
 async def delete_objects(archive: Archive, removals: Sequence[PendingRemoval]) -> wire.Removed:
-    """Delete the objects of hidden captures, as many as possible with one request."""
+    """Delete the objects of captures that have tombstones, with as few requests as possible."""
     for removal in removals:
         archive.maps.forget(removal.entry.upload)
     await archive.store.delete([*chain.from_iterable(removal.keys for removal in removals)])
@@ -104,10 +105,10 @@ async def delete_objects(archive: Archive, removals: Sequence[PendingRemoval]) -
 
 
 async def finish_removals(archive: Archive, prefix: str = object_keys.REMOVALS, *, age: float = 0) -> None:
-    """Finish what the records of removals name. Those younger than `age` seconds may be under way.
+    """Finish the removals that have records older than `age` seconds. Younger ones may still be running.
 
-    One that cannot be finished now stops no other. Raises the last failure: `StoreUnavailable`, or
-    `RecordDamaged` where the catalog cannot tell whether a removal came to be.
+    One failure does not stop the others. The last failure is raised: `StoreUnavailable`, or `RecordDamaged`
+    if the catalog cannot say whether the capture was removed.
     """
     before = await archive.store_time() - age if age else math.inf
     is_complete = await archive.catalog.is_complete()
@@ -132,7 +133,7 @@ async def _finish(archive: Archive, stored: Stored, *, is_complete: bool) -> Non
 async def _delete_recorded(
     archive: Archive, recorded: Mapping[str, object_keys.ObjectKey], *, is_complete: bool
 ) -> int:
-    """Delete the objects that a record names, but those of uploads that are kept; return how many."""
+    """Delete the recorded objects, except those of uploads that are kept. Return how many were deleted."""
     captures = {(key.tenant, key.capture) for key in recorded.values()}
     uploads = frozenset(key.upload for key in recorded.values())
     kept = {await _kept_upload(archive, *each, uploads, is_complete=is_complete) for each in captures}
@@ -142,7 +143,7 @@ async def _delete_recorded(
 
 
 async def removed_uploads(archive: Archive, prefix: str = object_keys.REMOVALS) -> frozenset[str]:
-    """The uploads whose removal is recorded and not finished yet: nothing of them is ever read again."""
+    """Return the uploads whose removal is recorded and not finished. None of them may be read again."""
     found: set[str] = set()
     async for stored in archive.store.list(prefix):
         found.update(key.upload for key in (await _recorded_keys(archive, stored)).values())
@@ -150,9 +151,10 @@ async def removed_uploads(archive: Archive, prefix: str = object_keys.REMOVALS) 
 
 
 async def _pending_removal(archive: Archive, entry: Entry) -> PendingRemoval:
-    """The entry with all objects of its capture.
+    """Return the entry with all objects of its capture.
 
-    Another whole upload of the same id, such as one that was never acknowledged, would bring it back.
+    A second whole upload of the same id, for example one that was never acknowledged, would bring the capture
+    back.
     """
     prefix = object_keys.capture_prefix(entry.tenant, entry.id)
     listed = {stored.key async for stored in archive.store.list(prefix)}
@@ -160,7 +162,7 @@ async def _pending_removal(archive: Archive, entry: Entry) -> PendingRemoval:
 
 
 async def _recorded_keys(archive: Archive, stored: Stored) -> dict[str, object_keys.ObjectKey]:
-    """The keys of its own tenant that a record names; none where it was deleted meanwhile."""
+    """Return the recorded keys that are of the record's own tenant. There are none if the record is gone."""
     try:
         data = await archive.store.read(stored.key, 0, stored.size)
     except KeyError:
@@ -174,10 +176,10 @@ async def _recorded_keys(archive: Archive, stored: Stored) -> dict[str, object_k
 async def _kept_upload(
     archive: Archive, tenant: str, capture: str, removed: frozenset[str], *, is_complete: bool
 ) -> str | None:
-    """The upload of a capture that a recorded removal leaves alone.
+    """Return the upload of a capture that a recorded removal must not delete, or None.
 
-    A catalog that knows everything and still has the entry was never told of the removal, so nobody saw
-    it, and the same content may have been stored again since. An entry in any other catalog is out of date.
+    If a complete catalog still has the entry, the removal never reached the catalog, so no client saw it, and
+    the same content may have been stored again. The entry of an incomplete catalog is outdated.
     """
     known = await archive.catalog.get(tenant, capture)
     if not isinstance(known, Entry):

@@ -10,15 +10,18 @@ if TYPE_CHECKING:
     from overspill_service.tenants import Limits
 
 TOMBSTONE_TTL: Final = 7 * 24 * 3600
-"""Seconds for which a capture that is gone still answers 410."""
+"""Seconds for which a removed capture answers 410."""
 MIN_ORPHAN_AGE: Final = 3600
-"""Seconds between two segments of an upload that leave it alone, whatever `orphan_age` says."""
+"""Seconds since its last segment for which an unfinished upload is kept, even if `orphan_age` is less."""
 RENEWAL_SHARE: Final = 0.02
-"""A repeated PUT renews a capture only when that adds more than this share of its TTL (at least a minute)."""
+"""A repeated PUT extends a capture only by more than this part of its TTL, and by at least a minute."""
 
 
 def expiry(now: float, ttl: int | None, limits: Limits) -> float:
-    """When a capture stored now expires. Raises `InvalidParameter` outside the tenant's bounds."""
+    """Return when a capture that is stored now expires.
+
+    Raises `InvalidParameter` outside the tenant's limits.
+    """
     seconds = limits.default_ttl if ttl is None else ttl
     if not limits.min_ttl <= seconds <= limits.max_ttl:
         raise InvalidParameter(
@@ -29,9 +32,9 @@ def expiry(now: float, ttl: int | None, limits: Limits) -> float:
 
 
 def is_worth_renewing(now: float, current: float, wanted: float) -> bool:
-    """Whether moving an expiry from `current` to `wanted` is worth an object-store request.
+    """Return whether moving an expiry from `current` to `wanted` is worth a request to the object store.
 
-    It always is where less than half of the wanted time is left.
+    It always is if less than half of the wanted time is left.
     """
     gained, left = wanted - current, current - now
     return gained > max(60.0, RENEWAL_SHARE * (wanted - now)) or gained > max(left, 0.0)

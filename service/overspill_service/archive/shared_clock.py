@@ -1,9 +1,9 @@
-"""The time that all replicas share, whatever the clock of this machine says.
+"""The time that all replicas share, even if this machine's clock is wrong.
 
-The median of three clocks: this machine's, the catalog's and the object store's. Where a back end has no
-clock of its own the other one's counts twice, so a back end is always believed before this machine. A catalog
-in a file has a clock of its own, which does not follow a jump of the machine's. With other catalogs the
-shared time is held against a steady clock, because they may run on this very machine.
+It is the median of three clocks: this machine's, the catalog's and the object store's. If a back end has no
+clock, the other one counts twice, so a back end always outvotes this machine. A catalog in a file has a clock
+of its own that ignores jumps of the machine's. Other catalogs may run on this very machine; then the shared
+time is also compared with a steady clock.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from overspill_service.objects import ObjectStore
 
 TOLERANCE_SECONDS: Final = 5.0
-"""A difference that changes nothing: stores tell whole seconds."""
+"""A difference that is ignored, because stores answer in whole seconds."""
 MAX_SKEW_SECONDS: Final = 60.0
-"""A difference with which nothing is swept."""
+"""A difference above which nothing is swept."""
 TIMEOUT_SECONDS: Final = 2.0
-"""How long the back ends may take to say what time it is."""
+"""How long a back end may take to answer."""
 
 log = logging.getLogger(__name__)
 
 
 class SharedClock:
-    """Tells the shared time: this machine's, put right by what was last measured."""
+    """The machine's clock, corrected by the last measurement."""
 
     def __init__(
         self,
@@ -41,20 +41,20 @@ class SharedClock:
         store: ObjectStore,
         steady: Callable[[], float] | None = None,
     ) -> None:
-        """`steady` tells seconds that never jump; none is needed where a back end notices jumps."""
+        """`steady` returns seconds that never jump. It is None if a back end notices jumps by itself."""
         self._machine, self._catalog, self._store, self._steady = machine, catalog, store, steady
         self._ahead_of_steady: float | None = None
         self._jump = 0.0
-        """Seconds by which the shared time is further on than the steady clock says."""
+        """Seconds by which the shared time has jumped against the steady clock."""
         self.skew = 0.0
         """Seconds by which this machine's clock is ahead of the shared time."""
 
     def now(self) -> float:
-        """Seconds since the epoch."""
+        """Return the shared time, in seconds since the epoch."""
         return self._machine() - self.skew
 
     async def measure(self) -> None:
-        """Compare the clocks. A back end that does not answer in time has no say."""
+        """Compare the clocks. A back end that does not answer in time is ignored."""
         started = self._machine()
         readings = await asyncio.gather(_reading(self._catalog.now()), _reading(self._store.now()))
         half_way = (self._machine() - started) / 2
@@ -67,7 +67,7 @@ class SharedClock:
         self._detect_jump()
 
     async def require_agreement(self) -> None:
-        """Raise `ClockSkewed` where what has expired, or is old, must not be judged by this machine."""
+        """Raise `ClockSkewed` or `ClockJumped` if this machine cannot decide what has expired or is old."""
         await self.measure()
         if abs(self.skew) > MAX_SKEW_SECONDS:
             raise ClockSkewed(self.skew)

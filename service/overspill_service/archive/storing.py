@@ -1,10 +1,10 @@
-"""Storing a capture: the order of steps that makes it durable before it is acknowledged.
+"""Store a capture: the order of steps that makes it durable before it is acknowledged.
 
     bytes ──► segments in the object store ──► last segment: the commit ──► catalog ──► acknowledged
 
-A step that fails before the catalog is asked takes its objects away again. Once the catalog was asked,
-its answer may be lost while its deed is done, so the objects stay: the sweep finds out whose they are.
-What was received whole is stored to the end, also where the client hangs up.
+A failure before the request to the catalog deletes the objects. After it the answer may be lost although the
+entry was committed, so the objects stay; the sweep finds out whether they are needed. A body that was
+received whole is stored to the end even if the client hangs up.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ BINARY_TYPE = "application/octet-stream"
 
 
 class CaptureMetadata(Struct, frozen=True, kw_only=True):
-    """What the client says of a capture."""
+    """What the client says of a capture. `ttl` in seconds."""
 
     session: str = ""
     call_id: str = ""
@@ -56,7 +56,7 @@ class CaptureMetadata(Struct, frozen=True, kw_only=True):
 
 
 class Body(Struct, frozen=True):
-    """An uploaded body as it comes: its bytes, their `Content-Encoding`, the SHA-256 announced for it."""
+    """An uploaded body: chunks, memory, `Content-Encoding`, and the announced SHA-256."""
 
     chunks: AsyncIterator[bytes]
     memory: UploadMemory
@@ -65,12 +65,12 @@ class Body(Struct, frozen=True):
 
 
 async def put(captures: Captures, capture: str, metadata: CaptureMetadata, body: Body) -> tuple[Entry, bool]:
-    """Store a body under an id; the entry, and whether it is new.
+    """Store a body under an id. Return the entry, and whether it is new.
 
-    The same content under the same id is stored once, however often and wherever it is sent. Raises
-    `IdConflict` for another content, `DigestMismatch`, `CaptureTooLarge`, `DamagedEncoding`,
-    `QuotaExceeded`, `InvalidId`, `InvalidParameter` for a TTL outside the tenant's bounds, and
-    `CatalogIncomplete` where the tenant has limits and the catalog was lost.
+    The same content under the same id is stored once, however often and to whichever replica it is sent.
+    Raises `IdConflict` for another content, `DigestMismatch`, `CaptureTooLarge`, `DamagedEncoding`,
+    `QuotaExceeded`, `InvalidId`, `InvalidParameter` for a TTL outside the tenant's limits, and
+    `CatalogIncomplete` if the tenant has limits and the catalog cannot check them.
     """
     check_id(capture)
     expires = retention.expiry(captures.archive.clock(), metadata.ttl, captures.tenant.limits)
@@ -85,10 +85,11 @@ async def put(captures: Captures, capture: str, metadata: CaptureMetadata, body:
 
 
 async def post(captures: Captures, metadata: CaptureMetadata, body: Body) -> tuple[Entry, bool]:
-    """Store a body under the id that its session, call id and content give; the entry, and whether it is new.
+    """Store a body under the id that its session, call id and content give.
 
-    The id is known at the end of the body only. Until then segments are stored under an id that nobody knows;
-    those of a capture of more than one are then copied in the store. Raises what `put` raises.
+    Return the entry, and whether it is new. The id is known only at the end of the body. Until then the
+    segments are stored under a random id. A capture of more than one segment is then copied within the store.
+    Raises what `put` raises.
     """
     expires = retention.expiry(captures.archive.clock(), metadata.ttl, captures.tenant.limits)
     upload, ingest = await _receive(captures, object_keys.provisional_id(), body, is_rekeyed=True)
@@ -98,7 +99,7 @@ async def post(captures: Captures, metadata: CaptureMetadata, body: Body) -> tup
 
 
 async def _store_identified(captures: Captures, upload: Upload, draft: Entry) -> tuple[Entry, bool]:
-    """Finish an upload whose id is known now, unless the id is taken: then it is the same content."""
+    """Finish an upload whose id is known now. If the id is taken, it has the same content."""
     try:
         existing = await existing_entry(captures, draft.id)
         is_taken = existing is not None and await is_intact(captures.archive, existing)
@@ -118,7 +119,7 @@ async def _store_identified(captures: Captures, upload: Upload, draft: Entry) ->
 async def _receive(
     captures: Captures, capture: str, body: Body, *, is_rekeyed: bool = False
 ) -> tuple[Upload, Ingest]:
-    """Take in a whole body; all of its segments but the last are in the store then."""
+    """Receive a whole body. Afterwards all its segments except the last are in the store, or on their way."""
     archive = captures.archive
     if captures.quota.is_limited and not await archive.was_complete():
         raise CatalogIncomplete(TOTALS_INCOMPLETE)
@@ -136,7 +137,7 @@ async def _receive(
 async def _repeat(
     captures: Captures, existing: Entry, body: Body, expires: float, verification: Verification
 ) -> Entry:
-    """Answer a body for an id that is taken: read to its end and compared, but not stored again."""
+    """Answer a body for an id that is taken: read it to the end and compare it, but do not store it."""
     ingest = _ingest(captures, body, is_dry_run=True)
     await _upload(captures, existing.id, existing.upload, body).fill(ingest, body.chunks)
     ingest.verify(body.digest)
@@ -173,7 +174,10 @@ def _ingest(captures: Captures, body: Body, *, is_dry_run: bool = False) -> Inge
 def _draft(
     captures: Captures, upload: Upload, ingest: Ingest, metadata: CaptureMetadata, expires: float
 ) -> Entry:
-    """The entry as the last segment holds it: all but where the bytes lie, which the segments tell."""
+    """Return the entry as the last segment holds it.
+
+    The segments' positions are missing: the segments have them.
+    """
     kind = detect(ingest.head, metadata.content_type or None)
     unfinished = int(ingest.size > 0 and not ingest.ends_in_newline)
     return Entry(

@@ -1,7 +1,7 @@
-"""The periodic job that removes what nobody can read any more: expired captures and orphans.
+"""Remove what nobody can read any more: expired captures and orphaned objects.
 
-Any number of replicas may run it at once: removing an entry succeeds for one of them only, leases keep
-them from doing the same work, and deleting an object twice does no harm.
+Any number of replicas may sweep at once. Only one of them succeeds in removing an entry, leases prevent
+double work, and deleting an object twice does no harm.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ if TYPE_CHECKING:
 PAGE: Final = 1000
 """Expired captures that are removed together: as many objects as one multi-delete takes."""
 CONCURRENT_PAGES: Final = 4
-"""Pages whose objects are deleted while the next one is looked up."""
+"""Pages whose objects are deleted while the next page is looked up."""
 CONCURRENT_TENANTS: Final = 4
 
 log = logging.getLogger(__name__)
 
 
 class Swept(Struct, frozen=True):
-    """What a sweep of several tenants came to."""
+    """The result of a sweep of several tenants."""
 
     removed: wire.Removed
     failed: list[str]
-    """The tenants whose sweep did not end."""
+    """The tenants whose sweep failed."""
 
 
 async def sweep_all(archive: Archive, tenants: Iterable[str]) -> Swept:
-    """Remove the expired captures of several tenants, some of them at the same time.
+    """Remove the expired captures of several tenants, some at the same time.
 
-    A failure with one tenant is logged, and costs the others nothing. Raises `ClockSkewed`.
+    A failure with one tenant is logged and does not affect the others. Raises `ClockSkewed`.
     """
     await archive.shared_clock.require_agreement()
 
@@ -70,7 +70,7 @@ async def sweep_all(archive: Archive, tenants: Iterable[str]) -> Swept:
 
 
 async def sweep_expired(archive: Archive, tenant: str) -> wire.Removed:
-    """Remove the tenant's expired captures: entries first, then objects, a page with one request."""
+    """Remove a tenant's expired captures: first the entries, then the objects, one request for each page."""
     await archive.shared_clock.require_agreement()
     pages = _replaced_pages(archive, tenant)
     removed = _sum(await fan_out(partial(delete_objects, archive), pages, concurrency=CONCURRENT_PAGES))
@@ -81,7 +81,7 @@ async def sweep_expired(archive: Archive, tenant: str) -> wire.Removed:
 
 
 async def _replaced_pages(archive: Archive, tenant: str) -> AsyncIterator[list[PendingRemoval]]:
-    """Pages of expired captures, each with tombstones in its entries' place already."""
+    """Yield pages of expired captures whose entries have been replaced by tombstones."""
     while entries := await archive.catalog.expired(tenant, now=archive.clock(), limit=PAGE):
         entries = await with_confirmed_expiries(archive, entries)
         expired = [entry for entry in entries if entry.is_expired(archive.clock())]
@@ -98,19 +98,19 @@ def _sum(removed: Iterable[wire.Removed]) -> wire.Removed:
 
 
 class Orphans(Struct, frozen=True):
-    """What a look for orphans came to."""
+    """The result of a search for orphans."""
 
     deleted: int = 0
-    """Objects."""
+    """The number of deleted objects."""
     size: int = 0
-    """Bytes that no capture needs and that are still there: too young, or of an upload under way."""
+    """Bytes of remaining objects that no capture needs: too young, or of an upload that is still running."""
 
 
 async def sweep_orphans(archive: Archive, *, age: float) -> Orphans:
-    """Go through all objects; delete those that no entry will ever need, adopt those that lack theirs.
+    """Go through all objects. Delete those that no entry will need, and restore the entries that are missing.
 
-    An upload younger than `age` seconds keeps its objects, and one that says that it is under way. Nothing
-    is touched while the catalog is incomplete.
+    The objects of an upload stay if it is younger than `age` seconds, or holds its lease. Nothing is deleted
+    while the catalog is incomplete.
     """
     await archive.shared_clock.require_agreement()
     if not await archive.catalog.is_complete():
@@ -126,9 +126,11 @@ async def sweep_orphans(archive: Archive, *, age: float) -> Orphans:
 async def _sweep_capture(archive: Archive, found: CaptureFound, before: float) -> Orphans:
     try:
         known = await record_of(archive, found.tenant, found.capture)
-    except RecordDamaged:  # nobody knows whether it needs them
+    except RecordDamaged:  # its entry may need the objects
         return Orphans()
-    if known is None and not await archive.catalog.is_complete():  # lost since: it knows nothing now
+    if (
+        known is None and not await archive.catalog.is_complete()
+    ):  # the catalog has lost data since the check above
         return Orphans()
     if known is None and await adopt(archive, found):
         details = fields(tenant=found.tenant, capture=found.capture)
@@ -140,7 +142,7 @@ async def _sweep_capture(archive: Archive, found: CaptureFound, before: float) -
     active = [upload.name for upload in found.uploads if await is_active(archive, upload.name)]
     keys: list[str] = []
     async for fresh in captures_in(archive, object_keys.capture_prefix(found.tenant, found.capture)):
-        keys += [  # an upload that has gone on since is none
+        keys += [  # listed again: an upload that continued meanwhile is no orphan
             each.key for each in _unneeded(fresh, known, before) if _upload_of(each) not in active
         ]
     await archive.store.delete(keys)
@@ -148,7 +150,7 @@ async def _sweep_capture(archive: Archive, found: CaptureFound, before: float) -
 
 
 def _unneeded(found: CaptureFound, known: Entry | Tombstone | None, before: float) -> list[Stored]:
-    """The objects in uploads that nothing was added to since `before`, and that no entry needs."""
+    """Return the objects that no entry needs, of uploads that have not changed since `before`."""
     kept = frozenset(known.keys if isinstance(known, Entry) else ())
     old = [upload for upload in found.uploads if upload.modified < before]
     return [each for upload in old for each in upload.objects if each.key not in kept]

@@ -1,6 +1,6 @@
-"""Saying that an upload is under way, so that no sweep takes its segments for orphans, however short the age.
+"""Leases of running uploads, so that no sweep takes their segments for orphans, even with a short orphan age.
 
-Uploads of less than a minute need not say so: no sweep touches what is younger than two.
+An upload of less than a minute needs no lease: no sweep touches objects younger than two minutes.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from overspill_service.archive.archive import Archive
 
 RENEW_SECONDS: Final = 60.0
-"""From when on an upload says that it is under way, and how often it says so again."""
+"""When an upload takes its lease, and how often it renews it."""
 LEASE_SECONDS: Final = 600.0
-"""For how long that holds after the last of its bytes came."""
+"""How long the lease lasts after the last bytes came."""
 
 
 async def renewing_lease(archive: Archive, upload: str, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Pass a body on, and say now and then that its upload is under way."""
+    """Yield the chunks of a body, and renew the lease of its upload now and then."""
     due = time.monotonic() + RENEW_SECONDS
     async for chunk in chunks:
         if time.monotonic() >= due:
@@ -30,7 +30,7 @@ async def renewing_lease(archive: Archive, upload: str, chunks: AsyncIterator[by
 
 
 async def is_active(archive: Archive, upload: str) -> bool:
-    """Return whether an upload said so lately."""
+    """Return whether an upload holds its lease."""
     holder = "sweep"
     is_free = await archive.catalog.lease(_lease(upload), holder, LEASE_SECONDS)
     if is_free:

@@ -1,7 +1,7 @@
-"""The memory that one upload holds of the process's budget.
+"""The part of the process's memory budget that one upload holds.
 
     working     the body as it comes, its decoder, and the frame that is being filled
-    segments    stored frames: of the segment that is being filled, and of the one on its way to the store
+    segments    stored frames: of the segment that is being filled, and of the one that is being stored
 
 A short body pays for its own size. A long one pays for segments of `SMALL_SEGMENT_BYTES`. It gets larger
 segments while there is plenty of memory.
@@ -21,29 +21,29 @@ if TYPE_CHECKING:
     from overspill_service.resources.memory_budget import MemoryBudget, MemoryShare
 
 READ_BATCH_BYTES: Final = 512 * 1024
-"""Bytes of body that are gathered before a thread is troubled with them."""
+"""Bytes of a body that are collected before a thread works on them."""
 SMALL_SEGMENT_BYTES: Final = 4 * 2**20
-"""Stored bytes after which a segment is closed where memory is short."""
+"""Stored bytes after which a segment is closed while memory is short."""
 OBJECT_OVERHEAD: Final = 64 * 1024
-"""Bytes for the objects around a body and its frames."""
+"""Bytes for the Python objects around a body and its frames."""
 SOCKET_BUFFER_BYTES: Final = 768 * 1024
-"""Bytes of body that lie with aiohttp: twice the server's `READ_BUFFER`, and one read more."""
+"""Bytes of a body in aiohttp's buffers: twice the server's `READ_BUFFER`, and one read more."""
 WORKING_BYTES: Final = SOCKET_BUFFER_BYTES + READ_BATCH_BYTES + SOCKET_BUFFER_BYTES + FRAME_SIZE
 GZIP_STATE_BYTES: Final = 64 * 1024
 
 
 class MemoryNeed(NamedTuple):
-    """The least bytes that an upload needs, of each kind."""
+    """The bytes that an upload needs at least, of each kind."""
 
     working: int
     segments: int
 
 
 def memory_need(encoding: str | None, length: int | None, *, is_rekeyed: bool = False) -> MemoryNeed:
-    """What a body needs: its `Content-Encoding` as `BodyDecoder` knows it, and its length if that is known.
+    """Return what a body needs, by its `Content-Encoding` as `BodyDecoder` knows it, and its length if known.
 
-    Of a short zstd body it is expected that it is one frame, to be stored as it is. `is_rekeyed`: segments
-    are copied in the end, each through memory.
+    A short zstd body is expected to be one frame that is stored as it is. `is_rekeyed`: at the end each
+    segment is copied through memory.
     """
     segments = (SMALL_SEGMENT_BYTES + STORED_SIZE_LIMIT) * (2 if is_rekeyed else 1)
     if encoding is None and length is None:
@@ -58,7 +58,7 @@ def memory_need(encoding: str | None, length: int | None, *, is_rekeyed: bool = 
 
 
 class UploadMemory:
-    """What one upload holds; made by `upload_memory`."""
+    """The memory that one upload holds. Made by `upload_memory`."""
 
     def __init__(self, budget: MemoryBudget, stack: AsyncExitStack, encoding: str | None) -> None:
         self._budget, self._stack, self._encoding = budget, stack, encoding
@@ -66,18 +66,19 @@ class UploadMemory:
 
     @property
     def is_short(self) -> bool:
-        """Whether others wait for memory."""
+        """Whether other requests wait for memory."""
         return self._budget.has_waiting
 
     async def enter(self, need: MemoryNeed) -> None:
-        """Wait in line for so much. Raises `Overloaded`."""
+        """Wait in the queue for the memory. Raises `Overloaded`."""
         shares = self._budget.queue_for(sum(need)).shares(*need)
         _, self.segments = await self._stack.enter_async_context(shares)
 
     async def decode(self) -> None:
-        """Make room to decode a short body that cannot be stored as it is: it may hold anything.
+        """Get memory to decode a short body that cannot be stored as it is: it may decode to any size.
 
-        What it has is given back first, so that no two wait for each other. Raises `Overloaded`.
+        The present memory is given back first, so that two uploads never wait for each other. Raises
+        `Overloaded`.
         """
         await self._stack.aclose()
         await self.enter(memory_need(self._encoding, None, is_rekeyed=True))

@@ -1,8 +1,8 @@
-"""One upload: a body becomes segments in the object store, with flat memory.
+"""One upload: turn a body into segments in the object store, with constant memory.
 
-While one segment is being stored the next is being compressed; no more than two are ever in memory. Where
-memory is short, segments are smaller, and each is stored before the next one is begun. An upload that fails
-or is cancelled takes its segments away again; what a crash leaves behind is an orphan.
+One segment is stored while the next is compressed; no more than two are in memory. While memory is short,
+segments are smaller, and each is stored before the next one begins. An upload that fails or is cancelled
+deletes its segments. What a crash leaves behind is an orphan.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     from overspill_service.store_format.ingest import Framed, Ingest
 
 SEGMENT_SIZE: Final = 16 * 2**20
-"""Stored bytes after which a segment is closed and another begun."""
+"""Stored bytes after which a segment is closed."""
 SEGMENT_FRAMES: Final = 3072
-"""Frames after which a segment is closed however well they compress: its index stays quick to read."""
+"""Frames after which a segment is closed, however small they are: then its index stays quick to read."""
 COPY_BYTES: Final = 2 * 2**20
-"""Bytes of a segment that are read at once to store it under another key: a read may need twice its size."""
+"""Bytes of a segment that one request copies to another key. A read may need twice the size in memory."""
 CLEANUP_SECONDS: Final = 10.0
-"""How long a failed upload waits for the segment on its way, and then for what it stored to be deleted."""
+"""How long a failed upload waits for the segment that is being stored, and then for the deletion."""
 
 log = logging.getLogger(__name__)
 
 
 class Upload:
-    """Segments of one capture under `{tenant}/{capture}/{upload}`; used once, by one task."""
+    """Segments of one capture under `{tenant}/{capture}/{upload}`. Used once, by one task."""
 
     def __init__(
         self,
@@ -54,22 +54,22 @@ class Upload:
         upload: str,
         is_rekeyed: bool = False,
     ) -> None:
-        """`is_rekeyed`: the capture's id is known at the end only, so room to copy a segment is kept."""
+        """`is_rekeyed`: the id is known only at the end, so memory to copy a segment is reserved."""
         self._store, self._cpu, self._memory, self._is_rekeyed = store, cpu, memory, is_rekeyed
         self.tenant, self.capture, self.name = tenant, capture, upload
         self._previous_keys: list[str] = []
-        """Keys that the segments had under another capture id, as long as they may be there."""
+        """Keys of the segments under the previous capture id, while objects may exist there."""
         self._frames: list[Framed] = []
         self._stored = 0
         self._size = 0
         self._newlines = 0
         self._copy_reserve = 0
-        """Bytes of memory that are kept to copy the largest segment."""
+        """Bytes of memory that are reserved to copy the largest segment."""
         self._started = time.monotonic()
         self.frames: list[list[Frame]] = []
         self._put_task: asyncio.Task[None] | None = None
         self.segments: list[Segment] = []
-        """The objects stored so far; `frames` are theirs."""
+        """The objects stored so far. `frames` has their frames."""
 
     @property
     def keys(self) -> list[str]:
@@ -80,7 +80,7 @@ class Upload:
         return self._newlines + sum(frame.newlines for frame, _ in self._frames)
 
     async def fill(self, ingest: Ingest, body: AsyncIterator[bytes]) -> None:
-        """Take the whole body; every segment but the last is in the store or on its way afterwards."""
+        """Take the whole body. Afterwards every segment except the last is stored, or on its way."""
         async for chunks, is_last in read_batches(body):
             steps = ingest.take(chunks, is_last=is_last)
             more, runs_inline = True, ingest.runs_inline(chunks, is_last=is_last)
@@ -93,14 +93,14 @@ class Upload:
                     await self._add(frame)
 
     async def seal(self, entry: bytes) -> None:
-        """Store the last segment, which holds the whole entry: the commit to the object store."""
+        """Store the last segment. It holds the whole entry, so this commits the capture to the store."""
         await self._put(entry, is_last=True)
         await self._wait_for_put()
         if time.monotonic() - self._started > MIN_ORPHAN_AGE:
             await self._require_all_segments()
 
     async def rekey(self, capture: str) -> None:
-        """Give the segments stored so far the keys of another capture id, one segment in memory at a time."""
+        """Move the stored segments to keys of another capture id, with one segment in memory at a time."""
         await self._wait_for_put()
         self._previous_keys, self.capture = self.keys, capture
         for number, previous in enumerate(self._previous_keys):
@@ -112,7 +112,7 @@ class Upload:
         self._previous_keys = []
 
     async def discard(self) -> None:
-        """Stop, and take away what was stored. What cannot be removed now is left to the sweep."""
+        """Stop, and delete what was stored. What cannot be deleted now is left to the sweep."""
         await self._stop()
         if not self.segments:
             return
@@ -123,7 +123,10 @@ class Upload:
             log.warning("left %d segments of an abandoned upload to the sweep: %s", len(self.segments), error)
 
     async def _stop(self) -> None:
-        """Let the segment on its way arrive, or a deletion might overtake it; give up one that does not."""
+        """Wait for the segment that is being stored: a deletion must not overtake it.
+
+        Cancel it after a while.
+        """
         if self._put_task is None:
             return
         try:
@@ -132,7 +135,7 @@ class Upload:
             self._put_task.cancel()
         await asyncio.wait([self._put_task])
         if not self._put_task.cancelled():
-            self._put_task.exception()  # it failed too, which changes nothing
+            self._put_task.exception()  # read its failure, or asyncio reports it as never retrieved
 
     async def _add(self, framed: Framed) -> None:
         size = SMALL_SEGMENT_BYTES if self._memory.is_short else SEGMENT_SIZE
@@ -144,7 +147,7 @@ class Upload:
         self._stored += framed[0].stored_size
 
     async def _make_room(self) -> None:
-        """Wait until the segment on its way is stored; where none is, store the frames that there are."""
+        """Wait until the segment that is being stored is done. If there is none, store the frames so far."""
         if self._put_task is None:
             if not self._frames:
                 raise RuntimeError("an upload has no memory for one frame")
@@ -174,7 +177,7 @@ class Upload:
         self._put_task = asyncio.ensure_future(self._store_segment(self._key(number), pieces, held))
 
     async def _store_segment(self, key: str, pieces: list[bytes], held: int) -> None:
-        """Store a segment whose frames hold so much memory, and give that back."""
+        """Store a segment, then give back the `held` bytes of memory of its frames."""
         try:
             await self._store.put(key, pieces)
         finally:
@@ -183,7 +186,7 @@ class Upload:
             self._copy_reserve = reserve
 
     async def _require_all_segments(self) -> None:
-        """Raise `StoreUnavailable` where a sweep has taken segments of this slow upload for orphans."""
+        """Raise `StoreUnavailable` if a sweep has deleted segments of this slow upload as orphans."""
         prefix = f"{capture_prefix(self.tenant, self.capture)}{self.name}-"
         listed = {stored.key async for stored in self._store.list(prefix)}
         if not listed.issuperset(self.keys):
@@ -193,15 +196,17 @@ class Upload:
         return segment_key(self.tenant, self.capture, self.name, number)
 
     async def _wait_for_put(self) -> None:
-        """Wait for the segment that is on its way."""
+        """Wait for the segment that is being stored, and raise its failure."""
         if self._put_task is not None:
-            await asyncio.wait([self._put_task])  # to await it itself would cancel it with its caller
+            await asyncio.wait(
+                [self._put_task]
+            )  # `await self._put_task` would cancel the put with its caller
             arrived, self._put_task = self._put_task, None
             arrived.result()
 
 
 async def read_batches(body: AsyncIterator[bytes]) -> AsyncIterator[tuple[list[bytes], bool]]:
-    """The body in lists of chunks of about `READ_BATCH_BYTES` bytes, each with whether it is the last."""
+    """Yield the body in lists of about `READ_BATCH_BYTES`, each with whether it is the last."""
     chunks: list[bytes] = []
     size = 0
     async for chunk in body:

@@ -1,7 +1,7 @@
-"""Whether what is stored of a capture is good, before its content is acknowledged once more.
+"""Check what is stored of a capture before its content is acknowledged again.
 
-All of it is read, frame by frame. A client that repeats a large body does not wait for that to the end: the
-rest is examined while its body comes.
+Every frame is read. A client that repeats a large body does not wait for the end of the check: it continues
+while the body comes.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from overspill_service.catalog.records import Entry
 
 VERIFY_SECONDS: Final = 10.0
-"""How long a client waits, at most, until its body is taken."""
+"""How long a client waits, at most, until its body is read."""
 
 log = logging.getLogger(__name__)
 
 
 async def is_intact(archive: Archive, entry: Entry) -> bool:
-    """Return whether every byte that is stored for an entry is good. Raises `StoreUnavailable`.
+    """Return whether every stored byte of an entry is right. Raises `StoreUnavailable`.
 
-    What was found damaged once is not read again.
+    An upload that was found damaged before is not read again.
     """
     if entry.upload in archive.damaged:
         return False
@@ -44,24 +44,24 @@ async def is_intact(archive: Archive, entry: Entry) -> bool:
 
 
 class Verification:
-    """Finds out, meanwhile, whether an entry is whole."""
+    """The check of one entry, in the background."""
 
     def __init__(self, task: asyncio.Task[bool]) -> None:
         self._task = task
 
     async def seems_intact(self) -> bool:
-        """Return false if damage was found within `VERIFY_SECONDS`."""
+        """Return False if damage was found within `VERIFY_SECONDS`."""
         await asyncio.wait([self._task], timeout=VERIFY_SECONDS)
         return not self._task.done() or self._task.result()
 
     async def is_intact(self) -> bool:
-        """Return the result once there is one."""
+        """Wait for the end of the check, and return its result."""
         return await self._task
 
 
 @asynccontextmanager
 async def verifying(archive: Archive, entry: Entry) -> AsyncIterator[Verification]:
-    """Examine an entry in a task that ends with this block."""
+    """Check an entry in a task that ends with the block."""
     task = asyncio.create_task(is_intact(archive, entry))
     try:
         yield Verification(task)
@@ -69,4 +69,4 @@ async def verifying(archive: Archive, entry: Entry) -> AsyncIterator[Verificatio
         task.cancel()
         await asyncio.wait([task])
         if not task.cancelled():
-            task.exception()  # who did not ask for the result needs to know no failure either
+            task.exception()  # read its failure, or asyncio reports it as never retrieved

@@ -1,8 +1,8 @@
 """The catalog port: what is known of captures, and until when.
 
-The object store alone is the truth; a catalog can be lost and is then rebuilt from it. Every method is
-one atomic step and raises `CatalogUnavailable` when the catalog does not answer. Instants are seconds
-since the epoch; the caller passes `now`, so that an adapter has no clock of its own.
+The object store is the truth. A catalog may be lost, and is then rebuilt from it. Every method is one atomic
+step, and raises `CatalogUnavailable` if the catalog does not answer. Instants are seconds since the epoch.
+The caller passes `now`, so an adapter needs no clock.
 """
 
 from __future__ import annotations
@@ -25,97 +25,102 @@ if TYPE_CHECKING:
 
 class Entries(Protocol):
     async def commit(self, entry: Entry, quota: Quota) -> Entry | Tombstone:
-        """Record a new capture and add it to the totals; return the entry that now holds the id.
+        """Record a new capture and add it to the totals. Return the entry that now holds the id.
 
-        Where the id has an entry already, that one is returned and nothing changes. A tombstone of the id
-        gives way, except one of this very upload, which is returned: what was removed never comes back by
-        a step that came late. Raises `QuotaExceeded` where the totals with this entry would pass the quota,
-        and `CatalogIncomplete` where there is a quota and the totals cannot be held to it yet. After either,
+        If the id has an entry already, that one is returned and nothing changes. A tombstone of the id is
+        replaced. A tombstone of this very upload is not: it is returned, so a late step never brings a
+        removed capture back. Raises `QuotaExceeded` if the totals with this entry would exceed the quota.
+        Raises `CatalogIncomplete` if there is a quota and the totals are not known yet. After these errors,
         and after `CatalogRefuses`, nothing was recorded.
         """
 
     async def get(self, tenant: str, capture: str) -> Entry | Tombstone | None:
-        """The entry or tombstone of an id, also of an expired capture that is not swept yet.
+        """Return the entry or tombstone of an id. An expired capture has its entry until it is swept.
 
-        Raises `RecordDamaged` where an entry cannot be decoded; every other method that meets it does too,
-        or passes over it and remembers it for `damaged`.
+        Raises `RecordDamaged` if the record cannot be decoded. Every other method that meets such a record
+        raises it too, or skips the record and remembers it for `damaged`.
         """
 
     async def restore(self, entry: Entry) -> bool:
-        """Put an entry in the place of a record of its id that cannot be decoded; false where none is."""
+        """Replace the record of the entry's id if it cannot be decoded.
+
+        Return False if it can, or if there is none.
+        """
 
     def damaged(self) -> list[tuple[str, str]]:
-        """Take the tenants and ids of the records that were passed over since this was last asked."""
+        """Return the tenants and ids of records that were skipped since the last call."""
 
     async def find(
         self, tenant: str, query: Query, *, now: float, limit: int, cursor: str | None = None
     ) -> tuple[list[Entry], str | None]:
-        """A page of unexpired captures, newest first, and the cursor of the next page.
+        """Return a page of captures that have not expired, newest first, and the cursor of the next page.
 
-        A page has about a MiB of entries at most, so large ones come in shorter pages.
-        Pages neither repeat nor skip a capture that exists throughout. One with a cursor is never empty,
-        though it may be shorter than `limit`. Raises `InvalidParameter` on a cursor that this method did
-        not return.
+        A page has at most about a MiB of entries, so large entries come in shorter pages. Pages neither
+        repeat nor skip a capture that exists all the time. A page with a cursor is never empty, but may be
+        shorter than `limit`. Raises `InvalidParameter` for a cursor that this method did not return.
         """
 
     async def amend(self, entry: Entry, *, expires: float, marker: str | None) -> Entry | None:
-        """Give the entry a new expiry and marker, unless its marker was changed meanwhile.
+        """Set the entry's expiry and marker, unless its marker has changed meanwhile.
 
-        Returns this upload's entry as it then is: with this marker where it was changed, with another one
-        where somebody came first. None where the upload is gone.
+        Return this upload's entry as it then is: with this marker if it was set, with another one if another
+        change came first. Return None if the upload is gone.
         """
 
     async def remove(self, entry: Entry, tombstone: Tombstone, *, keep: float) -> bool:
-        """Put a tombstone, kept for `keep` seconds, in the entry's place and take it off the totals.
+        """Replace the entry by a tombstone that lasts `keep` seconds, and subtract it from the totals.
 
-        False where this upload of it was gone already, or an expired one was given a later expiry meanwhile.
+        Return False if this upload has no entry any more, or if an expired capture was extended meanwhile.
         """
 
 
 class Ledger(Protocol):
     async def tenants(self) -> list[str]:
-        """Every tenant that ever stored a capture."""
+        """Return every tenant that has ever stored a capture."""
 
     async def forget_tenant(self, tenant: str) -> None:
-        """Forget a tenant that has no captures, and its tombstones, as if it had never stored any."""
+        """Forget a tenant without captures, and its tombstones, as if it had never stored any."""
 
     async def totals(self, tenant: str) -> Totals:
-        """The stored totals: exactly the sum over the entries, at any moment."""
+        """Return the totals. They always equal the sums over the entries."""
 
     async def expired(self, tenant: str, *, now: float, limit: int) -> list[Entry]:
-        """Entries whose time has come, the longest expired first; about a MiB of them at most."""
+        """Return entries that have expired, the earliest first, at most about a MiB of them."""
 
 
 class Coordination(Protocol):
     async def lease(self, name: str, holder: str, ttl: float) -> bool:
-        """Take or renew a lease for `ttl` seconds; false while another holds it."""
+        """Take or renew a lease for `ttl` seconds. Return False if another holder has it."""
 
     async def release(self, name: str, holder: str) -> None:
-        """Give a lease back; nothing where another holds it."""
+        """Give a lease back. Do nothing if another holder has it."""
 
     async def once(self, name: str, ttl: float) -> bool:
-        """True the first time within `ttl` seconds that this name is asked for."""
+        """Return True for the first call with this name within `ttl` seconds."""
 
     async def is_complete(self) -> bool:
-        """Whether the catalog knows every capture: false when new or lost, until it is rebuilt."""
+        """Return whether the catalog knows every capture.
+
+        A new or lost catalog does not until it is rebuilt.
+        """
 
     async def is_rebuild_due(self) -> bool:
-        """Whether a rebuild should run: while incomplete, and where late losses are possible once more."""
+        """Return whether a rebuild should run: while incomplete, and again if late losses are possible."""
 
     async def is_settled(self) -> bool:
-        """Whether no change is missing any more, not even one whose writer died before a loss was noticed."""
+        """Return whether no change can be missing, not even one of a process that has died."""
 
     async def begin_rebuild(self) -> str:
-        """Say that a rebuild begins; return what `mark_complete` takes at its end."""
+        """Record that a rebuild begins. Return the argument for `mark_complete`."""
 
     async def mark_complete(self, began: str) -> None:
-        """Say that the rebuild has ended. It counts only if nothing was lost since it began."""
+        """Record that the rebuild has ended. It counts only if nothing was lost since it began."""
 
     async def generation(self) -> Generation | None:
-        """Return the generation; None if the catalog notices by itself that it is an older one."""
+        """Return the generation, or None if the catalog itself notices that it is an older copy."""
 
     async def begin_generation(self, name: str, *, is_closed: bool) -> None:
-        """Give the catalog the name of its next generation. Nothing if it has no generations."""
+        """Give the catalog the name of its next generation. Do nothing if it has no generations."""
 
     async def doubt(self, *, is_older: bool) -> None:
         """Ask for a rebuild. A catalog that `is_older` than its objects is incomplete until then."""
@@ -128,25 +133,25 @@ class KeyStore(Protocol):
     async def revoke_key(self, key_hash: str) -> bool: ...
 
     async def note_uses(self, uses: Mapping[str, float]) -> None:
-        """Remember when keys were last used, by their hashes; also keys of the tenants' file."""
+        """Remember when keys were last used, by their hashes. Keys of the tenants' file count too."""
 
     async def uses(self) -> dict[str, float]:
-        """When each key was last used, by its hash."""
+        """Return when each key was last used, by its hash."""
 
 
 class Catalog(Entries, Ledger, Coordination, KeyStore, Protocol):
     async def now(self) -> float | None:
-        """The time of the catalog's own clock, in seconds since the epoch; None where it has none."""
+        """Return the time of the catalog's own clock, or None if it has none."""
 
     async def ping(self) -> None:
-        """Return when the catalog answers and takes writes. Raises `CatalogRefuses` if it may lose them."""
+        """Return if the catalog answers and accepts writes. Raises `CatalogRefuses` if it may lose them."""
 
     async def close(self) -> None: ...
 
 
 @runtime_checkable
 class HasWarnings(Protocol):
-    """A catalog that can say what in its set-up puts entries at risk, for an operator."""
+    """A catalog that can tell an operator which of its settings put entries at risk."""
 
     async def warnings(self) -> list[str]:
-        """What is worth changing, a sentence each. Raises `CatalogUnavailable`."""
+        """Return a sentence for each setting that should change. Raises `CatalogUnavailable`."""

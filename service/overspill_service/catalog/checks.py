@@ -1,6 +1,6 @@
-"""The probes of a catalog that every adapter shares: each operation, as the service uses it.
+"""Probes of a catalog: each operation of the port, as the service uses it. All adapters share them.
 
-They work as a tenant of their own, which is forgotten at the end.
+The probes have a tenant of their own, which is forgotten at the end.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from overspill_service.catalog import Catalog
 
 LIFE: Final = 60.0
-"""Seconds that a probe's lease and name are kept if they cannot be given back."""
+"""Seconds after which a probe's lease lapses if it could not be given back."""
 TOMBSTONE_LIFE: Final = 0.001
 
 
 async def check_operations(catalog: Catalog) -> list[CheckResult]:
-    """Probe each operation of the port; one that fails keeps no other from being tried."""
+    """Probe each operation of the port. A failed probe does not stop the others."""
     probes = Probes(catalog)
     named = {
         "ping": probes.ping,
@@ -47,7 +47,7 @@ async def check_operations(catalog: Catalog) -> list[CheckResult]:
 
 
 class Probes:
-    """One run of probes on one entry; each raises `ServiceError` with what is wrong."""
+    """One run of probes with one entry. Each probe raises a `ServiceError` that says what is wrong."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog

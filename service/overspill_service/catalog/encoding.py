@@ -1,11 +1,11 @@
-"""How entries and tombstones look inside a catalog, and how listings are ordered; the same in every adapter.
+"""How records look inside a catalog, and how listings are ordered. The same in every adapter.
 
-One value per capture id: a byte that names its kind, then msgpack. An entry's position orders listings:
+One value for each capture id: a byte for the kind of record, then msgpack. Listings are ordered by position:
 
-    8 bytes   created, IEEE 754 big-endian (of instants from 1970 on the bytes sort as the numbers do)
+    8 bytes   created, IEEE 754 big-endian: from 1970 on the bytes sort as the numbers do
     n bytes   capture id
 
-A cursor is the position of the last entry that was shown, in URL-safe base64.
+A cursor is the position of the last entry of a page, in URL-safe base64.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 ENTRY: Final = b"E"
 TOMBSTONE: Final = b"T"
 MAX_DAMAGED: Final = 10_000
-"""Damaged records that are remembered at once, and that are logged at all."""
+"""Damaged records that are remembered at once, and the number that is logged at most."""
 PAGE_BYTES: Final = 2**20
-"""Bytes of entries that a page has: one entry may have up to 170 KB of labels and names."""
+"""Bytes of entries in a page. One entry may have up to 170 KB of labels and names."""
 FIXED_BYTES: Final = 256
-"""Bytes of an entry's other fields."""
+"""Bytes of an entry without its texts, labels, index and segments."""
 SEGMENT_BYTES: Final = 24
 """Bytes of an entry for each segment."""
 NONCE: Final = 8
-"""Bytes of a tombstone's value that tell one removal from any other."""
+"""Bytes in a tombstone's value that tell two removals of one capture apart."""
 
 log = logging.getLogger(__name__)
 _TIME: Final = struct.Struct(">d")
@@ -60,7 +60,7 @@ def encode_key(key: KeyRecord) -> bytes:
 
 
 def decode(value: bytes) -> Entry | Tombstone:
-    """The record behind a stored value. Raises `RecordDamaged`."""
+    """Return the record in a stored value. Raises `RecordDamaged`."""
     try:
         if value[:1] == ENTRY:
             return _entries.decode(memoryview(value)[1:])
@@ -80,7 +80,7 @@ def is_damaged(value: bytes) -> bool:
 
 
 def weight(entry: Entry) -> int:
-    """About how many bytes an entry takes in the catalog."""
+    """Return about how many bytes an entry takes in the catalog."""
     texts = entry.session, entry.call_id, entry.tool, entry.status, entry.content_type
     labels = sum(len(name) + len(value) for name, value in entry.labels.items())
     return (
@@ -93,14 +93,14 @@ def weight(entry: Entry) -> int:
 
 
 class Page:
-    """Entries that a catalog gives at once: at most `limit`, and `PAGE_BYTES` bytes but for the first."""
+    """The entries of one page: at most `limit`, and at most `PAGE_BYTES` unless it has only one entry."""
 
     def __init__(self, limit: int) -> None:
         self.entries: list[Entry] = []
         self._limit, self._size = limit, 0
 
     def add(self, entry: Entry) -> bool:
-        """Whether there was room for one more."""
+        """Add the entry if there is room for it. Return whether there was."""
         size = weight(entry)
         if len(self.entries) == self._limit or (self.entries and self._size + size > PAGE_BYTES):
             return False
@@ -110,14 +110,17 @@ class Page:
 
 
 class Damaged:
-    """Captures whose records were passed over because they cannot be decoded; each is logged once."""
+    """Captures whose records were skipped because they cannot be decoded. Each is logged once."""
 
     def __init__(self) -> None:
         self._logged: set[tuple[str, str]] = set()
         self._remembered: dict[tuple[str, str], None] = {}
 
     def entry(self, tenant: str, capture: str, value: bytes | None) -> Entry | None:
-        """The entry behind a stored value; None where that is none, or damaged, which is remembered."""
+        """Return the entry in a stored value.
+
+        Return None for anything else; a damaged record is remembered.
+        """
         try:
             record = None if value is None else decode(value)
         except RecordDamaged as error:
@@ -126,7 +129,7 @@ class Damaged:
         return record if isinstance(record, Entry) else None
 
     def take(self) -> list[tuple[str, str]]:
-        """Those that are remembered, which are then forgotten."""
+        """Return the remembered captures, and forget them."""
         taken, self._remembered = [*self._remembered], {}
         return taken
 
@@ -146,7 +149,7 @@ def decode_key(value: bytes) -> KeyRecord:
 
 
 def digest(text: str) -> bytes:
-    """16 bytes that stand for a session or call id in keys and indexes; those can be kilobytes long."""
+    """Return 16 bytes for a session or call id in keys and indexes. The ids themselves may have kilobytes."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]
 
 
@@ -155,7 +158,7 @@ def position(created: float, capture: str) -> bytes:
 
 
 def pack_instant(seconds: float) -> bytes:
-    """An instant as bytes that sort; before 1970 counts as 1970."""
+    """Return an instant as bytes that sort in its order. An instant before 1970 counts as 1970."""
     return _TIME.pack(max(seconds, 0.0))
 
 
@@ -173,7 +176,7 @@ def encode_cursor(position: bytes) -> str:
 
 
 def decode_cursor(cursor: str) -> tuple[float, str]:
-    """When the last entry shown was created, and its id. Raises `InvalidParameter`."""
+    """Return when the last entry of the page was created, and its id. Raises `InvalidParameter`."""
     try:
         raw = base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), b"-_", validate=True)
         created, capture = instant_of(raw), capture_of(raw)
@@ -185,7 +188,7 @@ def decode_cursor(cursor: str) -> tuple[float, str]:
 
 
 def matches(entry: Entry, query: Query, now: float) -> bool:
-    """Whether an unexpired entry is what the query selects."""
+    """Return whether the query selects the entry. It never selects an expired one."""
     return (
         not entry.is_expired(now)
         and query.session in (None, entry.session)

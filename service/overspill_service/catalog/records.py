@@ -23,7 +23,7 @@ KEY_ID_LENGTH: Final = 12
 
 
 class Segment(Struct, frozen=True, array_like=True):
-    """One object of a capture: its size in the store and its share of the content."""
+    """One object of a capture: its size in the store, and the size and newlines of its content."""
 
     stored_size: int
     size: int
@@ -31,12 +31,12 @@ class Segment(Struct, frozen=True, array_like=True):
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """One capture's record. Sizes in bytes."""
+    """The record of one capture."""
 
     tenant: str
     id: str
     upload: str
-    """Names this upload's objects, so that no two uploads ever share a key."""
+    """The name of the upload, which is part of its objects' keys: no two uploads share a key."""
     state: wire.State
     size: int
     lines: int
@@ -52,7 +52,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     expires: float
     segments: list[Segment]
     index: bytes | None = None
-    """The frame map, packed, where it is small enough to live here."""
+    """The packed frame map, if it is small enough."""
     marker: str | None = None
     """The key of the object that holds a changed expiry."""
 
@@ -74,7 +74,7 @@ class Entry(Struct, frozen=True, kw_only=True):
         return self.expires <= now
 
     def public(self) -> wire.Entry:
-        """The entry as the wire shows it."""
+        """Return the entry as the HTTP API shows it."""
         return wire.Entry(
             id=self.id,
             state=self.state,
@@ -95,31 +95,34 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 def instant(seconds: float) -> datetime:
-    """Seconds since the epoch as an aware UTC datetime of whole microseconds."""
+    """Return seconds since the epoch as a UTC datetime of whole microseconds."""
     return datetime.fromtimestamp(round(seconds, 6), UTC)
 
 
 class Tombstone(Struct, frozen=True, kw_only=True):
-    """What remains of a capture that is gone, to answer 410; kept for a while, then gone too."""
+    """What remains of a removed capture, so that it answers 410. It goes after a while."""
 
     id: str
     reason: str
     """`expired` or `deleted`."""
     at: float
     keys: list[str] = []
-    """The objects that go with it: a removal that was cut short is finished from here."""
+    """The keys of the capture's objects: an interrupted removal is finished with them."""
 
     def is_of(self, entry: Entry) -> bool:
-        """Whether it stands for this very upload, so that its objects are gone or about to go."""
+        """Return whether this tombstone is of the entry's own upload."""
         return not set(entry.segment_keys).isdisjoint(self.keys)
 
     def may_replace(self, stored: Entry) -> bool:
-        """Whether what is stored is still due: an expiry that was moved meanwhile saves a capture."""
+        """Return whether the entry may still be removed.
+
+        An expired one may not if its expiry was extended.
+        """
         return self.reason != "expired" or stored.is_expired(self.at)
 
 
 class Quota(Struct, frozen=True):
-    """Limits that `commit` holds a tenant's totals to; 0 is none."""
+    """The limits of a tenant's totals; 0 is no limit."""
 
     stored_size: int = 0
     captures: int = 0
@@ -130,7 +133,7 @@ class Quota(Struct, frozen=True):
 
 
 class Query(Struct, frozen=True, kw_only=True):
-    """What a listing selects: every given field must be equal; `since <= created < until`."""
+    """The filter of a listing: every given field must be equal, and `since <= created < until`."""
 
     session: str | None = None
     call_id: str | None = None
@@ -149,7 +152,7 @@ class Totals(Struct, frozen=True):
 
 
 class KeyRecord(Struct, frozen=True, kw_only=True):
-    """An API key as stored: never the key, only its keyed hash (hex)."""
+    """An API key as it is stored: only its keyed hash, in hexadecimal, never the key."""
 
     hash: str
     tenant: str
@@ -160,16 +163,16 @@ class KeyRecord(Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        """What people and logs call the key: the beginning of its hash."""
+        """The beginning of the hash, which people and logs use as the key's name."""
         return self.hash[:KEY_ID_LENGTH]
 
 
 class Generation(Struct, frozen=True, kw_only=True):
-    """Which state of a catalog this is: a copy that was put back has the name of an earlier one."""
+    """The generation of a catalog. An older copy that was put back has the name of an earlier one."""
 
     name: str = ""
-    """A random word that is also kept beside the objects; empty in a new catalog."""
+    """A random word that is also kept in the object store. Empty in a new catalog."""
     is_closed: bool = False
-    """Whether whoever wrote to the catalog said at its end that nothing more was coming."""
+    """Whether the last process that wrote to the catalog has recorded its end."""
     state: str = ""
-    """Changes whenever a capture is recorded or removed."""
+    """A text that changes whenever a capture is recorded or removed."""

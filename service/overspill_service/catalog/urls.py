@@ -43,11 +43,10 @@ _OPTIONS: Final = {"deadline", "tls", "ssl_check_hostname", *_TLS_FILES}
 
 
 def open_catalog(url: str, *, data_dir: Path, clock: Callable[[], float] = time.time) -> Catalog:
-    """The catalog that a URL names; Redis is not connected before its first use.
+    """Return the catalog that a URL names. Redis is not connected before its first use.
 
-    `clock` is this machine's.
-
-    Raises `ValueError` where the URL is wrong, `CatalogUnavailable` where the file cannot be used.
+    `clock` is this machine's. Raises `ValueError` if the URL is wrong, `CatalogUnavailable` if the file
+    cannot be used.
     """
     try:
         parts = urlsplit(url)
@@ -65,7 +64,10 @@ def open_catalog(url: str, *, data_dir: Path, clock: Callable[[], float] = time.
 
 
 def sqlite_file(url: str, *, data_dir: Path) -> Path | None:
-    """The file of a catalog that is one, else None. Raises `ValueError` where the URL is wrong."""
+    """Return the file of an SQLite catalog, None for other catalogs.
+
+    Raises `ValueError` if the URL is wrong.
+    """
     parts = urlsplit(url)
     return _path(parts, data_dir) if parts.scheme == "sqlite" else None
 
@@ -78,7 +80,7 @@ def _path(parts: SplitResult, data_dir: Path) -> Path:
 
 
 def _redis(parts: SplitResult) -> Connection:
-    """`redis:` and `rediss:`, by `connections.server`."""
+    """Return the connection for `redis:` and `rediss:`."""
     address, *more = _addresses(parts, REDIS_PORT)
     if more:
         raise _wrong(parts, "redis:// takes one address; several need redis+sentinel:// or redis+cluster://")
@@ -117,7 +119,7 @@ def _names(parts: SplitResult) -> list[str]:
 
 
 def _login(parts: SplitResult) -> dict[str, Any]:
-    """Username and password where they are given."""
+    """Return the username and password in the URL."""
     name, _, password = parts.netloc.rpartition("@")[0].partition(":")
     given = {"username": unquote(name), "password": unquote(password)}
     return {key: value for key, value in given.items() if value}
@@ -169,7 +171,7 @@ def _deadline(parts: SplitResult) -> float:
 
 
 def _tls(parts: SplitResult) -> dict[str, Any]:
-    """redis-py's options; without TLS none of them makes sense."""
+    """Return redis-py's TLS options. Raises `ValueError` for TLS options without TLS."""
     options = _options(parts)
     tls = _yes_no(parts, "tls", options.get("tls", "no")) or parts.scheme == "rediss"
     given: dict[str, Any] = {name: value for name, value in options.items() if name in _TLS_FILES}
@@ -189,7 +191,7 @@ def _yes_no(parts: SplitResult, name: str, text: str) -> bool:
 
 
 def _wrong(parts: SplitResult, what: str) -> ValueError:
-    """The error, naming the URL without the password in it."""
+    """Return the error. It names the URL without the password."""
     hosts = parts.netloc.rpartition("@")[2]
     shown = f"{parts.scheme}://{hosts}{parts.path}" if parts.netloc else f"{parts.scheme}:{parts.path}"
     return ValueError(f"catalog URL {shown}: {what}")

@@ -1,1 +1,1 @@
-"""What an operator runs beside `serve`."""
+"""The commands of an operator, besides `serve`."""

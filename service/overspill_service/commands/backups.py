@@ -1,4 +1,4 @@
-"""Commands that move captures: `backup`, `restore` and `copy`."""
+"""The commands that copy captures: `backup`, `restore` and `copy`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def backup(settings: Settings, options: Mapping[str, Any]) -> int:
 
 
 async def restore(settings: Settings, options: Mapping[str, Any]) -> int:
-    """Exit code 1 if a capture of the backup is damaged."""
+    """Restore a backup. The exit code is 1 if a capture of the backup is damaged."""
     store, catalog = embedded(settings)
     try:
         manifest = await put_back(_folder(options), store, catalog)
@@ -65,7 +65,10 @@ async def restore(settings: Settings, options: Mapping[str, Any]) -> int:
 
 
 async def copy(settings: Settings, options: Mapping[str, Any]) -> int:
-    """Exit code 1 if the target has captures that the source does not have."""
+    """Copy the store, the keys, or both.
+
+    The exit code is 1 if the target has captures that the source lacks.
+    """
     report: dict[str, object] = {}
     if not options["to"] and not options["to_catalog"]:
         raise SettingError(
@@ -98,7 +101,7 @@ async def _copy_store(settings: Settings, url: str, *, deletes: bool) -> dict[st
 
 
 async def _copy_keys(settings: Settings, url: str) -> int:
-    """Copy API keys; both services must hash them with the same secret."""
+    """Copy the API keys. Both services must hash them with the same secret. Return the number of keys."""
     source = named("catalog", settings.catalog, lambda url: open_catalog(url, data_dir=settings.data))
     try:
         keys = await source.keys()
@@ -114,7 +117,7 @@ async def _copy_keys(settings: Settings, url: str) -> int:
 
 
 async def _damaged(archive: Archive) -> int:
-    """Read every capture to its end; return how many are damaged."""
+    """Read every capture to its end. Return how many are damaged."""
     damaged = 0
     async for found in captures_in(archive):
         entry = await entry_of(archive, found)
@@ -127,7 +130,7 @@ def _folder(options: Mapping[str, Any]) -> Path:
 
 
 def add_arguments(commands: argparse._SubParsersAction[Any]) -> None:
-    """What the three commands take beside the settings."""
+    """Add the arguments of the three commands."""
     for name, text in (("backup", "an empty folder, or a new one"), ("restore", "the backup's folder")):
         commands.choices[name].add_argument("folder", help=text)
     copying = commands.choices["copy"]

@@ -1,13 +1,13 @@
-"""Backing up the embedded back ends into a folder while the service runs, and putting the backup back.
+"""Back up the embedded back ends into a folder while the service runs, and restore the backup.
 
     {folder}/catalog.sqlite     SQLite's own backup of the catalog
     {folder}/objects/…          the objects, as the store has them
-    {folder}/objects.list       size and key of each object, a line each
+    {folder}/objects.list       size and key of each object, one on each line
     {folder}/backup.json        written last: a folder without it is no whole backup
 
-The catalog is copied first. Objects that come later belong to captures that the catalog's copy does not know,
-and a restore finds them; captures that are removed meanwhile are dropped by the restore. Objects are never
-changed once written, so on one file system a hard link is as good as a copy.
+The catalog is copied first. A capture that is stored later is not in the copied catalog; the restore finds it
+by its objects. A capture that is removed meanwhile is dropped by the restore. Objects never change, so on one
+file system a hard link is as good as a copy.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ OBJECTS: Final = "objects"
 LIST: Final = "objects.list"
 MANIFEST: Final = "backup.json"
 PAGE: Final = 1000
-"""Objects that are linked in one go."""
+"""Objects that one call in a thread links."""
 _NO_LINK: Final = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP})
 
 
 class BackupRefused(Exception):
-    """The folder is not what this needs: it would be overwritten, or holds no whole backup."""
+    """The folder would be overwritten, or holds no whole backup."""
 
 
 class Manifest(Struct, frozen=True, kw_only=True):
-    """What a backup has; `created` in seconds since 1970."""
+    """What a backup contains. `created` in seconds since the epoch, `size` in bytes."""
 
     version: int = VERSION
     created: float
@@ -76,7 +76,7 @@ async def back_up(store: FileStore, catalog: Path, folder: Path) -> Manifest:
 
 
 async def put_back(folder: Path, store: FileStore, catalog: Path) -> Manifest:
-    """Put a backup where there is no store and no catalog. Raises `BackupRefused`, `StoreUnavailable`."""
+    """Restore a backup where there is no store and no catalog. Raises `BackupRefused`, `StoreUnavailable`."""
     manifest = read_manifest(folder)
     await asyncio.to_thread(_require_no_data, store.folder, catalog)
     source = FileStore(folder / OBJECTS)
@@ -96,7 +96,7 @@ async def put_back(folder: Path, store: FileStore, catalog: Path) -> Manifest:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Return what a backup says of itself. Raises `BackupRefused` if it is not whole."""
+    """Return the manifest of a backup. Raises `BackupRefused` if the backup is not whole."""
     try:
         manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Manifest)
     except (OSError, msgspec.DecodeError) as error:
@@ -125,7 +125,10 @@ def _require_empty(folder: Path) -> None:
 
 
 async def _pages(store: FileStore) -> AsyncIterator[Sequence[tuple[int, str]]]:
-    """Sizes and keys of all objects. Records of removals come first: what they name may go meanwhile."""
+    """Yield the sizes and keys of all objects.
+
+    Records of removals come first: their objects may go meanwhile.
+    """
     for prefix in (REMOVALS, ROOT):
         page: list[tuple[int, str]] = []
         async for stored in store.list(prefix):
@@ -148,7 +151,7 @@ def _pages_of_list(lines: Iterator[str]) -> Iterator[list[tuple[int, str]]]:
 
 
 def _transfer(source: FileStore, target: FileStore, page: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Link or copy objects; return those that were there in the size that was told."""
+    """Link or copy objects. Return those that existed in the listed size."""
     transferred = []
     for size, key in page:
         source_path, target_path = source.path_of(key), target.path_of(key)
@@ -174,7 +177,7 @@ def _link(source_path: Path, target_path: Path) -> None:
 
 
 def _copy_catalog(source_path: Path, target_path: Path) -> None:
-    """Copy the file as it is at one moment, whatever is being written to it. Raises `BackupRefused`."""
+    """Copy the database as it is at one moment, while others write to it. Raises `BackupRefused`."""
     if not source_path.is_file():
         raise BackupRefused(
             f"there is no catalog at {source_path}: name the service's own --data or --catalog"

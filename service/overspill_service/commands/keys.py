@@ -29,7 +29,7 @@ DAY: Final = 86_400
 
 
 async def create(settings: Settings, options: Mapping[str, Any]) -> int:
-    """Create a key in the catalog and print it: the only time it is seen."""
+    """Create a key in the catalog and print it. It is never shown again."""
     key = new_key()
     record = _record(settings, options, key)
     async with open_archive(settings) as archive:
@@ -39,7 +39,10 @@ async def create(settings: Settings, options: Mapping[str, Any]) -> int:
 
 
 async def show(settings: Settings, _options: Mapping[str, Any]) -> int:
-    """Print the keys of the catalog and of the tenants' file, a line each; instants in seconds since 1970."""
+    """Print the keys of the catalog and of the tenants' file, one on each line.
+
+    Instants in seconds since the epoch.
+    """
     of_file = [_of_file(tenant, key) for tenant, key in directory_of(settings).file_keys()]
     async with open_archive(settings) as archive:
         of_catalog, uses = await archive.catalog.keys(), await archive.catalog.uses()
@@ -61,7 +64,7 @@ async def show(settings: Settings, _options: Mapping[str, Any]) -> int:
 
 
 async def rotate(settings: Settings, options: Mapping[str, Any]) -> int:
-    """Create a key that may do what another one may, and print it; the other one stays valid."""
+    """Create a key with the rights of another one, and print it. The other key stays valid."""
     key, now = new_key(), time.time()
     async with open_archive(settings) as archive:
         old = _named(options["key"], await archive.catalog.keys())
@@ -83,7 +86,7 @@ async def revoke(settings: Settings, options: Mapping[str, Any]) -> int:
 
 
 async def show_hash(settings: Settings, _options: Mapping[str, Any]) -> int:
-    """Make a key that is stored nowhere, and print it with the hash for the tenants' file."""
+    """Make a key that is stored nowhere. Print it with its hash for the tenants' file."""
     key = new_key()
     hashed = hash_key(key, settings.key_secret)
     print(json.dumps({"key": key, "id": hashed[:KEY_ID_LENGTH], "hash": hashed}))
@@ -91,7 +94,7 @@ async def show_hash(settings: Settings, _options: Mapping[str, Any]) -> int:
 
 
 def _named(name: str, keys: Iterable[KeyRecord]) -> KeyRecord:
-    """The key of the catalog with this id or hash. Raises `SettingError`."""
+    """Return the key of the catalog with this id or hash. Raises `SettingError`."""
     found = [record for record in keys if name in (record.id, record.hash)]
     if len(found) != 1:
         raise SettingError(
@@ -131,7 +134,7 @@ def _checked_days(days: float | None) -> float | None:
 
 
 def add_arguments(commands: argparse._SubParsersAction[Any], flags: argparse.ArgumentParser) -> None:
-    """The commands, with their own arguments beside the settings."""
+    """Add the `keys` commands and their arguments."""
     group = commands.add_parser("keys", help="Create, list, rotate and revoke API keys.").add_subparsers(
         dest="command", required=True, metavar="COMMAND"
     )

@@ -1,7 +1,7 @@
-"""Copying all objects of one store to another, whatever the two are, and proving that the copy is the same.
+"""Copy all objects from one store to another of any kind, and prove that the copies are equal.
 
 Both stores list their keys in the same order, so one pass finds what the target lacks. Every object is read
-back from the target and compared, also one that is there already: a copy that was cut short goes on.
+back from the target and compared, also one that was there before. So an interrupted copy can be continued.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ if TYPE_CHECKING:
     from overspill_service.objects import ObjectStore
 
 CONCURRENCY: Final = 4
-"""Objects that are copied at the same time. Each is in memory as a whole: 17 MiB, and a few are larger."""
+"""Objects that are copied at the same time. Each is in memory as a whole: usually 17 MiB."""
 PAGE: Final = 1000
 
 
 class Copied(Struct, frozen=True, kw_only=True):
-    """What a copy came to, in objects."""
+    """The result of a copy, in objects."""
 
     copied: int
     present: int
-    """Objects that the target had already, byte for byte."""
+    """Objects that the target had before, with the same bytes."""
     extra: int
-    """Objects of the target that the source does not have, unless they were deleted."""
+    """Objects of the target that the source does not have, and that were not deleted."""
     deleted: int
     size: int
     """Bytes of all objects of the source."""
 
 
 class Pair(NamedTuple):
-    """One key with what each store lists under it."""
+    """One key, and what each store lists under it."""
 
     source: Stored | None
     target: Stored | None
 
 
 async def copy_objects(source: ObjectStore, target: ObjectStore, *, deletes: bool) -> Copied:
-    """Copy what the target lacks; with `deletes` also delete there what the source does not have.
+    """Copy what the target lacks. With `deletes` also delete what the source does not have.
 
-    Raises `StoreUnavailable` if the target does not give back what it was given, or holds other bytes.
+    Raises `StoreUnavailable` if the target returns other bytes than it was given, or none.
     """
     copied = present = size = 0
     extra: list[str] = []
@@ -66,7 +66,7 @@ async def copy_objects(source: ObjectStore, target: ObjectStore, *, deletes: boo
 
 
 async def _copy(source: ObjectStore, target: ObjectStore, pair: Pair) -> bool:
-    """See that the target has one object; return whether it lacked it."""
+    """Copy one object if the target lacks it, and compare it. Return whether the target lacked it."""
     stored = pair.source
     assert stored is not None
     try:
@@ -93,7 +93,7 @@ def _other_bytes(key: str) -> StoreUnavailable:
 
 
 async def _pairs(source: ObjectStore, target: ObjectStore) -> AsyncIterator[Pair]:
-    """Every key of either store, in order."""
+    """Yield every key of either store, in order."""
     ahead, behind = _ours(source), _ours(target)
     one, other = await anext(ahead, None), await anext(behind, None)
     while one is not None or other is not None:

@@ -1,4 +1,7 @@
-"""What an operator runs beside `serve`: sweep, rebuild, check, and keys. Data on standard output."""
+"""The operator's commands sweep, rebuild, erase, trust-clock and check.
+
+They print JSON to standard output.
+"""
 
 from __future__ import annotations
 
@@ -42,14 +45,14 @@ DESCRIPTIONS: Final = {
 
 @runtime_checkable
 class HasMachineClock(Protocol):
-    """A catalog that tells the time by the machine's clock, but for its jumps."""
+    """A catalog whose clock follows the machine's, except for jumps."""
 
     async def trust_clock(self) -> float: ...
 
 
 @runtime_checkable
 class CreatesBucket(Protocol):
-    """A store that can make the place that it keeps objects in."""
+    """A store that can create its bucket."""
 
     async def create_bucket(self) -> None: ...
 
@@ -67,7 +70,7 @@ async def sweep(settings: Settings, _options: Mapping[str, Any]) -> int:
 
 
 async def trust_clock(settings: Settings, _options: Mapping[str, Any]) -> int:
-    """Have a catalog in a file follow the machine's clock; others have clocks of their own."""
+    """Accept the machine's clock in a catalog file. Other catalogs have clocks of their own."""
     async with open_archive(settings) as archive:
         if not isinstance(archive.catalog, HasMachineClock):
             raise SettingError("this catalog has a clock of its own: set that, or restart the replicas")
@@ -76,7 +79,7 @@ async def trust_clock(settings: Settings, _options: Mapping[str, Any]) -> int:
 
 
 async def rebuild(settings: Settings, _options: Mapping[str, Any]) -> int:
-    """Fails before it changes anything if the store's place holds what is no object of the service."""
+    """Rebuild the catalog. Fails before any change if the store holds names that are not the service's."""
     async with open_archive(settings) as archive:
         await _require_no_foreign(archive.store)
         _print({"captures": await rebuild_catalog(archive)})
@@ -93,7 +96,7 @@ async def _require_no_foreign(store: ObjectStore) -> None:
 
 
 async def erase(settings: Settings, options: Mapping[str, Any]) -> int:
-    """Remove a tenant's API keys of the catalog, then its captures."""
+    """Remove a tenant's API keys from the catalog, then its captures."""
     tenant = options["tenant"]
     captures = revoked = 0
     async with open_archive(settings) as archive:
@@ -109,7 +112,7 @@ async def erase(settings: Settings, options: Mapping[str, Any]) -> int:
 
 
 async def check(settings: Settings, options: Mapping[str, Any]) -> int:
-    """Probe both back ends; a line a probe, and exit code 1 if one is bad. A warning is not."""
+    """Probe both back ends and print one line for each probe. The exit code is 1 if a probe failed."""
     directory_of(settings)
     async with open_archive(settings) as archive:
         results = await check_catalog(archive.catalog)
@@ -128,7 +131,7 @@ async def check(settings: Settings, options: Mapping[str, Any]) -> int:
 
 
 async def _warnings(catalog: Catalog) -> list[str]:
-    """What is worth changing in a catalog that works. Raises `CatalogUnavailable`."""
+    """Return a sentence for each setting of the catalog that should change. Raises `CatalogUnavailable`."""
     return await catalog.warnings() if isinstance(catalog, HasWarnings) else []
 
 

@@ -11,7 +11,7 @@ ServiceError
 │                       ObjectMissing
 └── Unavailable         StoreUnavailable, StoreFull, CatalogUnavailable, CatalogRefuses, CatalogFull,
                         RecordDamaged, CatalogIncomplete, DeadlineExceeded, Overloaded, OutOfResources,
-                        ShuttingDown, ClockSkewed
+                        ShuttingDown, ClockSkewed, ClockJumped
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class ServiceError(Exception):
-    """A failure with a stable code. `str()` is the problem's detail, fit for a user's eyes."""
+    """A failure with a stable code. `str()` is the problem's detail, in words that a user may see."""
 
     code: ClassVar[Code] = Code.INTERNAL
     expired: datetime | None = None
     limit: int | None = None
     retry_after: int | None = None
     failure_name: str = ""
-    """What the system lacks, as one word of `system_errors`; empty for every other failure."""
+    """One word for a failure of the system, as in the table of `errors.system`. Empty for other failures."""
 
 
 class BadRequest(ServiceError):
@@ -176,7 +176,7 @@ class CaptureDamaged(ServiceError):
 
 
 class ObjectMissing(CaptureDamaged):
-    """An object of an upload is not there: its capture was removed meanwhile, or the store lost it."""
+    """An object of an upload is missing: the capture was removed meanwhile, or the store lost the object."""
 
     def __init__(self, capture: str, upload: str, number: int) -> None:
         super().__init__(f"segment {number} of {capture} is missing from the object store")
@@ -200,17 +200,17 @@ class CatalogUnavailable(Unavailable):
 
 
 class CatalogRefuses(CatalogUnavailable):
-    """The catalog answers, but cannot be trusted to keep what it is given; nothing was recorded."""
+    """The catalog answers, but may lose what it is given. Nothing was recorded."""
 
 
 class CatalogFull(CatalogRefuses):
-    """The catalog has no room for what it is given."""
+    """The catalog has no room."""
 
     code = Code.STORE_FULL
 
 
 class RecordDamaged(CatalogUnavailable):
-    """One record of the catalog cannot be decoded; the others can."""
+    """One record of the catalog cannot be decoded."""
 
 
 class CatalogIncomplete(Unavailable):
@@ -222,7 +222,7 @@ class DeadlineExceeded(Unavailable):
 
 
 class Overloaded(Unavailable):
-    """There is no memory for one more request now. Nothing of it was begun."""
+    """There is no memory for one more request now. Nothing of the request was done."""
 
     code = Code.OVERLOADED
 

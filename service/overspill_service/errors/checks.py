@@ -1,4 +1,4 @@
-"""The results of an operator's `check`: a probe a line, whether it worked, and what to know or mend."""
+"""The results of an operator's `check`: what was probed, whether it works, and what to do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class CheckResult(Struct, frozen=True):
-    """One probe: what was tried, whether it works, what to know or mend."""
+    """One probe: its name, whether it succeeded, and what to know or to do."""
 
     name: str
     ok: bool
@@ -24,7 +24,7 @@ class CheckResult(Struct, frozen=True):
 
 
 def exposure(folder: Path) -> str:
-    """Say what makes a folder unsafe to keep captures in; empty where nothing does."""
+    """Return what makes a folder unsafe for captures. Empty if nothing does."""
     status = folder.stat()
     if not hasattr(os, "geteuid"):  # Windows
         return ""
@@ -37,7 +37,7 @@ def exposure(folder: Path) -> str:
 
 
 async def outcome(name: str, probe: Callable[[], Awaitable[str]]) -> CheckResult:
-    """Run one probe, which returns a detail or raises a `ServiceError` that says what is wrong."""
+    """Run one probe. It returns a detail, or raises a `ServiceError` that says what is wrong."""
     try:
         return CheckResult(name, ok=True, detail=await probe())
     except ServiceError as error:

@@ -1,7 +1,7 @@
-"""The one table from failures of the operating system to errors of the service: what, and what to do.
+"""The one table from failures of the operating system to errors of the service, with advice for the operator.
 
-An adapter that meets an `OSError` asks for its row (`failure`), and so does the boundary of the web for what
-nobody caught (`resource_failure`): memory, threads and descriptors may be lacking anywhere.
+An adapter that catches an `OSError` calls `failure`. The outermost handler of a request calls
+`resource_failure` for uncaught errors, because memory, threads and descriptors may run out anywhere.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_CAUSES: Final = 8
-"""Errors of a chain that are looked at."""
+"""Errors of a chain that are examined."""
 
 
 class Row(Struct, frozen=True):
-    """One kind of failure. `advice` is a sentence in which `{place}` stands for what failed."""
+    """One kind of failure. `{place}` in `advice` stands for what failed."""
 
     name: str
     """One word for logs and metrics."""
@@ -83,11 +83,11 @@ ROWS: Final = {
     errno.EIO: Row("failing", StoreUnavailable, "{place} fails to read or write; look into the system's log"),
 }
 PROCESS_ROWS: Final = frozenset({MEMORY, THREADS, DESCRIPTORS})
-"""Rows that concern this process, wherever they are met."""
+"""Rows about this process. They count wherever they are met."""
 
 
 def row_of(error: BaseException) -> Row | None:
-    """The row of the error alone, not of what it was raised from."""
+    """Return the row of the error itself, without its causes."""
     if isinstance(error, MemoryError):
         return MEMORY
     if isinstance(error, RuntimeError):
@@ -98,8 +98,8 @@ def row_of(error: BaseException) -> Row | None:
 def _comes_from_thread_start(error: RuntimeError) -> bool:
     """Return whether a thread could not be started.
 
-    CPython raises a bare `RuntimeError` then, so the frame that raised it decides: `Thread.start`, of a
-    thread that has no identity because it never ran.
+    CPython raises a bare `RuntimeError` for that. So the frame that raised it decides: it is `Thread.start`
+    of a thread that has no identity, because it never ran.
     """
     frames = [frame for frame, _ in walk_tb(error.__traceback__)]
     if not frames or frames[-1].f_code is not threading.Thread.start.__code__:
@@ -108,18 +108,18 @@ def _comes_from_thread_start(error: RuntimeError) -> bool:
 
 
 def resource_failure(error: BaseException) -> ServiceError | None:
-    """The error to answer with where memory, threads or descriptors lack; None for every other failure.
+    """Return the error to answer with if memory, threads or descriptors ran out, None for other failures.
 
-    What the error was raised from counts too.
+    The causes of the error count too.
     """
     row = next((row for each in _chain(error) if (row := row_of(each)) in PROCESS_ROWS), None)
     return _error(row, "") if row else None
 
 
 def failure(error: OSError, place: str, folder: Path | None = None) -> ServiceError | None:
-    """The error to answer with for a failure of `place`; None where the table has no row for it.
+    """Return the error to answer with if `place` failed, None if the table has no row for the failure.
 
-    `folder` on it tells whether room or inodes lack.
+    `folder` on the disk tells whether bytes or inodes are used up.
     """
     row = row_of(error)
     if row is FULL and folder is not None and has_no_inodes(folder):
@@ -134,10 +134,10 @@ def _error(row: Row, place: str) -> ServiceError:
 
 
 def has_no_inodes(folder: Path) -> bool:
-    """Whether a file system that counts its inodes has none left."""
+    """Return whether a file system that limits its inodes has none left."""
     try:
         status = os.statvfs(folder)
-    except OSError:  # then nobody knows
+    except OSError:  # unknown
         return False
     return status.f_files > 0 and status.f_favail == 0
 

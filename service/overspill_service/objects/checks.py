@@ -1,7 +1,7 @@
-"""The probes of an object store that every adapter shares: each operation, as the service uses it.
+"""Probes of an object store: each operation of the port, as the service uses it. All adapters share them.
 
-They work beside the captures and the records of removals, so that permissions for these are tried, under keys
-that no listing of captures takes for one. What they store is deleted at the end.
+The keys lie beside the captures and the records of removals, so that the permissions for these are checked.
+No listing of captures takes them for one. The objects are deleted at the end.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 CONTENT: Final = bytes(range(256)) * 400
 TAIL: Final = 64 * 1024
-"""What the service reads of an object's end, which may be more than there is."""
+"""Bytes that the service reads of an object's end. The object may be smaller."""
 DELETED_KEYS: Final = 6
-"""Keys of one deletion: enough for the multi-delete of a store that has one."""
+"""Keys of one deletion: enough for a multi-delete."""
 
 
 def probe_key(prefix: str = PROBES) -> str:
@@ -28,7 +28,7 @@ def probe_key(prefix: str = PROBES) -> str:
 
 
 async def check_operations(store: ObjectStore) -> list[CheckResult]:
-    """Probe each operation of the port; one that fails keeps no other from being tried, but for put."""
+    """Probe each operation of the port. A failed probe does not stop the others, except a failed put."""
     probes = Probes(store)
     results = [await outcome("ping", probes.ping), await outcome("put", probes.put)]
     if results[-1].ok:
@@ -47,7 +47,7 @@ async def check_operations(store: ObjectStore) -> list[CheckResult]:
 
 
 class Probes:
-    """One run of probes on one key; each raises `ServiceError` with what is wrong."""
+    """One run of probes with one key. Each probe raises a `ServiceError` that says what is wrong."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store, self._key = store, probe_key()
@@ -61,7 +61,7 @@ class Probes:
         return ""
 
     async def put_again(self) -> str:
-        """A put that is repeated, because its answer was lost, is no error and changes nothing."""
+        """Put the same object again, as after a lost answer. That must be no error and change nothing."""
         await self._store.put(self._key, [CONTENT[:1000], CONTENT[1000:]])
         return ""
 
@@ -76,12 +76,12 @@ class Probes:
         return ""
 
     async def read_past_start(self) -> str:
-        """A suffix that is longer than the object is the whole object (RFC 9110, section 14.1.2)."""
+        """Read a suffix longer than the object: it is the whole object (RFC 9110, section 14.1.2)."""
         await self._expect(-2 * len(CONTENT), 2 * len(CONTENT), CONTENT)
         return ""
 
     async def read_missing(self) -> str:
-        """An object that is not there is told from one that may not be read."""
+        """Read a missing object: it must not look like a forbidden one."""
         for start in (0, -TAIL):
             try:
                 await self._store.read(probe_key(), start, TAIL)
@@ -101,7 +101,7 @@ class Probes:
         return await self._require_gone([self._key])
 
     async def delete_several(self) -> str:
-        """Also of keys that are not there, as after a removal that was cut short."""
+        """Delete several keys, also missing ones, as after an interrupted removal."""
         keys = [probe_key() for _ in range(DELETED_KEYS)]
         await self._store.put(keys[0], [b"x"])
         await self._store.delete(keys)

@@ -2,16 +2,15 @@
 
     {root}/{first segment}/{second segment}/{first 5 characters of the rest}~/{rest of the key}
 
-The rest of a key, with `,` for `/`, is one file name. Captures so spread over 32 folders a tenant, in the
-order of their keys: a listing streams, and no emptied folder has to be removed. Neither `,` nor `~` occurs
-in a key. A file name with a `~` is temporary: what a crash left is passed over by `list`, which removes
-it when it is old.
+The rest of a key, with `,` for `/`, is one file name. So the captures of a tenant are spread over 32 folders
+in the order of their keys: a listing streams, and no emptied folder has to be removed. Neither `,` nor `~`
+occurs in a key. A file name with a `~` is temporary. `list` skips such files, and removes old ones.
 
-The folder itself is made at the first use. From then on it must stay what it was: a folder that was moved
-away, or replaced by another one, is refused before and after each step, and never made anew.
+The root folder is made at its first use. Afterwards it must stay the same folder: one that was moved away or
+replaced is refused before and after each step, and never made again.
 
-An object is written beside its place, synchronised, then linked to its name, which fails where the name
-exists; then its folder is synchronised, and the parent of every folder that is new to this process.
+An object is written to a temporary file and synchronised. Then it is linked to its name, which fails if the
+name exists. Then its folder is synchronised, and the parent of every folder that is new to this process.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ T = TypeVar("T")
 
 MAX_KNOWN_FOLDERS: Final = 10_000
 PROBE_FILE: Final = f"trial{TEMPORARY_MARK}"
-"""The file that `ping` writes and removes; several processes may do so at once."""
+"""The file that `ping` writes and removes. Several processes may do so at once."""
 PROBE_BYTES: Final = 64 * 1024
 DISK: Final = "the object store's disk"
 REPLACED: Final = (
@@ -90,14 +89,14 @@ class FileStore:
         return await self._run(folder_walk.sweep_temporary, self._root, age)
 
     async def now(self) -> None:
-        """Nothing: the clock is this machine's."""
+        """Return None: the clock is this machine's."""
 
     def path_of(self, key: str) -> Path:
-        """The file that an object is, or would be."""
+        """Return the file of an object, whether it exists or not."""
         return self._path_of(key)
 
     async def foreign(self) -> AsyncIterator[str]:
-        """Every file in the folder that is no object of the service, by its path in the folder."""
+        """Yield every file in the folder that is no object of the service, by its path in the folder."""
         files = await self._run(folder_walk.foreign, self._root, self._path_of)
         for each in files:
             yield each
@@ -114,7 +113,7 @@ class FileStore:
         return self._root
 
     async def ping(self) -> None:
-        """Return when the folder takes an object, as large as many are. Raises as `put` does."""
+        """Write an object of usual size, and remove it. Raises what `put` raises."""
         await self._run(self._write_probe)
 
     async def check(self) -> Sequence[CheckResult]:
@@ -134,7 +133,7 @@ class FileStore:
             raise self._failure(error) from error
 
     def _in_same_folder(self, work: Callable[[], T]) -> T:
-        """Do the work on the folder that was there first. Raises `StoreUnavailable` if it is another one."""
+        """Do the work, and raise `StoreUnavailable` if the folder is not the one that was used first."""
         self._require_same()
         result = work()
         self._require_same()
@@ -151,7 +150,7 @@ class FileStore:
             raise StoreUnavailable(REPLACED)
 
     def _failure(self, error: OSError) -> ServiceError:
-        """The failure without the paths that the error may name."""
+        """Return the failure without the paths in the error."""
         if isinstance(error, TimeoutError):
             seconds = self._threads.deadline
             return StoreUnavailable(f"the object store's disk did not answer within {seconds:g} s")
@@ -177,12 +176,12 @@ class FileStore:
         _synchronise(path.parent)
 
     def _ensure_folder(self, folder: Path) -> None:
-        """Make the folder where it is missing, and its name durable, once in this process."""
+        """Make the folder if it is missing, and make its name durable, once in this process."""
         if folder in self._known_folders and folder.is_dir():
             return
         if not folder.is_dir() or self._root in folder.parents:
             if folder == self._root:
-                self._require_same()  # which is never made anew
+                self._require_same()  # it is never made again
             self._ensure_folder(folder.parent)
             folder.mkdir(mode=0o700, exist_ok=True)
             _synchronise(folder.parent)
@@ -194,7 +193,7 @@ class FileStore:
         self._known_folders.add(folder)
 
     def _write_probe(self) -> None:
-        """Write an object, durably, and remove it."""
+        """Write an object durably, and remove it."""
         self._ensure_folder(self._root)
         if not os.access(self._root, os.R_OK | os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
@@ -217,7 +216,7 @@ def _private(path: str, flags: int) -> int:
 
 @contextmanager
 def _durably_written(path: Path, pieces: Sequence[bytes], mode: Literal["xb", "wb"] = "xb") -> Iterator[None]:
-    """Write a file durably. Until the block ends it is locked, so that no sweep takes it for a leftover."""
+    """Write a file durably. It is locked until the block ends, so that no sweep removes it."""
     with open(path, mode, opener=_private) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.writelines(pieces)
@@ -235,7 +234,7 @@ def _synchronise(folder: Path) -> None:
 
 
 def _read(path: Path, start: int, length: int) -> bytes | None:
-    """The bytes of the range; nothing where there is no such file."""
+    """Return the bytes of the range, None if there is no such file."""
     try:
         file = path.open("rb", buffering=0)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Going through the folder of a store: its objects in the order of their keys, leftovers, foreign files."""
+"""Walk through the folder of a store: objects in the order of their keys, temporary files, foreign files."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FOLDERS: Final = 2
-"""Leading segments of a key that are folders of their own."""
+"""Leading segments of a key that have a folder each."""
 BUCKET_CHARACTERS: Final = 5
-"""Characters of the rest that choose a folder: `cap_` and one of a capture id."""
+"""Characters of the rest of the key that choose a folder: `cap_` and one character of the capture id."""
 TEMPORARY_MARK: Final = "~"
 SLASH: Final = ","
 ABANDONED_SECONDS: Final = 3600
 WRITER_SECONDS: Final = 10.0
-"""The age of a temporary file whose writer has surely locked it, if it still has one."""
+"""Age of a temporary file in seconds at which its writer, if it still runs, has locked it."""
 
 
 def next_page(walk: Iterator[Stored], size: int) -> Sequence[Stored]:
@@ -35,7 +35,7 @@ def next_page(walk: Iterator[Stored], size: int) -> Sequence[Stored]:
 
 
 def objects(folder: Path, base: str, prefix: str) -> Iterator[Stored]:
-    """The objects under `folder`, whose keys begin with `base`, in the order of their keys."""
+    """Yield the objects in `folder` in the order of their keys. All these keys begin with `base`."""
     buckets, folders = _subfolders(folder, base, prefix)
     here = (_files(folder / name, base, prefix) for name in sorted(buckets, key=_unescaped))
     below = (objects(folder / name, f"{base}{name}/", prefix) for name in sorted(folders, key="{}/".format))
@@ -44,7 +44,7 @@ def objects(folder: Path, base: str, prefix: str) -> Iterator[Stored]:
 
 
 def _subfolders(folder: Path, base: str, prefix: str) -> tuple[Sequence[str], Sequence[str]]:
-    """The folders of files and the folders of folders in which the prefix can occur."""
+    """Return the folders of files, and the folders of folders, that may hold keys with the prefix."""
     buckets, folders = [], []
     with os.scandir(folder) as entries:
         names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
@@ -98,11 +98,11 @@ def _remove_abandoned(entry: os.DirEntry[str]) -> None:
 
 
 def sweep_temporary(root: Path, age: float) -> int:
-    """Remove temporary files that nobody writes any more; return the bytes of those that remain."""
+    """Delete temporary files that nobody writes. Return the bytes of the others."""
     remaining = 0
     for folder, _, names in os.walk(root):
         for name in names:
-            with suppress(FileNotFoundError):  # its writer has ended
+            with suppress(FileNotFoundError):  # its writer has just removed it
                 if TEMPORARY_MARK in name:
                     remaining += _remaining_size(root.joinpath(folder, name), max(age, WRITER_SECONDS))
     return remaining

@@ -1,4 +1,7 @@
-"""Which object keys there are: `/`-separated segments of `[A-Za-z0-9._-]`, so that none escapes a store."""
+"""Which texts are object keys: `/`-separated segments of `[A-Za-z0-9._-]`.
+
+None of them leads out of a store.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import re
 from typing import Final
 
 MAX_KEY: Final = 240
-"""Characters in a key: with the mark of a temporary file it still is one file name (255 bytes)."""
+"""Characters of a key. With the suffix of a temporary file it must fit a file name of 255 bytes."""
 
 _SEGMENT: Final = r"(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._-]+"
 _KEY: Final = re.compile(rf"{_SEGMENT}(?:/{_SEGMENT})*")
@@ -18,7 +21,7 @@ def is_key(text: str) -> bool:
 
 
 def check_key(key: str) -> None:
-    """Raise `ValueError` on what is no key: callers build keys, so this is their bug."""
+    """Raise `ValueError` if the text is no key. Callers build keys, so this is their bug."""
     if not is_key(key):
         raise ValueError(
             f"{key[:300]!r} is no object key: {MAX_KEY} characters at most, segments of [A-Za-z0-9._-] "
@@ -27,6 +30,6 @@ def check_key(key: str) -> None:
 
 
 def check_prefix(prefix: str) -> None:
-    """Raise `ValueError` on what no key can begin with. A prefix may end inside a segment."""
+    """Raise `ValueError` if no key can begin with the text. A prefix may end inside a segment."""
     if len(prefix) > MAX_KEY or _PREFIX.fullmatch(prefix) is None:
         raise ValueError(f"{prefix[:300]!r} is no prefix of an object key")

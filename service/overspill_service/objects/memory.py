@@ -1,4 +1,4 @@
-"""Objects in this process's memory: for tests, and for trying the service out. Nothing survives it."""
+"""Objects in this process's memory, for tests and for a first try. They are lost with the process."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class MemoryStore:
         return 0
 
     async def now(self) -> None:
-        """Nothing: the clock is this machine's."""
+        """Return None: the clock is this machine's."""
 
     async def ping(self) -> None:
         pass

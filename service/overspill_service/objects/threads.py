@@ -1,4 +1,4 @@
-"""Blocking calls of one adapter: a few threads of its own, and a deadline on every wait for them."""
+"""The threads of one adapter for blocking calls, with a deadline on every wait."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ T = TypeVar("T")
 
 class Threads:
     def __init__(self, name: str, count: int, deadline: float) -> None:
-        """`deadline` in seconds covers the wait for a free thread as well."""
+        """`deadline` in seconds includes the wait for a free thread."""
         self._pool = started_pool(count, name)
         self.deadline = deadline
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """What `work` returns or raises; `TimeoutError` at the deadline.
+        """Run `work` in a thread. Raises what it raises, and `TimeoutError` at the deadline.
 
-        The thread goes on after that: work must be harmless when nobody waits for it any more.
+        The thread goes on after the deadline, so late work must do no harm.
         """
         future = self._pool.submit(work, *args, **kwargs)
         async with asyncio.timeout(self.deadline):

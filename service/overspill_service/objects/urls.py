@@ -1,4 +1,4 @@
-"""Which object store a URL means. The only module of `objects` that names every adapter."""
+"""Which object store a URL names. The only module of `objects` that names every adapter."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _FORMS = "s3://bucket/prefix?endpoint=…&region=…&addressing=path, file:///fo
 
 
 def open_store(url: str, *, data_dir: Path) -> ObjectStore:
-    """The store that a URL names; an empty one is the folder `objects` in `data_dir`.
+    """Return the store that a URL names. For an empty URL it is the folder `objects` in `data_dir`.
 
-    Raises `ValueError` that says what is wrong and what is allowed. Asks no server, and writes nothing.
+    Raises `ValueError` that says what is wrong and what is allowed. Contacts no server, and writes nothing.
     """
     scheme = urlsplit(url).scheme
     if not url:
@@ -34,7 +34,10 @@ def open_store(url: str, *, data_dir: Path) -> ObjectStore:
 
 
 def store_folder(url: str, *, data_dir: Path) -> Path | None:
-    """The folder of a store that is one, else None. Raises `ValueError` where the URL is wrong."""
+    """Return the folder of a store in a folder, None for other stores.
+
+    Raises `ValueError` if the URL is wrong.
+    """
     if not url:
         return data_dir / "objects"
     return _folder(url) if urlsplit(url).scheme == "file" else None

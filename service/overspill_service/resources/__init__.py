@@ -1,1 +1,1 @@
-"""What a process has a limited amount of: memory, threads, descriptors, tasks."""
+"""What a process has a limited amount of: memory, threads, connections, tasks."""

@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 RESERVED_CONNECTIONS: Final = 8
-"""Connections beyond the most, for health checks."""
+"""Connections beyond the limit, for health checks."""
 RESERVED_SECONDS: Final = 5.0
-"""How long one of these may take."""
+"""How long a reserved connection may stay open."""
 PAUSE_SECONDS: Final = 0.2
-"""How long nothing is accepted after the system refused to."""
+"""How long nothing is accepted after the system refused a connection."""
 MIN_CONNECTIONS: Final = 4
 FEW_CONNECTIONS: Final = 1000
-"""Connections below which an operator is told at the start."""
+"""A limit below this is reported to the operator at the start."""
 UNKNOWN_LIMIT: Final = 1024
 
 log = logging.getLogger("overspill_service.start")
 
 
 def connection_limit() -> int:
-    """How many connections of clients leave as many descriptors again to the back ends and to files.
+    """Return how many client connections leave as many descriptors for the back ends and files.
 
-    The soft limit of this process is raised to its hard one first.
+    First the soft limit of this process is raised to the hard limit.
     """
     limit, used = _raised_limit(), _open_descriptors()
     limit = max(MIN_CONNECTIONS, (limit - used) // 2 - RESERVED_CONNECTIONS)
@@ -58,7 +58,7 @@ def _raised_limit() -> int:
     except ImportError:
         return UNKNOWN_LIMIT
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if sys.platform != "darwin" and soft != hard:  # macOS names a hard limit that it does not grant
+    if sys.platform != "darwin" and soft != hard:  # macOS reports a hard limit that it does not grant
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
             return hard
@@ -73,12 +73,12 @@ def _open_descriptors() -> int:
 
 
 class Connections:
-    """The connections of one process. Belongs to one event loop."""
+    """The client connections of one process. Belongs to one event loop."""
 
     def __init__(self, limit: int = sys.maxsize - RESERVED_CONNECTIONS) -> None:
         self.limit = limit
         self._open: dict[asyncio.BaseTransport, bool] = {}
-        """Whether each is idle after a request, the longest idle first."""
+        """Whether each connection is idle after a request. The longest idle one comes first."""
         self._reserved: set[asyncio.BaseTransport] = set()
         self._count = 0
         self._has_room = asyncio.Event()
@@ -89,12 +89,12 @@ class Connections:
         return self._count >= self.limit
 
     def is_reserved(self, transport: asyncio.BaseTransport | None) -> bool:
-        """Whether the connection is one of those for health checks alone."""
+        """Return whether the connection is reserved for health checks."""
         return transport in self._reserved
 
     @contextmanager
     def busy(self, transport: asyncio.BaseTransport | None) -> Iterator[None]:
-        """While a request of the connection is answered."""
+        """Mark the connection as busy while the block answers a request."""
         if transport in self._open:
             self._open[transport] = False
         try:
@@ -109,9 +109,9 @@ class Connections:
         serve: Callable[[], asyncio.Protocol],
         refused: Callable[[OSError], None],
     ) -> None:
-        """Until cancelled: accept connections while there is room, and have `serve` make a protocol for each.
+        """Accept connections while there is room, until cancelled. `serve` makes the protocol of each.
 
-        `refused` is told when the system accepts none.
+        `refused` is called when the system accepts none.
         """
         loop = asyncio.get_running_loop()
         listener.setblocking(False)
@@ -133,7 +133,7 @@ class Connections:
                 self._leave()
 
     def opened(self, transport: asyncio.BaseTransport) -> None:
-        """Count a connection in; `_enter` has made room for it."""
+        """Count a new connection. `_enter` has made room for it."""
         self._open[transport] = False
         if self._count > self.limit:
             self._reserved.add(transport)
@@ -171,7 +171,9 @@ class CountedProtocol(asyncio.Protocol):
     def __init__(self, inner: asyncio.Protocol, connections: Connections) -> None:
         self._inner, self._connections = inner, connections
         self._transport: asyncio.BaseTransport | None = None
-        vars(self)["data_received"] = inner.data_received  # costs no call more for each piece
+        vars(self)["data_received"] = (
+            inner.data_received
+        )  # bound directly: it is called for each piece of data
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport

@@ -1,6 +1,6 @@
-"""Threads for work that would hold up the event loop: compression, decompression, hashing, search.
+"""Threads for work that would block the event loop: compression, decompression, hashing, search.
 
-The libraries that do this work release the GIL, so as many threads as cores keep every core busy.
+The libraries release the GIL during this work, so as many threads as cores keep every core busy.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 INLINE_FRAMES: Final = 256
-"""Frames whose facts (not their content) take less than a millisecond."""
+"""Frames whose metadata is processed in less than a millisecond."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -26,16 +26,19 @@ class CpuThreads:
         self._executor = started_pool(self.threads, "cpu")
 
     def start(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
-        """Begin `work` in a thread, as soon as one is free."""
+        """Begin `work` as soon as a thread is free."""
         loop = asyncio.get_running_loop()
         return loop.run_in_executor(self._executor, lambda: work(*args, **kwargs))
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The result of `work`, done in a thread. A cancelled caller does not wait for it."""
+        """Return the result of `work`, done in a thread. A cancelled caller does not wait for it."""
         return await self.start(work, *args, **kwargs)
 
     async def run_for_frames(self, count: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The result of work on `count` frames' facts: done in a thread where they are many."""
+        """Return the result of work on the metadata of `count` frames.
+
+        Many frames are processed in a thread.
+        """
         return await self.run(work, *args, **kwargs) if count > INLINE_FRAMES else work(*args, **kwargs)
 
     def close(self) -> None:

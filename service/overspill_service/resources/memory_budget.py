@@ -1,11 +1,12 @@
-"""Memory that reads and uploads of one process share, so that no number of them exhausts it.
+"""The memory that reads and uploads of one process share, so that no number of them exhausts it.
 
-A request begins once the least that it needs is free, and holds that until it ends: what has begun never
-waits. While at least half of all is free, it may take more: a read to work ahead, an upload for larger
-segments.
+A request begins when the least that it needs is free, and holds that to its end. So a request that has begun
+never waits for memory. While at least half of the budget is free it may take more: a read to prefetch, an
+upload for larger segments.
 
-There are three lines, served in this order: small uploads, reads, large uploads. Each is sure of a part of
-all. So a small upload passes by large ones that wait, and a read that an upload needs waits for no upload.
+There are three queues, served in this order: small uploads, reads, large uploads. Each has a guaranteed part
+of the budget. So a small upload passes large ones that wait, and a read that an upload depends on never waits
+for uploads.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
 QUEUE_SECONDS: Final = 5.0
-"""How long a request waits for memory before it is sent away."""
+"""How long a request waits for memory before it is refused."""
 RETRY_SECONDS: Final = 2
-"""After how long one that was sent away may ask again."""
+"""After how many seconds a refused request may try again."""
 SMALL_UPLOAD_BYTES: Final = 2**20
-"""An upload that needs no more bytes than this is a small one."""
+"""An upload that needs at most this many bytes is a small one."""
 WAITING_BYTES: Final = 256 * 1024
 """The most bytes of its body that an upload holds while it waits."""
 WAITING_FRACTION: Final = 8
-"""Uploads that wait hold one part in so many of all at most; more are sent away at once."""
+"""Waiting uploads of one queue may hold at most 1/8 of the budget. More are refused at once."""
 
 
 class MemoryBudget:
@@ -44,19 +45,19 @@ class MemoryBudget:
         self._queues = self.small, self.reads, self.large
 
     def queue_for(self, least: int) -> MemoryQueue:
-        """The line in which an upload waits that needs so many bytes."""
+        """Return the queue for an upload that needs so many bytes."""
         return self.small if least <= SMALL_UPLOAD_BYTES else self.large
 
     def largest_grant(self, queue: MemoryQueue) -> int:
-        """The bytes that one request of a line may have when no other is there."""
+        """Return the most bytes that one request of a queue may hold while it is alone."""
         return self.size - sum(other.guaranteed for other in self._queues if other is not queue)
 
     def available_to(self, queue: MemoryQueue) -> int:
-        """The bytes that a line may take now: all that is free but what the others are sure of."""
+        """Return the bytes that a queue may take now: all free ones that others are not guaranteed."""
         return self.free - sum(other.missing for other in self._queues if other is not queue)
 
     def try_take(self, queue: MemoryQueue, amount: int) -> bool:
-        """Take more than the least, where half is left for those who have nothing yet."""
+        """Take more than the least, if nobody waits and half of the budget stays free."""
         if self.has_waiting or self.free - amount < self.size // 2:
             return False
         self.take(queue, amount)
@@ -67,7 +68,7 @@ class MemoryBudget:
         queue.held += amount
 
     def give_back(self, queue: MemoryQueue, amount: int) -> None:
-        """Give bytes back; those who wait have them next."""
+        """Give bytes back, and grant them to requests that wait."""
         queue.held -= amount
         self.free += amount
         if self.has_waiting:
@@ -76,12 +77,12 @@ class MemoryBudget:
 
     @property
     def has_waiting(self) -> bool:
-        """Whether anybody waits."""
+        """Whether any request waits."""
         return any(queue.waiting for queue in self._queues)
 
 
 class MemoryQueue:
-    """Requests of one kind, served in the order in which they came. A line is sure of `guaranteed` bytes."""
+    """Requests of one kind, first come, first served. `guaranteed` bytes are for them alone."""
 
     def __init__(
         self, budget: MemoryBudget, name: str, guaranteed: int, max_waiting: int | None = None
@@ -92,14 +93,15 @@ class MemoryQueue:
 
     @property
     def missing(self) -> int:
-        """Bytes that nobody else may take: what this line is sure of and does not hold."""
+        """Guaranteed bytes that the queue does not hold now. No other queue may take them."""
         return max(0, self.guaranteed - self.held)
 
     @asynccontextmanager
     async def shares(self, *least: int) -> AsyncIterator[Sequence[MemoryShare]]:
-        """Shares of at least so many bytes each, for one request. One larger than all has all.
+        """Wait for memory, and hold it as shares of at least so many bytes each.
 
-        Waits in line for them. Raises `Overloaded` after `QUEUE_SECONDS`, or at once where too many wait.
+        A request larger than the budget gets all of it. Raises `Overloaded` after `QUEUE_SECONDS`, or at once
+        if too many requests wait.
         """
         amount = min(sum(least), self._budget.largest_grant(self))
         await self._wait_for(amount)
@@ -118,7 +120,7 @@ class MemoryQueue:
         self._budget.give_back(self, amount)
 
     def grant_waiting(self) -> None:
-        """Let the first of those who wait begin, as many as there is room for."""
+        """Let the first waiting requests begin, as many as there is memory for."""
         while self.waiting and self.waiting[0][0] <= self._budget.available_to(self):
             wanted, turn = self.waiting.popleft()
             if not turn.done():
@@ -145,25 +147,25 @@ class MemoryQueue:
             raise
 
     def _leave(self, amount: int, turn: asyncio.Future[None]) -> None:
-        """Leave the line; give back what was granted in the same moment."""
+        """Leave the queue. Give back memory that was granted at the same moment."""
         if (amount, turn) in self.waiting:
             self.waiting.remove((amount, turn))
-            self.give_back(0)  # to whom the one that left stood in the way
+            self.give_back(0)  # a smaller request may have waited behind this one
         elif not turn.cancelled():
             self.give_back(amount)
 
 
 class MemoryShare:
-    """What a request holds of one kind: `least` bytes without asking, more where there is plenty."""
+    """The memory that a request holds for one purpose: `least` bytes always, more if there is plenty."""
 
     def __init__(self, queue: MemoryQueue, least: int) -> None:
         self._queue, self.least = queue, least
         self._used = self._extra = 0
 
     def try_use(self, amount: int) -> bool:
-        """Account for bytes about to be held; false where they are too many now.
+        """Account for bytes that will be held. Return False if they are too many now.
 
-        The first bytes that are held are never too many, up to `least`.
+        Up to `least` bytes are never too many.
         """
         missing = self._used + amount - self.least - self._extra
         if missing > 0:

@@ -1,9 +1,9 @@
-"""How much memory this process may take: by the limits of its cgroups (v1 and v2), and by the machine's size.
+"""How much memory this process may use: by the limits of its cgroups (v1 and v2), and by the machine's size.
 
-    /proc/self/cgroup      the cgroup that a process is in: `0::/path` (v2), `4:memory:/path` (v1)
+    /proc/self/cgroup      the cgroup of a process: `0::/path` (v2), `4:memory:/path` (v1)
     /proc/self/mountinfo   where its hierarchy is mounted, and from which of its folders on
 
-A limit of any cgroup around counts as well as the own one's, so each is read up to the mount.
+The limit of every enclosing cgroup counts, so each folder up to the mount is read.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 PROC: Final = Path("/proc/self")
 LIMITS: Final = ("memory.max", "memory.high", "memory.limit_in_bytes")
-"""Files of a cgroup that hold a number of bytes, or `max`. The first two are v2's; v1 has the last one."""
+"""Files of a cgroup that hold a number of bytes, or `max`: two of v2, one of v1."""
 RESERVED_BYTES: Final = 128 * 2**20
-"""Bytes that a process takes besides: its code, its caches, connections, threads at work."""
+"""Bytes that a process uses besides the budget: code, caches, connections, running threads."""
 MIN_BUDGET: Final = 32 * 2**20
-"""Room for the largest upload, and for what others are sure of."""
+"""Bytes for the largest upload, and for the guaranteed parts of the other queues."""
 MAX_BUDGET: Final = 512 * 2**20
-"""What a process takes by itself, however much there is."""
+"""The most bytes that a process takes by default."""
 
 
 class Mount(NamedTuple):
-    """A mounted cgroup hierarchy: `root` is the cgroup whose folder `point` is."""
+    """A mounted cgroup hierarchy. `point` is the folder of the cgroup `root`."""
 
     kind: str
     options: tuple[str, ...]
@@ -46,7 +46,7 @@ def default_budget(workers: int) -> int:
 
 
 def memory_limit(proc: Path = PROC) -> int | None:
-    """The least limit in bytes; None where the system tells of none."""
+    """Return the smallest limit in bytes, None if the system reports none."""
     limits = [*_cgroup_limits(proc), *_machine()]
     return min(limits, default=None)
 
@@ -57,11 +57,11 @@ def _machine() -> Iterator[int]:
 
 
 def _cgroup_limits(proc: Path) -> Iterator[int]:
-    """The limits of all cgroups around this process that its file system shows."""
+    """Yield the limits of this process's cgroup and of all enclosing ones that the file system shows."""
     try:
         mounts = [*map(_mount, (proc / "mountinfo").read_text().splitlines())]
         groups = (proc / "cgroup").read_text().splitlines()
-    except OSError:  # another system than Linux, or one that does not tell
+    except OSError:  # not Linux, or /proc is not readable
         return
     for line in groups:
         _, controllers, path = line.split(":", 2)
@@ -72,7 +72,7 @@ def _cgroup_limits(proc: Path) -> Iterator[int]:
 
 
 def _mount(line: str) -> Mount:
-    """A line of mountinfo: its fields 4 and 5, and those behind the `-` (proc_pid_mountinfo(5))."""
+    """Parse a line of mountinfo: its fields 4 and 5, and those behind the `-` (proc_pid_mountinfo(5))."""
     before, _, behind = line.partition(" - ")
     root, point = before.split(" ")[3:5]
     kind, _, options = behind.split(" ", 2)
@@ -80,14 +80,14 @@ def _mount(line: str) -> Mount:
 
 
 def _belongs(mount: Mount, controllers: str) -> bool:
-    """Whether a line of /proc/self/cgroup with these controllers is about this mount."""
+    """Return whether a line of /proc/self/cgroup with these controllers belongs to this mount."""
     if not controllers:
         return mount.kind == "cgroup2"
     return mount.kind == "cgroup" and "memory" in controllers.split(",") and "memory" in mount.options
 
 
 def _folders(mount: Mount, path: PurePosixPath) -> Iterator[Path]:
-    """The folder of a cgroup and those around it, up to the mount."""
+    """Yield the folder of a cgroup and of its enclosing ones, up to the mount."""
     below = path.relative_to(mount.root) if path.is_relative_to(mount.root) else PurePosixPath()
     if ".." in below.parts:  # a cgroup outside of this process's namespace
         below = PurePosixPath()

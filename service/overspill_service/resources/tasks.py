@@ -1,4 +1,4 @@
-"""Tasks that somebody owns: one piece of work on many items, and work that outlasts its caller."""
+"""Tasks that have an owner: work on many items, and work that outlasts a cancelled caller."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ R = TypeVar("R")
 async def fan_out(
     work: Callable[[T], Coroutine[Any, Any, R]], items: Iterable[T] | AsyncIterable[T], *, concurrency: int
 ) -> list[R]:
-    """Do `work` on every item, on `concurrency` of them at the same time; return the results in order.
+    """Run `work` on every item, at most `concurrency` at once. Return the results in order.
 
-    The first failure is raised, once the work that still ran was cancelled and has ended.
+    The first failure is raised after the other running work was cancelled and has ended.
     """
     tasks: list[asyncio.Task[R]] = []
     running: set[asyncio.Task[R]] = set()
@@ -36,7 +36,7 @@ async def fan_out(
 
 
 async def _wait_for_one(running: set[asyncio.Task[R]]) -> set[asyncio.Task[R]]:
-    """Those that still run once at least one has ended. Raises what that one raised."""
+    """Wait until at least one task has ended, and return the others. Raises the failure of an ended task."""
     done, rest = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
     for task in done:
         task.result()
@@ -53,7 +53,7 @@ async def _each(items: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[T]:
 
 
 async def run_to_completion(work: Coroutine[Any, Any, R]) -> R:
-    """Return the result of work that goes on when its caller is cancelled, who then waits for its end."""
+    """Run the work to its end even if the caller is cancelled: the caller then waits for the end."""
     task = asyncio.create_task(work)
     try:
         return await asyncio.shield(task)
@@ -61,7 +61,7 @@ async def run_to_completion(work: Coroutine[Any, Any, R]) -> R:
         try:
             await asyncio.wait([task])
         finally:
-            task.cancel()  # a caller who is cancelled again, when the process ends, waits no longer
+            task.cancel()  # a second cancellation, when the process ends, cancels the work
         if not task.cancelled():
-            task.exception()  # nobody is left to tell
+            task.exception()  # read its failure, or asyncio reports it as never retrieved
         raise

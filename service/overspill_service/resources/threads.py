@@ -1,4 +1,4 @@
-"""Pools of threads that all run from the start: a process that lacks threads says so then, not later."""
+"""Pools whose threads all run from the start: a lack of threads shows then, not later."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import Final
 from overspill_service.errors import OutOfResources
 
 COMMON_THREADS: Final = 4
-"""Threads for whatever blocks now and then: figures, host names, credentials."""
+"""Threads for occasional blocking calls: metrics, host names, credentials."""
 RESOLVER_THREADS: Final = 4
-"""Threads of libuv, which ends the process where it cannot start them."""
+"""Threads of libuv. It ends the process if it cannot start them."""
 OTHER_THREADS: Final = 16
 """Threads of the back ends, and some to spare."""
 
 
 def started_pool(count: int, name: str) -> ThreadPoolExecutor:
-    """A pool whose threads run already. Raises `OutOfResources`."""
+    """Return a pool whose threads are running. Raises `OutOfResources`."""
     pool, release = ThreadPoolExecutor(count, thread_name_prefix=name), threading.Event()
     try:
         for _ in range(count):
-            pool.submit(release.wait)  # a thread that waits is not idle, so the next one needs another
+            pool.submit(release.wait)  # a waiting thread is not idle, so the next submit starts another
     except RuntimeError as error:
         pool.shutdown(wait=False, cancel_futures=True)
         raise OutOfResources(
@@ -37,7 +37,7 @@ def started_pool(count: int, name: str) -> ThreadPoolExecutor:
 
 
 def cpu_threads() -> int:
-    """How many threads keep every core busy."""
+    """Return how many threads keep every core busy."""
     return max(2, os.cpu_count() or 2)
 
 
@@ -46,9 +46,9 @@ def needed_threads() -> int:
 
 
 async def prepare_threads() -> None:
-    """Start the threads that every part of the process shares. Raises `OutOfResources`."""
+    """Start the threads that all parts of the process share. Raises `OutOfResources`."""
     started_pool(needed_threads(), "trial").shutdown(wait=True)
     loop = asyncio.get_running_loop()
     loop.set_default_executor(started_pool(COMMON_THREADS, "common"))
-    with suppress(OSError):  # what it answers is of no interest: it starts the threads of libuv
+    with suppress(OSError):  # the answer does not matter: the call starts the threads of libuv
         await loop.getaddrinfo("localhost", None)

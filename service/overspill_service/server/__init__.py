@@ -1,1 +1,1 @@
-"""Serving processes."""
+"""The serving processes: one of them, and the supervisor of several."""

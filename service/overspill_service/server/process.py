@@ -1,4 +1,4 @@
-"""One serving process: an application on a listening socket, until it is told to stop."""
+"""One serving process: an application on a listening socket, until a signal stops it."""
 
 from __future__ import annotations
 
@@ -35,35 +35,35 @@ if TYPE_CHECKING:
     from overspill_service.web.service import Service
 
 MAX_HEADER_BYTES: Final = 64 * 1024
-"""One header field, at most: metadata may have 4 KiB, percent-encoded three times that."""
+"""Bytes of one header field, at most: metadata may have 4 KiB, percent-encoded three times that."""
 MAX_LINE_BYTES: Final = 512 * 1024
-"""The request line, at most: room for a pattern that is far too long to be told so."""
+"""Bytes of the request line, at most. A pattern that is far too long must fit, to be refused by name."""
 BACKLOG: Final = 1024
 READ_BUFFER: Final = 256 * 1024
 KEEP_ALIVE_SECONDS: Final = 75.0
 QUIET_SECONDS: Final = 0.1
-"""How long a stop waits for requests that clients have sent already on connections that they keep open."""
+"""A stop ends when no request has come for so long on connections that clients keep open."""
 CLOSE_SECONDS: Final = 1.0
-"""How long aiohttp waits for handlers once connections are being closed: it passes no more bodies on then."""
+"""How long aiohttp waits for handlers once it closes connections. It passes on no more bodies then."""
 
 
 M_MMAP_THRESHOLD: Final = -3
 M_ARENA_MAX: Final = -8
-"""Names of parameters in glibc's malloc.h."""
+"""Parameters of glibc's mallopt (malloc.h)."""
 ARENAS: Final = 1
 LARGE_BUFFER: Final = 256 * 1024
-"""Bytes of a buffer that goes back to the system as soon as it is freed."""
+"""Bytes of a buffer that returns to the system as soon as it is freed."""
 
 
 log = logging.getLogger("overspill_service.start")
 
 
 def runner_of(app: web.Application) -> web.AppRunner:
-    """How every process serves the application."""
+    """Return the runner that serves the application."""
     return web.AppRunner(
         app,
         access_log=None,
-        handler_cancellation=True,  # a client that hangs up ends its work
+        handler_cancellation=True,  # a client that hangs up cancels its handler
         auto_decompress=False,  # bodies are decoded in bounded steps, in threads
         shutdown_timeout=CLOSE_SECONDS,
         keepalive_timeout=KEEP_ALIVE_SECONDS,
@@ -74,13 +74,16 @@ def runner_of(app: web.Application) -> web.AppRunner:
 
 
 def listening_socket(settings: Settings) -> socket.socket:
-    """A bound and listening socket at the address of the settings. Raises `OSError`, which names it."""
+    """Return a socket that listens at the address of the settings.
+
+    Raises `OSError` that names the address.
+    """
     host, port = settings.address
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
-        is_unknown = (error.errno or 0) < 0  # of the name service, which create_server hides
+        is_unknown = (error.errno or 0) < 0  # an error of the name service; create_server hides which
         reason = "its host is not known; write an address" if is_unknown else os.strerror(error.errno or 0)
         raise OSError(f"cannot listen on {settings.listen}: {reason}") from error
 
@@ -91,7 +94,7 @@ def url_of(listener: socket.socket) -> str:
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
-    """Run to the end, on uvloop where there is one: it takes a tenth off the CPU of a small request."""
+    """Run to the end, with uvloop if it is installed: it saves a tenth of the CPU of a small request."""
     _configure_malloc()
     try:
         import uvloop  # noqa: PLC0415  (there is none for Windows)
@@ -102,10 +105,10 @@ def run(main: Coroutine[Any, Any, None]) -> None:
 
 
 def _configure_malloc() -> None:
-    """Have memory given back that is no longer used.
+    """Make malloc return free memory to the system.
 
-    Let threads share one heap: each of glibc's, up to eight a core, keeps the buffers that it freed. Keep
-    large buffers out of it: glibc by itself moves them into it after the first one was freed.
+    glibc gives each thread a heap of its own, up to eight for each core, and each heap keeps freed buffers:
+    use one heap. glibc also moves large buffers into the heap after the first one was freed: keep them out.
     """
     if sys.platform == "linux":
         with suppress(AttributeError):  # another C library
@@ -120,10 +123,10 @@ async def serve(
     reread: Callable[[], Settings],
     parent: TextIO | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT, or until `parent` ends: the pipe from the process that started this one.
+    """Serve until SIGTERM or SIGINT, or until `parent` ends: the pipe from the supervisor.
 
-    SIGHUP takes over what `reread` finds changed, as far as that needs no restart. After a stop, let requests
-    in flight end within the grace, and close. Prints one line with the address once requests are served.
+    SIGHUP applies the settings that `reread` returns, as far as they need no restart. A stop lets running
+    requests end within the grace period. One line with the address is printed when requests are served.
     """
     app = make_app(settings)
     await prepare_threads()
@@ -147,7 +150,7 @@ async def serve(
 
 
 def _signals(parent: TextIO | None) -> tuple[asyncio.Event, asyncio.Event]:
-    """Events for a stop and for a reload, set by signals; a stop also by the end of `parent`."""
+    """Return events for a stop and for a reload that signals set. The end of `parent` is a stop too."""
     stop, reloading = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -174,7 +177,7 @@ def _record_refusal(failure_log: FailureLog, error: OSError) -> None:
 
 
 async def _reload_when(asked: asyncio.Event, service: Service, reread: Callable[[], Settings]) -> None:
-    """Until cancelled: read the settings again each time that somebody asks for it."""
+    """Read the settings again each time that `asked` is set, until cancelled."""
     while True:
         await asked.wait()
         asked.clear()
@@ -205,7 +208,7 @@ async def _stop(accepting: asyncio.Task[None], listener: socket.socket, service:
 
 
 def _setup(service: Service, url: str) -> dict[str, object]:
-    """What to know of a process that begins to serve; of URLs without their passwords."""
+    """Return what the log says of a process that begins to serve. URLs have no passwords."""
     settings = service.settings
     return {
         "url": url,
@@ -219,7 +222,7 @@ def _setup(service: Service, url: str) -> dict[str, object]:
 
 
 def without_password(url: str) -> str:
-    """The URL without what stands before the hosts."""
+    """Return the URL without user name and password."""
     scheme, separator, rest = url.partition("://")
     if not separator:
         return url
@@ -228,10 +231,10 @@ def without_password(url: str) -> str:
 
 
 async def _drain(service: Service, grace: float) -> None:
-    """Let requests in flight end within `grace` seconds, with the bodies that are still coming in.
+    """Wait at most `grace` seconds until running requests have ended and their bodies have been read.
 
-    Requests on open connections are served too. Each answer says that its connection is closed after it, so
-    there is an end to them: a connection that is still open after the pause is idle.
+    Requests on open connections are served too. Each answer closes its connection, so they come to an end: a
+    connection that is still open after the pause is idle.
     """
     with suppress(TimeoutError):
         async with asyncio.timeout(grace):

@@ -1,4 +1,4 @@
-"""Several serving processes on one socket: started together, replaced when one dies, stopped together."""
+"""Several serving processes on one socket: start them, replace one that dies, stop them together."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from overspill_service.settings.settings import Settings
 
 SHORT_LIFE: Final = 5.0
-"""A worker that dies sooner than this after its start, in seconds, is replaced only after as long a pause."""
+"""Seconds. A worker that dies sooner after its start is replaced only after a pause of this length."""
 
 log = logging.getLogger(__name__)
 
 
 class Supervisor:
-    """Owns the worker processes; each inherits the listening socket, and ends when this process does."""
+    """Owns the worker processes. Each inherits the listening socket, and ends when this process does."""
 
     def __init__(self, settings: Settings, listener: socket.socket, arguments: Sequence[str]) -> None:
         self._settings, self._listener, self._arguments = settings, listener, arguments
@@ -38,7 +38,7 @@ class Supervisor:
         self._workers: set[asyncio.subprocess.Process] = set()
 
     async def run(self) -> int:
-        """Until SIGTERM or SIGINT, or until a worker cannot even start; the exit code."""
+        """Run until SIGTERM or SIGINT, or until a worker cannot start. Return the exit code."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
@@ -62,7 +62,7 @@ class Supervisor:
                 worker.send_signal(signal.SIGHUP)
 
     async def _close_listener(self) -> None:
-        """From the stop on nobody is to wait for an answer that no worker will give."""
+        """Close the socket at a stop: then no client waits for an answer that no worker will give."""
         await self._stop.wait()
         self._listener.close()
 
@@ -90,7 +90,7 @@ class Supervisor:
     async def _spawned(
         self, memories: SharedMemories, *, is_first: bool
     ) -> asyncio.subprocess.Process | None:
-        """A worker; none, after a pause, where the system has no process for one that is to be replaced."""
+        """Start a worker. Return None, after a pause, if the system refuses to replace one."""
         try:
             return await self._spawn(memories)
         except (OSError, RuntimeError, MemoryError) as error:
@@ -109,14 +109,14 @@ class Supervisor:
             "work",
             str(descriptor),
             *self._arguments,
-            stdin=asyncio.subprocess.PIPE,  # its end tells the worker that this process has gone
+            stdin=asyncio.subprocess.PIPE,  # its end tells the worker that this process is gone
             stdout=asyncio.subprocess.PIPE,
             pass_fds=[descriptor, *memories.descriptors],
             env=os.environ | {VARIABLE: str(memories)},
         )
 
     async def _has_started(self, worker: asyncio.subprocess.Process) -> bool:
-        """Whether the worker said that it listens, rather than ending or being told to stop first."""
+        """Return whether the worker reported that it listens. False if it ended, or a stop came first."""
         assert worker.stdout is not None
         line = asyncio.create_task(worker.stdout.readline())
         stop = asyncio.create_task(self._stop.wait())
@@ -128,7 +128,10 @@ class Supervisor:
         return bool(line.result())
 
     async def _wait(self, worker: asyncio.subprocess.Process) -> int:
-        """The worker's exit code; a stop is passed on to it, and a worker that will not go is killed."""
+        """Wait for the worker, and return its exit code.
+
+        Pass a stop on, and kill a worker that does not end.
+        """
         ended = asyncio.create_task(worker.wait())
         stop = asyncio.create_task(self._stop.wait())
         await asyncio.wait([ended, stop], return_when=asyncio.FIRST_COMPLETED)

@@ -1,1 +1,1 @@
-"""Settings, and the sizes and durations in them."""
+"""Settings, where they come from, and the sizes and durations in them."""

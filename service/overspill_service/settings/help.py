@@ -1,4 +1,4 @@
-"""What the command line's help and the operators' page say of each setting, out of its declaration."""
+"""The help of each setting, made from its declaration, for the command line and the operator's page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from overspill_service.settings.units import FORMS, format_value, metas_in, unit
 
 
 class SettingHelp(Struct, frozen=True):
-    """What a setting's help says. `default` and `allowed` are empty if there is nothing to say."""
+    """The help of one setting. `default` and `allowed` are empty if there is nothing to say."""
 
     name: str
     meaning: str
@@ -21,7 +21,7 @@ class SettingHelp(Struct, frozen=True):
 
 
 def descriptions() -> list[SettingHelp]:
-    """Return the help of every setting, in the order in which they are declared."""
+    """Return the help of every setting, in the order of their declarations."""
     hints = get_type_hints(Settings, include_extras=True)
     found = []
     for each in msgspec.structs.fields(Settings):
@@ -41,7 +41,7 @@ def _default(setting: msgspec.structs.FieldInfo, hint: Any) -> str:
 
 
 def allowed(hint: Any) -> str:
-    """Return what a setting takes: its choices, its bounds and its unit, as far as its type says."""
+    """Return what a setting accepts: its choices, its bounds and its unit."""
     kind = get_args(hint)[0]
     if get_origin(kind) is Literal:
         return ", ".join(get_args(kind))

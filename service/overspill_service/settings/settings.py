@@ -1,9 +1,4 @@
-"""Settings: read once at start from flags, environment and file, frozen, and refused by name when wrong.
-
-A flag wins over the environment (`OVERSPILL_` + the name in capitals), which wins over the file (TOML,
-`--config` or `OVERSPILL_CONFIG`), which wins over the default. A variable that is no setting is no error,
-since others set variables too; `unknown_variables` names those that may be a mistake.
-"""
+"""The settings: frozen, checked, and documented in their declarations."""
 
 from __future__ import annotations
 
@@ -20,13 +15,13 @@ from overspill_service.settings.units import BYTES, SECONDS
 
 
 class SettingError(Exception):
-    """A setting that cannot be used; the message names it and where it came from."""
+    """A setting that cannot be used. The message names it and where it came from."""
 
 
 def data_directory() -> Path:
-    """Where the embedded back ends live when nobody says: the user's data directory.
+    """Return the default folder of the embedded back ends: the user's data directory.
 
-    Raises `SettingError` for a user that has none.
+    Raises `SettingError` if the user has none.
     """
     try:
         return _data_directory()
@@ -151,7 +146,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     @property
     def key_secrets(self) -> tuple[str, ...]:
-        """The secrets that a valid key may be hashed with, the present one first."""
+        """The secrets that keys may be hashed with, the current one first."""
         return (self.key_secret, self.previous_key_secret) if self.previous_key_secret else (self.key_secret,)
 
     @property
@@ -166,7 +161,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """Host and port of `HOST:PORT` or `[IPv6]:PORT`. Raises `ValueError`."""
+    """Return host and port of `HOST:PORT` or `[IPv6]:PORT`. Raises `ValueError`."""
     host, colon, port = text.rpartition(":")
     if not (colon and host and port.isascii() and port.isdigit() and int(port) < 2**16):
         raise ValueError(f"{text!r} is not HOST:PORT")

@@ -1,8 +1,8 @@
-"""Where settings come from: flags, the environment and a file.
+"""Read the settings from flags, environment and a file, in this order of precedence.
 
-A flag wins over the environment (`OVERSPILL_` + the name in capitals), which wins over the file (TOML,
-`--config` or `OVERSPILL_CONFIG`), which wins over the default. A variable that is no setting is no error,
-since others set variables too; `unknown_variables` names those that may be a mistake.
+A variable is `OVERSPILL_` and the setting's name in capitals. The file is TOML, named by `--config` or
+`OVERSPILL_CONFIG`. An unknown variable is no error, because other programs set variables too;
+`unknown_variables` names those that may be a mistake.
 """
 
 from __future__ import annotations
@@ -28,14 +28,16 @@ FOREIGN: Final = re.compile(
     r"OVERSPILL_(CONFIG|URL|KEY|SESSION|SPOOL(_\w+)?|EXIT_SECONDS"  # the settings file; the client's own
     r"|(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?))"
 )
-"""Variables that are neither settings nor mistakes. The second line is what Kubernetes makes of a Service."""
+"""Variables that are neither settings nor mistakes. The second line has those that Kubernetes sets for a
+Service.
+"""
 SERVICE_LINK: Final = re.compile(r"OVERSPILL_(\w+_)?PORT=(tcp|udp|sctp)://.*")
 SIMILAR: Final = 0.7
-"""How alike a name must be to be suggested, from 0 to 1."""
+"""How similar a name must be to be suggested, from 0 to 1."""
 
 
 def load(flags: Mapping[str, str], environ: Mapping[str, str]) -> Settings:
-    """The settings in force. Raises `SettingError`, naming the first wrong one and its source."""
+    """Return the settings. Raises `SettingError` that names the first wrong one and its source."""
     config = flags.get("config") or environ.get(PREFIX + "CONFIG")
     known = frozenset(Settings.__struct_fields__)
     values: dict[str, tuple[Any, str]] = {}
@@ -54,9 +56,9 @@ def load(flags: Mapping[str, str], environ: Mapping[str, str]) -> Settings:
 
 
 def unknown_variables(environ: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each `OVERSPILL_` variable that is no setting, with the one that it resembles.
+    """Return a sentence for each `OVERSPILL_` variable that is no setting, with a similar setting.
 
-    Variables of the client and those that Kubernetes makes of a Service's name are not mentioned.
+    The client's variables, and those that Kubernetes sets for a Service, are ignored.
     """
     known = [name.upper() for name in Settings.__struct_fields__]
     sentences = []
@@ -82,7 +84,7 @@ def _build(values: Mapping[str, tuple[Any, str]]) -> Settings:
     hints = get_type_hints(Settings, include_extras=True)
     ready = {name: _convert(value, hints[name], source) for name, (value, source) in values.items()}
     if ready.get("store") and not ready.get("catalog", "sqlite:").startswith("sqlite:"):
-        ready.setdefault("data", Path())  # nothing lives there, so nobody needs a home for it
+        ready.setdefault("data", Path())  # nothing is stored there, so a missing home directory is no error
     settings = Settings(**ready)
     listen_source = values["listen"][1] if "listen" in values else "listen"
     try:

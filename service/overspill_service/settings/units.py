@@ -1,6 +1,6 @@
 """Sizes and durations as people write them: `10GiB`, `2h`, `1h30m`, or a plain number of bytes or seconds.
 
-A field of a settings struct says in its `Meta` which unit it has: `extra=BYTES` or `extra=SECONDS`.
+The `Meta` of a field in a settings struct names its unit: `extra=BYTES` or `extra=SECONDS`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _FORMAT_UNITS: Final = {
 
 
 def parse(text: str, unit: str) -> int | float:
-    """Return the number of `unit` (`bytes` or `seconds`) that a text names; a size has one part.
+    """Return the number of `unit` (`bytes` or `seconds`) in a text. A size has only one part.
 
     Raises `ValueError` that says what is allowed.
     """
@@ -61,7 +61,7 @@ def parse(text: str, unit: str) -> int | float:
 
 
 def format_value(value: float, unit: str) -> str:
-    """Return the value in the largest unit that it is a whole number of: 86400 s is `1d`, 90 s is `90`."""
+    """Return the value in the largest unit that divides it: 86400 s is `1d`, 90 s is `90`."""
     for name in _FORMAT_UNITS[unit]:
         factor = _UNITS[unit][name.lower()]
         if value and value % float(factor) == 0:
@@ -70,12 +70,12 @@ def format_value(value: float, unit: str) -> str:
 
 
 def unit_of(hint: Any) -> str | None:
-    """Return the unit that a field's annotation declares, None for a plain number or text."""
+    """Return the unit in a field's annotation, None for a plain number or text."""
     return next((each.extra["unit"] for each in metas_in(hint) if each.extra and "unit" in each.extra), None)
 
 
 def metas_in(hint: Any) -> Iterator[Meta]:
-    """The `Meta`s of an annotation, also within `… | None`."""
+    """Yield each `Meta` of an annotation, also within `… | None`."""
     for each in get_args(hint):
         if isinstance(each, Meta):
             yield each
@@ -84,16 +84,16 @@ def metas_in(hint: Any) -> Iterator[Meta]:
 
 
 def parse_values(values: Mapping[str, Any], kind: type[Struct]) -> dict[str, Any]:
-    """Return the values with every text that stands for a size or duration of `kind` as a number.
+    """Return the values with the sizes and durations in fields of `kind` as numbers.
 
-    Raises `ValueError`, naming the field.
+    Raises `ValueError` that names the field.
     """
     hints = get_type_hints(kind, include_extras=True)
     return {name: parse_value(value, hints.get(name), name) for name, value in values.items()}
 
 
 def parse_value(value: Any, hint: Any, source: str) -> Any:
-    """Return a text that stands for a size or duration as a number, all else as it is."""
+    """Return a size or duration in text as a number, any other value unchanged."""
     unit = unit_of(hint)
     if unit is None or not isinstance(value, str) or _NUMBER.fullmatch(value):
         return value

@@ -1,1 +1,1 @@
-"""The stored bytes, without I/O: frames, indexes, seek tables, and the names of objects."""
+"""The stored bytes, without I/O: frames, index, frame map, seek table, and the names of objects."""

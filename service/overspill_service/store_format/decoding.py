@@ -1,8 +1,8 @@
-"""Uploaded bodies out of their `Content-Encoding`, in pieces of bounded size whatever they claim.
+"""Decode uploaded bodies by their `Content-Encoding`, in pieces of bounded size whatever the body claims.
 
-A gzip body is a row of members (RFC 1952), a zstd body a row of frames (RFC 8878). No call makes more than
-`PIECE_SIZE` bytes at once, no zstd frame gets a window over `WINDOW_SIZE`, and no body may have more than
-`MAX_MEMBERS` of them. Pure CPU: run it in a thread.
+A gzip body is a sequence of members (RFC 1952), a zstd body a sequence of frames (RFC 8878). No call returns
+more than `PIECE_SIZE` bytes, no zstd frame gets a window above `WINDOW_SIZE`, and no body may have more than
+`MAX_MEMBERS` members. CPU work only: call it in a thread.
 """
 
 from __future__ import annotations
@@ -24,26 +24,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PIECE_SIZE: Final = 1024 * 1024
-"""The most decoded bytes that come as one piece."""
+"""The most decoded bytes in one piece."""
 SLICE_SIZE: Final = 64 * 1024
-"""The most encoded bytes looked at once: what lies behind a member's end is copied for every member."""
+"""The most encoded bytes in one call of zlib or libzstd. Both copy the bytes behind a member's end, for every
+member.
+"""
 WINDOW_LOG: Final = 23
 WINDOW_SIZE: Final = 1 << WINDOW_LOG
-"""8 MiB, what RFC 8878 (section 3.1.1.1.2) asks every decoder to support."""
+"""8 MiB, the window that RFC 8878 (section 3.1.1.1.2) asks every decoder to support."""
 MAX_HEADER_SIZE: Final = 18
-"""The most bytes that a zstd frame's header takes, its magic number included."""
+"""The most bytes of a zstd frame's header, magic number included (RFC 8878, section 3.1.1.1)."""
 MAX_MEMBERS: Final = 1 << 18
-"""Members or frames in one body: an empty one costs microseconds and gives nothing."""
+"""Members or frames in one body. An empty one costs microseconds and decodes to nothing."""
 GZIP_ONLY: Final = zlib.MAX_WBITS | 16
 ALLOWED: Final = "zstd, gzip or identity"
 
 
 class BodyDecoder:
-    """Decodes one body: `feed` it all, then `finish`. This class itself is the identity."""
+    """Decodes one body: call `feed` for all of it, then `finish`.
+
+    This class itself is the identity encoding.
+    """
 
     @staticmethod
     def of(encoding: str | None) -> BodyDecoder:
-        """The decoder for a `Content-Encoding` field's value, None where the field is absent.
+        """Return the decoder for the value of a `Content-Encoding` field, None if there is no field.
 
         Raises `UnsupportedEncoding` for anything but one known encoding.
         """
@@ -57,16 +62,16 @@ class BodyDecoder:
         raise UnsupportedEncoding(f"the body has Content-Encoding {encoding!r}; send one of {ALLOWED}")
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Decode more of the body; the pieces are made as they are taken, so take them all.
+        """Decode more of the body. Take all pieces: each is made when it is taken.
 
-        Raises `DamagedEncoding` where the body does not decode, `UnsupportedEncoding` where it needs too much
-        memory to.
+        Raises `DamagedEncoding` if the body does not decode, `UnsupportedEncoding` if its window is too
+        large.
         """
         if data:
             yield data
 
     def finish(self) -> None:
-        """Say that the body has ended; raises `DamagedEncoding` where it may not end there."""
+        """Say that the body has ended. Raises `DamagedEncoding` if it is incomplete."""
 
 
 class _Member(Protocol):
@@ -75,7 +80,7 @@ class _Member(Protocol):
     def pieces(self, data: bytes) -> Iterator[bytes]: ...
     @property
     def rest(self) -> bytes | None:
-        """What followed the member's end; None while it has not ended."""
+        """The bytes behind the member's end. None while the member has not ended."""
 
 
 class _GzipMember:
@@ -86,7 +91,7 @@ class _GzipMember:
         piece = self._stream.decompress(data, PIECE_SIZE)
         while piece:
             yield piece
-            if self._stream.eof:  # what is left over is in `unconsumed_tail` too, but is not this member's
+            if self._stream.eof:  # `unconsumed_tail` then has bytes behind the member
                 return
             piece = self._stream.decompress(self._stream.unconsumed_tail, PIECE_SIZE)
 
@@ -99,7 +104,7 @@ class _ZstdFrame:
     def __init__(self) -> None:
         self._stream = zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: WINDOW_LOG})
         self._header: bytes | None = b""
-        """The bytes of the header that have come; None once it was judged."""
+        """The bytes of the header so far. None once the whole header was checked."""
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
         if self._header is not None:
@@ -114,14 +119,15 @@ class _ZstdFrame:
 
 
 def _unchecked_header(header: bytes) -> bytes | None:
-    """Return a header that goes on in bytes still to come, None for a whole one.
+    """Return the header so far if it is incomplete, None if it is complete.
 
-    Raises `UnsupportedEncoding` for too large a window. libzstd itself sees no harm in one where a small
-    frame comes as one piece, which is up to the network.
+    Raises `UnsupportedEncoding` if the window is too large. libzstd's own limit is not enough: it ignores the
+    limit for a small frame that comes in one piece, so the answer would depend on how the network cuts the
+    body.
     """
     try:
         window = zstandard.get_frame_parameters(header).window_size
-    except zstandard.ZstdError:  # cut short, or no frame: then the decoder says so
+    except zstandard.ZstdError:  # incomplete, or no zstd frame: the decoder refuses that
         return header if len(header) < MAX_HEADER_SIZE else None
     if window > WINDOW_SIZE:
         raise UnsupportedEncoding(

@@ -32,20 +32,20 @@ VERSION: Final = 2
 ROW: Final = struct.Struct("<5I")
 ROW_SIZE: Final = ROW.size
 MAX_SPAN_FRAMES: Final = 256
-"""Frames of one span: those of a content that compresses well take hardly any bytes."""
+"""Frames in one span. Frames that compress well are so small that bytes alone do not limit their number."""
 OBJECT_OVERHEAD: Final = 1024
-"""Bytes of memory that a map takes besides its columns: its object, theirs, and a place in a cache."""
+"""Bytes of memory for the Python objects of a map, and its place in a cache."""
 UNPACKED_LIMIT: Final = 64 * 1024 * 1024
-"""Enough for 3 million frames, over a TiB of content."""
+"""Bytes that a packed map may decode to: 3 million frames, more than a TiB of content."""
 
 
 Row = tuple[int, int, int, int, int]
-"""A frame's stored size, size, newlines, whether it is UTF-8, and checksum."""
+"""Of one frame: stored size, size, newlines, whether it is UTF-8, checksum."""
 NO_FRAMES: Final[tuple[tuple[int, ...], ...]] = ((),) * 5
 
 
 class Span(Struct, frozen=True):
-    """Consecutive frames of one segment: `length` bytes of its object from `start` on."""
+    """Consecutive frames of one segment: `length` bytes of its object, from `start`."""
 
     segment: int
     start: int
@@ -60,7 +60,7 @@ class _Packed(Struct, array_like=True, forbid_unknown_fields=True):
 
 
 class FrameMap:
-    """All frames of a capture."""
+    """The positions of all frames of a capture, in bytes, stored bytes and newlines."""
 
     __slots__ = (
         "_checksums",
@@ -74,7 +74,7 @@ class FrameMap:
     )
 
     def __init__(self, counts: Sequence[int], rows: Iterable[Row]) -> None:
-        """`counts` has the number of frames of each segment; `rows` are those of all frames, in order."""
+        """`counts` has the number of frames of each segment, `rows` all frames in order."""
         stored_sizes, sizes, newlines, utf8, checksums = zip(*rows, strict=True) if sum(counts) else NO_FRAMES
         self._firsts = _running_sums(counts)
         self._stored, self._raw, self._newlines = map(_running_sums, (stored_sizes, sizes, newlines))
@@ -82,11 +82,11 @@ class FrameMap:
         self._utf8 = bytes(map(bool, utf8))
         self._checksums = array("I", checksums)
         self.newlines_checked = bytearray(len(utf8))
-        """1 for each frame whose newlines a reader has counted, and found as many as are listed."""
+        """1 for each frame whose newlines a reader has counted and found right."""
 
     @classmethod
     def of(cls, segments: Iterable[Sequence[Frame]]) -> Self:
-        """The map of these segments' frames, both in order."""
+        """Return the map of these segments' frames. Segments and frames are in order."""
         lists = list(segments)
         return cls([len(each) for each in lists], map(_row_of, chain.from_iterable(lists)))
 
@@ -115,19 +115,22 @@ class FrameMap:
         return self._newlines[-1]
 
     def raw_start(self, frame: int) -> int:
-        """The offset in the content where a frame begins; that of frame `len(self)` is the size."""
+        """Return the offset in the content where a frame begins.
+
+        For frame `len(self)` it is the content's size.
+        """
         return self._raw[frame]
 
     def stored_start(self, frame: int) -> int:
-        """How many stored bytes all frames before this one have."""
+        """Return the number of stored bytes of all frames before this one."""
         return self._stored[frame]
 
     def first_newline(self, frame: int) -> int:
-        """How many newlines lie before a frame; before frame `len(self)` lie all."""
+        """Return the number of newlines before a frame. For frame `len(self)` it is all newlines."""
         return self._newlines[frame]
 
     def frames_of_bytes(self, start: int, stop: int) -> range:
-        """The frames that hold the content's bytes from `start` up to `stop`, or up to its end."""
+        """Return the frames that hold the bytes from `start` up to `stop`, or to the content's end."""
         stop = min(stop, self.size)
         if not 0 <= start < stop:
             return range(0)
@@ -135,29 +138,29 @@ class FrameMap:
         return range(first, bisect_left(self._raw, stop))
 
     def frame_at_newline(self, n: int) -> int:
-        """The frame that holds the `n`-th newline of the content, counted from 1.
+        """Return the frame that holds the `n`-th newline of the content, counted from 1.
 
-        Raises `IndexError` where there is no such newline.
+        Raises `IndexError` if there are fewer newlines.
         """
         if not 1 <= n <= self.newlines:
             raise IndexError(f"newline {n} of {self.newlines}")
         return bisect_left(self._newlines, n) - 1
 
     def size_of(self, frames: range) -> int:
-        """The bytes of content of consecutive frames, in either direction."""
+        """Return the bytes of content of consecutive frames. The range may run in either direction."""
         return self.raw_start(max(frames[0], frames[-1]) + 1) - self.raw_start(min(frames[0], frames[-1]))
 
     def largest(self, frames: range) -> tuple[int, int]:
-        """Bounds of the stored bytes and of the bytes of content that any one of these frames has."""
+        """Return upper bounds of the stored bytes and of the bytes of content of any one of these frames."""
         if not frames:
             return 0, 0
         stored = self._stored[frames.stop] - self._stored[frames.start]
         return min(stored, self._largest[0]), min(self.size_of(frames), self._largest[1])
 
     def span(self, frames: range, size: int, *, is_reversed: bool = False) -> Span:
-        """Where the first of these frames lie, or the last if `is_reversed`, as one span of one segment.
+        """Return the first of these frames, or the last if `is_reversed`, as one span of one segment.
 
-        It has as few frames as make up `size` bytes, at least one, and `MAX_SPAN_FRAMES` at most.
+        The span has as few frames as make up `size` stored bytes: at least one, at most `MAX_SPAN_FRAMES`.
         """
         edge = frames.stop - 1 if is_reversed else frames.start
         segment = bisect_right(self._firsts, edge) - 1
@@ -170,9 +173,9 @@ class FrameMap:
         return self._span(segment, range(edge, min(most, limit_reached)))
 
     def check_stored(self, frames: range, data: bytes) -> None:
-        """Raise `CaptureDamaged` where `data` cannot be these stored frames, judged without decoding them.
+        """Raise `CaptureDamaged` if `data` cannot be these stored frames. Nothing is decoded.
 
-        What `frames.check_stored` says of one frame holds for each.
+        The docstring of `frames.check_stored` says what that proves.
         """
         start = self._stored[frames.start]
         size = self._stored[frames.stop] - start
@@ -190,7 +193,7 @@ class FrameMap:
 
     @classmethod
     def unpack(cls, data: bytes) -> Self:
-        """The map that was packed; raises `CaptureDamaged` where `data` is not one."""
+        """Return the map that was packed. Raises `CaptureDamaged` if `data` is not a packed map."""
         try:
             packed = msgspec.msgpack.decode(decompress(data, UNPACKED_LIMIT), type=_Packed)
         except msgspec.DecodeError as error:
@@ -205,7 +208,7 @@ class FrameMap:
 
 
 def _transposed(columns: bytes) -> bytearray:
-    """The rows that were packed as columns of bytes."""
+    """Return the rows of columns of bytes: the reverse of the transposition in `pack`."""
     count = len(columns) // ROW_SIZE
     rows = bytearray(len(columns))
     for place in range(ROW_SIZE):
@@ -214,7 +217,7 @@ def _transposed(columns: bytes) -> bytearray:
 
 
 def pack(segments: Sequence[Sequence[Frame]]) -> bytes:
-    """The map of these segments' frames in few bytes: about 9 a frame of text, fewer than 20 of anything."""
+    """Return the packed map of these segments' frames: about 9 bytes for each frame of text."""
     rows = b"".join(ROW.pack(*_row_of(frame)) for frame in chain.from_iterable(segments))
     columns = b"".join(rows[place::ROW_SIZE] for place in range(ROW_SIZE))
     return compress(msgspec.msgpack.encode(_Packed(VERSION, [*map(len, segments)], columns)))

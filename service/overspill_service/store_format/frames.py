@@ -1,14 +1,14 @@
-"""Content as a row of zstd frames that decode one by one, and back.
+"""Cut content into zstd frames that decode one by one, and decode them.
 
     ┌────────────────────────┬────────────────────────┬─────────┐
     │ frame: ~576 KiB        │ frame: ~576 KiB        │ frame   │
     └────────────────────────┴────────────────────────┴─────────┘
 
-A frame ends behind the last newline of its second half, or where there is none, as late as it can
-without cutting a UTF-8 character. Each carries its content's size and, as its last four bytes, the
-checksum of its content. An index records that checksum too, which ties a frame to its place in its
-capture: a frame of another capture, or of another place, never passes for it. This module knows
-nothing of objects, segments or where bytes come from.
+A frame ends after the last newline of its second half. If there is none, it ends as late as it can without
+cutting a UTF-8 character. Each frame holds its content's size and, in its last four bytes, the checksum of
+its content. The index records the checksum too, which ties a frame to its place in its capture: a frame of
+another capture or of another place is detected. This module knows nothing of objects, segments or where bytes
+come from.
 """
 
 from __future__ import annotations
@@ -28,35 +28,37 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 FRAME_SIZE: Final = 576 * 1024
-"""The most content that one frame holds, in bytes: all frames together are a few percent larger than one."""
+"""The most bytes of content in one frame. All frames together are a few percent larger than one frame would
+be.
+"""
 STORED_SIZE_LIMIT: Final = FRAME_SIZE + FRAME_SIZE // 256 + 64
-"""More than zstd makes of `FRAME_SIZE` bytes that do not compress (ZSTD_compressBound)."""
+"""The most bytes that zstd makes of `FRAME_SIZE` incompressible bytes, and some more (ZSTD_compressBound)."""
 WINDOW_LOG: Final = 20
 WINDOW_LIMIT: Final = 1 << WINDOW_LOG
-"""The largest window, in bytes, that a decoder may need: the power of two that holds `FRAME_SIZE`."""
+"""The largest window in bytes that a decoder may need: the power of two that holds `FRAME_SIZE`."""
 CHECKSUM: Final = struct.Struct("<I")
-"""How a zstd frame with a checksum ends: the low half of the XXH64 of its content (RFC 8878, 3.1.1)."""
+"""The end of a zstd frame with a checksum: the low half of the XXH64 of its content (RFC 8878, 3.1.1)."""
 LEVEL: Final = 3
 NEWLINE: Final = 0x0A
 
 
 class Frame(Struct, frozen=True, array_like=True):
-    """One frame: its bytes in the object, its bytes of content, and what those are."""
+    """One frame: the size of its bytes in the object, and what is known of its content."""
 
     stored_size: int
     size: int
     newlines: int
     utf8: bool
-    """The content is valid UTF-8 by itself."""
+    """Whether the content is valid UTF-8 by itself."""
     checksum: int
     """The frame's last four bytes."""
 
 
 class FrameWriter:
-    """Cuts a stream of content into frames. Pure CPU: call it in a thread, one at a time.
+    """Cuts a stream of content into frames. CPU work only: call it in a thread, one call at a time.
 
-    It holds less than `FRAME_SIZE` bytes between calls. The cuts depend on the content alone, not on how
-    it is dealt out over calls.
+    It holds less than `FRAME_SIZE` bytes between calls. The cuts depend on the content alone, not on how the
+    content is split over calls.
     """
 
     def __init__(self, level: int = LEVEL) -> None:
@@ -64,7 +66,7 @@ class FrameWriter:
         self._pending = bytearray()
 
     def write(self, data: bytes) -> list[tuple[Frame, bytes]]:
-        """Take more content; return the frames that are full, each with its stored bytes."""
+        """Take more content. Return the frames that are full, each with its stored bytes."""
         done = []
         start = 0
         while len(self._pending) + len(data) - start >= FRAME_SIZE:
@@ -74,7 +76,7 @@ class FrameWriter:
         return done
 
     def finish(self) -> list[tuple[Frame, bytes]]:
-        """End the content; return the frame that was not full, if there is one."""
+        """End the content. Return the last, partial frame if there is one."""
         if not self._pending:
             return []
         last = self._encode(self._pending, 0, len(self._pending))
@@ -82,9 +84,9 @@ class FrameWriter:
         return [last]
 
     def _next(self, data: bytes, start: int) -> tuple[tuple[Frame, bytes], int]:
-        """A full frame of what is pending and `data` from `start` on, and where in `data` to go on.
+        """Return a full frame of the pending bytes and of `data` from `start`, and where `data` continues.
 
-        Only what the frame takes of `data` besides what is pending is copied; nothing where nothing is.
+        Only bytes that join pending bytes in a frame are copied.
         """
         held = len(self._pending)
         if not held:
@@ -104,7 +106,7 @@ class FrameWriter:
 
 
 def decode_frame(data: bytes | memoryview, frame: Frame, *, newlines_checked: bool = False) -> bytes:
-    """The content of one frame; raises `CaptureDamaged` where `data` is not exactly this frame.
+    """Return the content of one frame. Raises `CaptureDamaged` if `data` is not exactly this frame.
 
     It allocates no more than `frame.size` bytes, whatever size the stored frame claims. `newlines_checked`
     says that an earlier call has counted the newlines, so they are not counted again.
@@ -119,10 +121,10 @@ def decode_frame(data: bytes | memoryview, frame: Frame, *, newlines_checked: bo
 
 
 def check_stored(data: bytes | memoryview, frame: Frame) -> None:
-    """Raise `CaptureDamaged` where `data` cannot be this frame as stored, judged without decoding it.
+    """Raise `CaptureDamaged` if `data` cannot be this stored frame. Nothing is decoded.
 
-    A frame of other content fails here but for one chance in 2**32. A changed byte inside the frame does
-    not: whoever decodes the frame finds that, by the same checksum.
+    A frame of other content passes with a probability of 1 in 2**32. A changed byte inside the frame is not
+    found here: decoding finds it, by the same checksum.
     """
     if len(data) != frame.stored_size:
         raise CaptureDamaged(f"a frame of {frame.stored_size} stored bytes came with {len(data)}")
@@ -133,20 +135,20 @@ def check_stored(data: bytes | memoryview, frame: Frame) -> None:
 
 
 def compress(content: bytes | memoryview, level: int = LEVEL) -> bytes:
-    """One zstd frame with content size and checksum."""
+    """Return the content as one zstd frame with content size and checksum."""
     if level not in _contexts.compressors:
         _contexts.compressors[level] = zstandard.ZstdCompressor(compression_params=_parameters(level))
     stored = _contexts.compressors[level].compress(content)
-    # A copy: the compressor shrinks a buffer for the worst case, and what it gives up stays with the process.
+    # Copy it: the compressor shrinks a buffer of the worst-case size, and the process keeps the rest of it.
     return memoryview(stored).tobytes()
 
 
 def adopt(data: bytes) -> tuple[Frame, bytes] | None:
     """Return the frame and its content if `data` may be stored as it is, else None.
 
-    It may if it is one frame, no larger than a `FrameWriter` makes them, with size and checksum, without a
-    dictionary, and with a window that covers its content and is no larger than `WINDOW_LIMIT`. Every
-    decoder decodes such a frame, in little memory and to the same bytes.
+    It must be one frame, no larger than a `FrameWriter` makes them, with size and checksum, without a
+    dictionary, and with a window that covers its content and is at most `WINDOW_LIMIT`. Every decoder decodes
+    such a frame in little memory and to the same bytes.
     """
     if len(data) > STORED_SIZE_LIMIT:
         return None
@@ -160,7 +162,10 @@ def adopt(data: bytes) -> tuple[Frame, bytes] | None:
 
 
 def content_size(data: bytes) -> int:
-    """How many bytes the zstd frame at the start of `data` says it holds; 0 or less if it does not say."""
+    """Return the content size in the header of the zstd frame at the start of `data`.
+
+    Not positive: unknown.
+    """
     try:
         return int(zstandard.frame_content_size(data))
     except zstandard.ZstdError:
@@ -168,9 +173,9 @@ def content_size(data: bytes) -> int:
 
 
 def decompress(data: bytes | memoryview, limit: int) -> bytes:
-    """Decode `data`, one zstd frame as `adopt` describes it, to `limit` bytes at most.
+    """Decode one zstd frame as `adopt` describes it, to at most `limit` bytes.
 
-    Raises `CaptureDamaged` where it is anything else; allocates nothing before it has seen the size.
+    Raises `CaptureDamaged` for any other bytes. Nothing is allocated before the header was checked.
     """
     try:
         _check_header(zstandard.get_frame_parameters(data), limit)
@@ -191,7 +196,7 @@ def _check_header(header: zstandard.FrameParameters, limit: int) -> None:
 
 
 def check_listed(rows: Iterable[tuple[int, int, int]]) -> None:
-    """Raise `CaptureDamaged` where frames are listed that no `FrameWriter` could have made.
+    """Raise `CaptureDamaged` if no `FrameWriter` could have made the listed frames.
 
     A row is a frame's stored size, size and newlines.
     """
@@ -207,7 +212,7 @@ def _describe(content: bytes | memoryview, stored: bytes) -> Frame:
 
 
 def _checksum_of(stored: bytes | memoryview) -> int:
-    """The last four bytes of a frame; 0 where there are fewer, as no frame has."""
+    """Return the last four bytes of a frame, 0 if there are fewer. No frame is that short."""
     return int(CHECKSUM.unpack(stored[-CHECKSUM.size :])[0]) if len(stored) >= CHECKSUM.size else 0
 
 
@@ -224,19 +229,25 @@ def is_utf8(content: bytes | bytearray | memoryview) -> bool:
 
 
 def _frame_end(content: bytes | bytearray, start: int) -> int:
-    """Where the frame that begins at `start` ends; `content` goes on for `FRAME_SIZE` bytes at least."""
+    """Return where the frame that begins at `start` ends.
+
+    `content` has at least `FRAME_SIZE` bytes from there.
+    """
     stop = start + FRAME_SIZE
     newline = content.rfind(b"\n", start + FRAME_SIZE // 2, stop)
     return stop - _incomplete_character(content[stop - 3 : stop]) if newline < 0 else newline + 1
 
 
 def _incomplete_character(last: bytes | bytearray) -> int:
-    """How many of these last bytes begin a UTF-8 character that they do not end."""
+    """Return how many of these last bytes begin a UTF-8 character that is cut."""
     return len(last) - codecs.utf_8_decode(last, "ignore", False)[1]
 
 
 def _parameters(level: int) -> zstandard.ZstdCompressionParameters:
-    """Those of the level, with tables that fit the size of a frame where zstd's own are a step too small."""
+    """Return the parameters of a level.
+
+    Level 3 gets tables for the size of a frame: zstd's own are a step smaller.
+    """
     tables = {"hash_log": 18, "chain_log": 17} if level == LEVEL else {}
     return zstandard.ZstdCompressionParameters.from_level(
         level,
@@ -249,7 +260,7 @@ def _parameters(level: int) -> zstandard.ZstdCompressionParameters:
 
 
 class _Contexts(threading.local):
-    """A thread's own: they are costly to make, and one must never serve two threads at once."""
+    """One thread's contexts. They are costly to make, and must never be used by two threads at once."""
 
     def __init__(self) -> None:
         self.compressors: dict[int, zstandard.ZstdCompressor] = {}

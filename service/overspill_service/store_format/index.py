@@ -34,11 +34,11 @@ from overspill_service.store_format import seek_table
 from overspill_service.store_format.frames import Frame, check_listed
 
 TAIL_SIZE: Final = 64 * 1024
-"""How much of an object's end to read first: the whole trailer of nearly every object."""
+"""Bytes of an object's end to read first: the whole trailer of nearly every object."""
 MAX_FRAMES: Final = 1 << 16
-"""The most frames that one object may have: 32 GiB of content."""
+"""The most frames in one object: 32 GiB of content."""
 MAX_INDEX_SIZE: Final = 4 * 1024 * 1024
-"""The most bytes that an index frame may take."""
+"""The most bytes of an index frame."""
 MAGIC: Final = 0x184D2A5D
 VERSION: Final = 2
 HEADER: Final = struct.Struct("<II4sB3s16s")
@@ -48,14 +48,14 @@ ZEROS: Final = bytes(3)
 DIGEST_SIZE: Final = 16
 MARK_TYPE: Final = np.dtype("<u4")
 NOT_UTF8: Final = 1 << 31
-"""Set in a frame's newline count where its content is not valid UTF-8."""
+"""Set in a frame's newline count if its content is not valid UTF-8."""
 MAX_OFFSET: Final = 2**63 - 1
 
 
 class TailTooShort(Exception):
-    """The tail is too short to hold the trailer: read the last `length` bytes of the object instead.
+    """The tail does not hold the whole trailer: read the last `length` bytes of the object instead.
 
-    Where so many were asked for already, the object is shorter than its trailer: it is damaged.
+    If the tail was that long already, the object is shorter than its trailer, and damaged.
     """
 
     def __init__(self, length: int) -> None:
@@ -68,7 +68,7 @@ class Index(Struct, frozen=True, kw_only=True):
 
     upload: str
     number: int
-    """The segment's place among those of its upload, from 0."""
+    """The segment's number within its upload, from 0."""
     last: bool
     first_offset: int
     """Bytes of content in the segments before this one."""
@@ -76,7 +76,7 @@ class Index(Struct, frozen=True, kw_only=True):
     """Newlines in the segments before this one."""
     frames: list[Frame]
     entry: bytes
-    """The capture's entry (msgpack), opaque here; complete where `last`."""
+    """The capture's entry (msgpack), opaque here. It is complete in the last segment."""
 
     @property
     def size(self) -> int:
@@ -99,7 +99,7 @@ class _Body(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def trailer(index: Index) -> bytes:
-    """The bytes that follow the segment's last frame: the index frame and the seek table."""
+    """Return the bytes behind the segment's last frame: the index frame and the seek table."""
     marks = [frame.newlines | (0 if frame.utf8 else NOT_UTF8) for frame in index.frames]
     body = msgspec.msgpack.encode(
         _Body(
@@ -121,7 +121,7 @@ def trailer(index: Index) -> bytes:
 
 
 def parse(tail: bytes, stored_size: int | None = None) -> Index:
-    """The index of the object that ends in `tail`; `stored_size` is the object's, where it is known.
+    """Return the index of the object that ends in `tail`. `stored_size` is the object's size, if known.
 
     Raises `TailTooShort` if `tail` does not hold the whole trailer, `CaptureDamaged` if the trailer is wrong.
     """
@@ -137,15 +137,15 @@ def parse(tail: bytes, stored_size: int | None = None) -> Index:
 
 
 def listed_frames(tail: bytes) -> int:
-    """How many frames the seek table at the end of `tail` says it lists; 0 where it is cut short.
+    """Return how many frames the seek table at the end of `tail` claims, 0 if its footer is cut.
 
-    Raises `CaptureDamaged` where no seek table of ours ends.
+    Raises `CaptureDamaged` if no seek table of ours ends there.
     """
     return seek_table.count(tail) if len(tail) >= seek_table.FOOTER.size else 0
 
 
 def _sizes(tail: bytes, stored_size: int | None) -> tuple[int, int]:
-    """The bytes of the index frame and of the seek table at the end of `tail`."""
+    """Return the bytes of the index frame and of the seek table at the end of `tail`."""
     smallest = seek_table.size_of(1) + HEADER.size
     _require_bytes(tail, smallest, stored_size)
     count = seek_table.count(tail)
@@ -167,7 +167,7 @@ def _require_bytes(tail: bytes, length: int, stored_size: int | None) -> None:
 
 
 def _body(index: bytes, table: bytes) -> _Body:
-    """The body of an index frame, once everything around it is as it should be."""
+    """Return the body of an index frame. Raises `CaptureDamaged` if a field around it is wrong."""
     magic, length, name, version, zeros, digest = HEADER.unpack_from(index)
     if magic != MAGIC or length != len(index) - SKIPPABLE_HEADER_SIZE or name != SIGNATURE or zeros != ZEROS:
         raise CaptureDamaged("the object has no index frame where its seek table says")

@@ -1,7 +1,7 @@
-"""One body on its way to frames: decoded, hashed, measured, cut and compressed. CPU work only.
+"""Turn one body into frames: decode, hash, measure, cut and compress it. CPU work only.
 
-The caller moves it along in a thread, one bounded step at a time, so that no body, however it was
-compressed, holds a thread or memory for long.
+The caller runs it in a thread, one bounded step at a time. So no body holds a thread or memory for long,
+however it was compressed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 STEP_BYTES: Final = 4 * 2**20
-"""Decoded bytes that one step takes on."""
+"""Decoded bytes of one step."""
 HEAD_BYTES: Final = 8 * 1024
-"""Bytes of the beginning that are kept, to tell what kind of content it is."""
+"""Bytes of the beginning that are kept to guess the content type."""
 
 INLINE_BYTES: Final = 64 * 1024
 """Bytes of content that are decoded, hashed and compressed in less than a millisecond."""
@@ -28,7 +28,7 @@ Framed = tuple[Frame, bytes]
 
 
 class Ingest:
-    """Counts and frames what `take` is given; `is_dry_run` only hashes (the content is stored already)."""
+    """Measures and frames what `take` gets. `is_dry_run` only hashes: the content is stored already."""
 
     def __init__(self, encoding: str | None, *, level: int, limit: int, is_dry_run: bool = False) -> None:
         """`encoding` is the body's `Content-Encoding`. Raises `UnsupportedEncoding`."""
@@ -38,7 +38,7 @@ class Ingest:
         self._content, self._encoded = hashlib.sha256(), hashlib.sha256()
         self._is_begun = False
         self.is_refused_as_frame = False
-        """The last step found that a body that came as a whole cannot be stored as it is."""
+        """The last step found that a body cannot be stored as the one frame that it came as."""
         self.size = 0
         self.head = b""
         self.ends_in_newline = False
@@ -49,9 +49,9 @@ class Ingest:
         return self._content.digest()
 
     def runs_inline(self, chunks: Sequence[bytes], *, is_last: bool) -> bool:
-        """Whether the first step of `take` is not worth a thread.
+        """Return whether the first step of `take` is so short that the event loop may run it.
 
-        What an encoded body holds is known before it is decoded only where it is stored as it is.
+        The size of an encoded body is known before decoding only if it may be stored as it is.
         """
         if sum(map(len, chunks)) > INLINE_BYTES:
             return False
@@ -60,7 +60,7 @@ class Ingest:
         return self._may_adopt(is_last=is_last) and 0 < content_size(b"".join(chunks)) <= INLINE_BYTES
 
     def take(self, chunks: Sequence[bytes], *, is_last: bool) -> Iterator[tuple[list[Framed], bool]]:
-        """Steps of work: the frames that each has finished, and whether another step follows.
+        """Yield after each step the frames that it finished, and whether another step follows.
 
         Raises `CaptureTooLarge` and `DamagedEncoding`.
         """
@@ -84,10 +84,10 @@ class Ingest:
         yield frames, False
 
     def verify(self, digest: bytes | None) -> None:
-        """Hold the content against the digest that the client announced.
+        """Compare the content with the digest that the client announced.
 
-        RFC 9530 digests the representation, so that of an encoded body's bytes is right too.
-        Raises `DigestMismatch`.
+        RFC 9530 digests the representation, so the digest of an encoded body's bytes is right too. Raises
+        `DigestMismatch`.
         """
         if digest is None or digest == self.sha256:
             return
@@ -102,7 +102,7 @@ class Ingest:
         return self._encoding == "zstd" and is_last and not self._is_begun and not self._is_dry_run
 
     def _adopt(self, chunks: Sequence[bytes]) -> list[Framed]:
-        """The whole body as one frame, where the client compressed it just as it is to be stored."""
+        """Return the whole body as one frame, if the client compressed it as it is stored."""
         body = b"".join(chunks)
         adopted = adopt(body)
         if adopted is None:
@@ -127,7 +127,7 @@ class Ingest:
         return [] if self._is_dry_run else self._writer.write(piece)
 
     def _measure(self, piece: bytes) -> None:
-        """Count, hash and look at a piece of content. Raises `CaptureTooLarge`."""
+        """Count and hash a piece of content, and keep its beginning. Raises `CaptureTooLarge`."""
         self.size += len(piece)
         if self.size > self._limit:
             raise CaptureTooLarge(self._limit)

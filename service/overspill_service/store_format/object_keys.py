@@ -1,7 +1,7 @@
-"""The names of objects: segments, expiry markers beside them, and records of removals under way.
+"""The keys of objects: segments, their expiry markers, and records of removals.
 
-`upload` names one attempt to store a capture, so no two attempts ever write the same key, and removing
-one upload can never take away the bytes of another.
+`upload` names one attempt to store a capture. So two attempts never write the same key, and removing one
+upload never deletes the bytes of another.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from msgspec import Struct
 
 ROOT: Final = "v1/"
 PROBES: Final = f"{ROOT}.probe/"
-"""Where `check` tries what a store can do."""
+"""The keys that `check` writes."""
 REMOVALS: Final = "v1-removed/"
-"""Where removals that are under way are recorded: apart from `ROOT`, so that one short listing shows all."""
+"""The records of unfinished removals. They are outside of `ROOT`, so that one short listing has all of them.
+"""
 GENERATIONS: Final = "v1-catalog/"
-"""Where the name of the catalog's generation is kept."""
+"""The object here is named after the catalog's generation."""
 _KEY: Final = re.compile(
     r"v1/(?P<tenant>[a-z0-9][a-z0-9-]{0,62})/(?P<capture>cap_[a-z2-7]{20})/"
     r"(?P<upload>[a-z2-7]{16})-(?:(?P<number>\d{5})|expires-(?P<expires>\d{1,12})-(?P<revision>\d{16}))"
@@ -27,7 +28,7 @@ _KEY: Final = re.compile(
 
 
 class ObjectKey(Struct, frozen=True):
-    """A key taken apart: a segment has a number, a marker an expiry in seconds since the epoch."""
+    """A parsed key. A segment has a number, a marker an expiry in seconds since the epoch."""
 
     tenant: str
     capture: str
@@ -35,11 +36,11 @@ class ObjectKey(Struct, frozen=True):
     number: int | None
     expires: int | None
     revision: int = 0
-    """Orders the markers of an upload: the highest was set last."""
+    """The order of an upload's markers: the highest was set last."""
 
 
 def new_upload() -> str:
-    """A name for one upload: 80 random bits in base32."""
+    """Return a name for one upload: 80 random bits in base32."""
     return base64.b32encode(secrets.token_bytes(10)).decode().lower()
 
 
@@ -61,7 +62,7 @@ def marker_key(tenant: str, capture: str, upload: str, expires: float, revision:
 
 
 def revision_of(marker: str | None) -> int:
-    """The revision in a marker's key; 0 where no expiry was ever changed."""
+    """Return the revision in a marker's key, 0 if the expiry was never changed."""
     key = None if marker is None else parse(marker)
     return 0 if key is None else key.revision
 
@@ -71,7 +72,7 @@ def removals_prefix(tenant: str) -> str:
 
 
 def new_removal(tenant: str) -> str:
-    """A key for the record of one removal."""
+    """Return a key for the record of one removal."""
     return f"{REMOVALS}{tenant}/{new_upload()}"
 
 
@@ -80,17 +81,17 @@ def generation_key(name: str) -> str:
 
 
 def is_capture_or_removal(key: str) -> bool:
-    """Return whether a key names a part of a capture, or the record of a removal."""
+    """Return whether a key is a part of a capture, or the record of a removal."""
     return key.startswith(REMOVALS) or parse(key) is not None
 
 
 def is_service_key(key: str) -> bool:
-    """Return whether the service ever gives an object this key."""
+    """Return whether the service ever uses this key."""
     return is_capture_or_removal(key) or key.startswith((GENERATIONS, PROBES))
 
 
 def parse(key: str) -> ObjectKey | None:
-    """The parts of a segment's or marker's key; None where it is neither."""
+    """Return the parts of a segment's or marker's key, None for any other key."""
     match = _KEY.fullmatch(key)
     if match is None:
         return None

@@ -38,7 +38,7 @@ OVERHEAD: Final = HEADER.size + FOOTER.size
 
 
 def encode(entries: Sequence[Entry]) -> bytes:
-    """The whole seek table frame for these entries."""
+    """Return the whole seek table frame for these entries."""
     length = len(entries) * ENTRY.size + FOOTER.size
     return b"".join(
         (
@@ -50,9 +50,9 @@ def encode(entries: Sequence[Entry]) -> bytes:
 
 
 def count(tail: bytes | memoryview) -> int:
-    """How many entries the table at the end of `tail` says it has; `tail` holds the footer at least.
+    """Return how many entries the table at the end of `tail` claims. `tail` holds at least the footer.
 
-    Raises `CaptureDamaged` where no seek table of ours ends.
+    Raises `CaptureDamaged` if no seek table of ours ends there.
     """
     frames, descriptor, magic = FOOTER.unpack(tail[-FOOTER.size :])
     if magic != SEEKABLE_MAGIC:
@@ -63,20 +63,20 @@ def count(tail: bytes | memoryview) -> int:
 
 
 def last_entry(tail: bytes | memoryview) -> Entry:
-    """The last entry of the table at the end of `tail`, which holds it."""
+    """Return the last entry of the table at the end of `tail`."""
     stored_size, size, checksum = ENTRY.unpack(tail[-FOOTER.size - ENTRY.size : -FOOTER.size])
     return stored_size, size, checksum
 
 
 def size_of(entries: int) -> int:
-    """The bytes that a table of so many entries takes."""
+    """Return the bytes of a table of so many entries."""
     return OVERHEAD + entries * ENTRY.size
 
 
 def decode(table: bytes | memoryview) -> list[Entry]:
-    """The entries of a whole seek table frame.
+    """Return the entries of a whole seek table frame.
 
-    Raises `CaptureDamaged` where `table` is anything but exactly one.
+    Raises `CaptureDamaged` if `table` is anything but exactly one.
     """
     if len(table) < OVERHEAD:
         raise CaptureDamaged(f"a seek table of {len(table)} bytes; the smallest has {OVERHEAD}")

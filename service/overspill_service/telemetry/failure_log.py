@@ -1,4 +1,4 @@
-"""What an operator must mend, in the log once a minute at most for each cause, with how often it happened."""
+"""Log failures that an operator must fix: once a minute at most for each cause, with their number."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class _Cause:
-    """One cause: what was last said of it, and how often it happened since its last line."""
+    """One cause: the details of its last failure, and the number of failures since its last line."""
 
     def __init__(self) -> None:
         self.logged_at = float("-inf")
@@ -29,26 +29,29 @@ class _Cause:
 
 
 class FailureLog:
-    """Counts failures by cause: what the system lacks, or else the problem's code. There are few of both."""
+    """Counts failures by cause: a failure of the system, or else the problem's code.
+
+    There are few of both.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """`clock` tells seconds that never jump."""
+        """`clock` returns seconds that never jump."""
         self._clock = clock
         self._causes: dict[str, _Cause] = {}
 
     def record(self, error: ServiceError) -> None:
-        """Count a failure, and log it unless its cause was logged within the minute."""
+        """Count a failure. Log it unless its cause was logged within the minute."""
         self.record_cause(error.failure_name or error.code, str(error), cause=logs.causes(error))
 
     def record_cause(self, name: str, detail: str, **fields: object) -> None:
-        """Count a failure of the cause `name`, which is one of few."""
+        """Count a failure of the cause `name`, one of a small number of names."""
         cause = self._causes.setdefault(name, _Cause())
         cause.count += 1
         cause.detail, cause.fields = detail, {name: value for name, value in fields.items() if value}
         self._log_if_due(name, cause)
 
     def flush(self) -> None:
-        """Log what was counted and has waited for its minute. To be called now and then."""
+        """Log the failures that have waited for their minute. Call it now and then."""
         for name, cause in self._causes.items():
             if cause.count:
                 self._log_if_due(name, cause)

@@ -1,7 +1,7 @@
-"""Structured logs on standard error: a line a record, as text for people or JSON for machines.
+"""Structured logs on standard error: one line for each record, as text for people or JSON for machines.
 
-A record has a message, and facts as fields: its own (`extra=fields(…)`), and those of the request that it
-belongs to (`bound_fields`, `bind_fields`). Text shows them behind the message as `name=value`.
+A record has a message and fields: its own (`extra=fields(…)`), and those of the current request
+(`bound_fields`, `bind_fields`). In text they follow the message as `name=value`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BOUND: Final[ContextVar[dict[str, Any] | None]] = ContextVar("fields", default=
 
 @contextmanager
 def bound_fields(**fields: object) -> Iterator[None]:
-    """Give every record within the block these fields, and those that `bind_fields` adds meanwhile."""
+    """Add these fields to every record in the block, and those that `bind_fields` adds meanwhile."""
     token = _BOUND.set(fields)
     try:
         yield
@@ -33,24 +33,24 @@ def bound_fields(**fields: object) -> Iterator[None]:
 
 
 def bind_fields(**fields: object) -> None:
-    """Add fields to the records of what is under way; outside of every `bound_fields` nothing happens."""
+    """Add fields to all later records of the current request. Outside of `bound_fields` nothing happens."""
     current = _BOUND.get()
     if current is not None:
         current |= fields
 
 
 def bound_field(name: str) -> str:
-    """The value of a field of what is under way as text; empty where there is none."""
+    """Return a field of the current request as text, empty if there is none."""
     return str((_BOUND.get() or {}).get(name, ""))
 
 
 def fields(**fields: object) -> dict[str, Any]:
-    """Return the `extra` of a record that has these fields."""
+    """Return the `extra` of a record with these fields."""
     return {"fields": fields}
 
 
 def causes(error: BaseException) -> str:
-    """Return what an error was raised from, nearest first, each with its class; empty if there is nothing."""
+    """Return the causes of an error, nearest first, each with its class. Empty if there are none."""
     found: list[str] = []
     cause = error.__cause__
     while isinstance(cause, Exception) and len(found) < MAX_CAUSES:  # a cancellation explains nothing
@@ -86,12 +86,12 @@ class TextFormatter(logging.Formatter):
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
-    """The fields of a record: those of what is under way, then its own."""
+    """Return the fields of a record: those of the current request, then its own."""
     return {**(_BOUND.get() or {}), **getattr(record, "fields", {})}
 
 
 def _quoted_if_needed(value: object) -> str:
-    """A value as one word: quoted where it has spaces, quotes or characters that are not printable."""
+    """Return a value as text, quoted if it has spaces, quotes or unprintable characters."""
     text = str(value)
     is_word = text.isprintable() and not any(mark in text for mark in ' "=')
     return text if text and is_word else json.dumps(text, ensure_ascii=False)

@@ -1,7 +1,7 @@
 """Wrappers of the two ports that count and time every operation of a back end.
 
-Each wrapper has every method of its port and no other. The type checker compares the shapes where the
-composition root passes a wrapper on as the port.
+Each wrapper has the methods of its port and no others. The type checker compares the shapes where the
+composition root uses a wrapper as the port.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class MeteredStore(_Metered[ObjectStore]):
     async def list(self, prefix: str) -> AsyncIterator[Stored]:
         """Count a listing as one operation.
 
-        Its time is the time that the store took, without the caller's between two objects. A listing that
-        the caller breaks off is done.
+        Its time is the time of the store, without the caller's time between two objects. A listing that the
+        caller breaks off counts as done.
         """
         seconds, result = 0.0, "failed"
         listing = aiter(self._inner.list(prefix))

@@ -1,6 +1,6 @@
-"""What operators see at /metrics. Labels are bounded: never a session, call or capture id.
+"""The metrics at /metrics. Labels are bounded: none is a session, call or capture id.
 
-With several workers the figures of all processes are added up: see `multiprocess`.
+With several workers the values of all processes are added up: see `multiprocess`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 NAMESPACE: Final = "overspill"
 OTHER: Final = "other"
 METHODS: Final = frozenset({"GET", "HEAD", "PUT", "PATCH", "POST", "DELETE", "OPTIONS"})
-"""A client may send any of the many methods that there are; these are told apart."""
+"""Methods with a label of their own. A client may send any method."""
 MAX_TOOLS: Final = 200
 MAX_TENANTS: Final = 1000
 MAX_KEYS: Final = 1000
@@ -39,7 +39,7 @@ SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.
 
 
 class BoundedLabel:
-    """The first `most` values of a label as they are, all others as `other`."""
+    """Keeps the first `most` values of a label, and replaces all others by `other`."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -54,17 +54,17 @@ class BoundedLabel:
 
 
 class MergedHistogram(Histogram):
-    """A histogram that takes in what was counted elsewhere, in the same buckets."""
+    """A histogram that adds values which were counted elsewhere, in the same buckets."""
 
     def add(self, counts: Sequence[int], total: int) -> None:
-        """`counts` is how many values fell into each bucket, alone, and `total` the sum of these values."""
+        """`counts` has the number of values in each bucket alone, `total` is the sum of the values."""
         self._sum.inc(total)
         for bucket, count in zip(self._buckets, counts, strict=True):
             bucket.inc(count)
 
 
 class Metrics:
-    """The service's counters and histograms, on a registry of their own."""
+    """The service's counters, gauges and histograms, in a registry of their own."""
 
     def __init__(self) -> None:
         self._registry, self._memories = CollectorRegistry(), _shared_memories()
@@ -139,7 +139,7 @@ class Metrics:
         self._count_uses()
 
     def _count_uses(self) -> None:
-        """Who asks: tenants, and keys by their ids. Empty where no key is needed, or none was good."""
+        """Requests by tenant and by key id. The labels are empty without a valid key."""
         who = "tenant", "key"
         self._uses = self._counter("tenant_requests", "Requests by who asks and problem code.", *who, "code")
         self._received = self._counter("tenant_received_bytes", "Bytes of bodies of requests.", *who)
@@ -174,7 +174,7 @@ class Metrics:
             self._output_sizes.labels(self._tenant(tenant)).add(seen.sizes, seen.bytes_before)
 
     def capture(self, entry: Entry, *, is_new: bool) -> None:
-        """Count a stored capture, or the repetition of one."""
+        """Count a stored capture, or a repeated one."""
         tenant, tool = self._tenant(entry.tenant), self._tool(entry.tool)
         self._captures.labels(tenant, tool, "created" if is_new else "repeated").inc()
         if is_new:
@@ -193,14 +193,14 @@ class Metrics:
         self._request_seconds.labels(route, method).observe(seconds)
 
     def use(self, tenant: str, key: str, code: str, *, received: int, sent: int) -> None:
-        """Count a request by who asked."""
+        """Count a request by who sent it."""
         who = self._tenant(tenant), self._key(key)
         self._uses.labels(*who, code).inc()
         self._received.labels(*who).inc(received)
         self._sent.labels(*who).inc(sent)
 
     def free_space(self, backend: str, free_bytes: int, free_inodes: int) -> None:
-        """Tell what a disk has left."""
+        """Set the free space of a disk."""
         self._free_bytes.labels(backend).set(free_bytes)
         self._free_inodes.labels(backend).set(free_inodes)
 
@@ -212,7 +212,7 @@ class Metrics:
         self._swept.inc(removed)
 
     def damaged_record(self, *, is_repaired: bool) -> None:
-        """Count a record of the catalog that could not be decoded, each time that a listing meets it."""
+        """Count a damaged record of the catalog, each time that a listing meets it."""
         self._damaged.labels("mended" if is_repaired else "left").inc()
 
     def operation(self, backend: str, name: str, result: str, seconds: float) -> None:
@@ -220,7 +220,7 @@ class Metrics:
         self._operation_seconds.labels(backend, name).observe(seconds)
 
     def exposition(self) -> bytes:
-        """The figures of this service, of all its workers, in Prometheus' text format."""
+        """Return the metrics of all workers, in Prometheus' text format."""
         if self._memories is not None:
             registry = CollectorRegistry()
             registry.register(SumCollector(self._memories.descriptors))
@@ -229,7 +229,10 @@ class Metrics:
 
 
 def _shared_memories() -> SharedMemories | None:
-    """Have figures kept in this worker's memory, if it is a worker; the memories of all of them."""
+    """Keep this worker's values in shared memory.
+
+    Return the memories of all workers, None without workers.
+    """
     given = os.environ.get(VARIABLE)
     if not given:
         return None

@@ -1,8 +1,8 @@
-"""The figures of several processes in memory that they share, added up by whichever is asked.
+"""The metric values of several processes, in shared memory. Any process can add them up.
 
-Each worker writes a memory of its own, which the supervisor made: no file that may be removed, on no disk
-that may fill. A worker that replaces another one goes on with its memory. Room is reserved before it is used.
-A figure without room is counted by its process alone, and costs no request.
+Each worker writes to a memory of its own, made by the supervisor: there is no file that may be removed, and
+no disk that may be full. A worker that replaces another one continues its memory. Memory is reserved before
+it is used. A value without memory is counted by its process alone, and fails no request.
 
     0   8 bytes: bytes in use
     8   entries: 8 bytes: length of the key, the key padded to 8, 8 bytes: the value (IEEE 754)
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 VARIABLE: Final = "OVERSPILL_FIGURES"
-"""Where a worker finds its memory: its number, a colon, the descriptors of all memories with commas."""
+"""How a worker finds its memory: its number, a colon, and the descriptors of all memories with commas."""
 FIRST_SIZE: Final = 64 * 1024
 MAX_SIZE: Final = 64 * 2**20
-"""Bytes of one memory, at most: some 300,000 figures."""
+"""Bytes of one memory, at most: about 300,000 values."""
 HEADER_SIZE: Final = 8
 _WORD: Final = struct.Struct("=q")
 _VALUE: Final = struct.Struct("=d")
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 
 def new_memory() -> int:
-    """A descriptor of empty memory that other processes may inherit."""
+    """Return a descriptor of empty memory that other processes may inherit."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create("overspill-figures", os.MFD_CLOEXEC)
     with tempfile.TemporaryFile(prefix="overspill-figures") as file:  # where there is no such memory
@@ -48,7 +48,7 @@ def new_memory() -> int:
 
 
 class SharedMemories(NamedTuple):
-    """What a worker is given: the descriptors of all memories, and which is its own."""
+    """The descriptors of all memories, and which one is the worker's own."""
 
     own: int
     descriptors: Sequence[int]
@@ -63,10 +63,10 @@ class SharedMemories(NamedTuple):
 
 
 class SharedValues:
-    """The figures of one process, for it to write."""
+    """The values of one process, for that process to write."""
 
     def __init__(self, descriptor: int) -> None:
-        """Go on with what is there, but for gauges: they told of a process that has ended."""
+        """Continue with the present values, but set gauges to 0: they described a process that has ended."""
         self._descriptor = descriptor
         self.lock = threading.Lock()
         self._positions: dict[str, int] = {}
@@ -82,7 +82,7 @@ class SharedValues:
                     self.write(position, 0.0)
 
     def position(self, key: str) -> int | None:
-        """Where the figure of a key is kept; None where it has no room."""
+        """Return where the value of a key is kept, None if there is no memory for it."""
         if key not in self._positions:
             position = self._append(key)
             if position is None:
@@ -111,11 +111,16 @@ class SharedValues:
         assert self._map is not None
         start, self._used = self._used, self._used + len(entry)
         self._map[start : self._used] = entry
-        self._map[:HEADER_SIZE] = _WORD.pack(self._used)  # last: whoever reads meanwhile sees whole entries
+        self._map[:HEADER_SIZE] = _WORD.pack(
+            self._used
+        )  # written last: a concurrent reader sees whole entries only
         return self._used - _VALUE.size
 
     def _reserve(self, size: int) -> bool:
-        """Whether there is so much memory. A page that is only promised ends the process when written."""
+        """Reserve memory, and return whether that succeeded.
+
+        Writing to an unreserved page may end the process.
+        """
         if size > MAX_SIZE:
             self._warn_once(f"{MAX_SIZE} bytes are the limit")
             return False
@@ -137,7 +142,7 @@ class SharedValues:
 
 
 def entries(descriptor: int) -> Iterator[tuple[str, float, int]]:
-    """Keys and values of a memory, and where the values are."""
+    """Yield keys and values of a memory, and where the values are."""
     data = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
     used = _WORD.unpack_from(data)[0] if len(data) >= HEADER_SIZE else 0
     position = HEADER_SIZE
@@ -149,7 +154,7 @@ def entries(descriptor: int) -> Iterator[tuple[str, float, int]]:
 
 
 class SharedValue:
-    """One value, as `prometheus_client.values` has them; subclasses say in which memory it is."""
+    """One value, with the interface of `prometheus_client.values`. Subclasses set the memory."""
 
     memory: ClassVar[SharedValues]
     _multiprocess = True
@@ -183,7 +188,7 @@ class SharedValue:
         return self._value
 
     def set_exemplar(self, exemplar: object) -> None:
-        """Nothing: text for Prometheus has none."""
+        """Do nothing: the text format has no exemplars."""
 
     def get_exemplar(self) -> None:
         return None
@@ -195,12 +200,12 @@ class SharedValue:
 
 
 def value_class(values: SharedValues) -> type[SharedValue]:
-    """Return the class that `prometheus_client` makes its values of: they are kept in this memory."""
+    """Return the class for `prometheus_client` that keeps its values in this memory."""
     return type("SharedValue", (SharedValue,), {"memory": values})
 
 
 class SumCollector(MultiProcessCollector):
-    """A collector of the figures of all processes, added up."""
+    """A collector that adds up the values of all processes."""
 
     def __init__(self, descriptors: Iterable[int]) -> None:
         self._descriptors = list(descriptors)

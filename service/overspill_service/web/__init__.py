@@ -1,1 +1,1 @@
-"""HTTP: one route registry, handlers of about ten lines, one table from failures to problems."""
+"""HTTP: one route registry, short handlers, one table from failures to problems."""

@@ -1,4 +1,4 @@
-"""Observations from clients, and what operators ask for."""
+"""Routes for observations of clients and for an operator's sweep."""
 
 from __future__ import annotations
 

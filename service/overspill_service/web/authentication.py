@@ -1,4 +1,4 @@
-"""Who sent a request: the credential in it decides, and nothing else."""
+"""Who sent a request. Only the credential in the request decides."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from overspill_service.tenants import Directory
 
 REMEMBERED_SECONDS: Final = 15.0
-"""How long a key found in the catalog is trusted without asking again: the most that a revocation lags."""
+"""How long a key from the catalog is trusted without asking again. A revocation takes up to so long."""
 REMEMBERED_KEYS: Final = 10_000
 USE_SECONDS: Final = 60.0
-"""How exactly the last use of a key is known."""
+"""How precisely the last use of a key is recorded."""
 _NO_KEY: Final = "this service needs a key: send `Authorization: Bearer` and the key"
 _WRONG_KEY: Final = "the key is not known here, was revoked or has expired"
 
@@ -41,9 +41,9 @@ class Remembered(NamedTuple):
     """A key of the catalog that was found a moment ago."""
 
     until: float
-    """By the monotonic clock: how long nobody asks the catalog again."""
+    """By the monotonic clock: until when the catalog is not asked again."""
     expires: float | None
-    """By the shared clock: when the key itself expires."""
+    """By the shared clock: when the key expires."""
     principal: Principal
 
     def has_expired(self, now: float) -> bool:
@@ -51,7 +51,7 @@ class Remembered(NamedTuple):
 
 
 class Authenticator:
-    """Tells from a request's credential, and from nothing else, who asks."""
+    """Finds the principal of a request by its credential."""
 
     def __init__(
         self,
@@ -66,21 +66,21 @@ class Authenticator:
         self._secrets, self._allows_anonymous = secrets, allows_anonymous
         self._remembered: dict[str, Remembered] = {}
         self._unreported: dict[str, float] = {}
-        """When keys were last used, by their hashes, as far as the catalog is to be told."""
+        """When keys were last used, by their hashes, as far as the catalog was not told yet."""
         self._reported: dict[str, float] = {}
 
     @property
     def allows_anonymous(self) -> bool:
-        """Whether everyone may do everything."""
+        """Whether requests need no key."""
         return self._allows_anonymous
 
     def replace_directory(self, directory: Directory, *, allows_anonymous: bool) -> None:
-        """Let in whom this directory names, from now on."""
+        """Use this directory from now on."""
         self._directory, self._allows_anonymous = directory, allows_anonymous
         self._remembered.clear()
 
     async def principal(self, request: web.Request, scope: Scope) -> Principal:
-        """Who asks. Raises `Unauthorized` without a valid key, `Forbidden` where it lacks the scope."""
+        """Return the principal. Raises `Unauthorized` without a valid key, `Forbidden` without the scope."""
         if self._allows_anonymous:
             return self._directory.anonymous()
         scheme, _, key = (list_field(request.headers, hdrs.AUTHORIZATION) or "").partition(" ")
@@ -94,19 +94,19 @@ class Authenticator:
         return principal
 
     async def refresh(self) -> None:
-        """Close an open service if there is a key now."""
+        """Require keys from now on if there is one now."""
         if self._allows_anonymous and await self._keys.keys():
             self._allows_anonymous = False
             log.warning("there is a key now: from now on every request needs one")
 
     async def report_uses(self) -> None:
-        """Tell the catalog when keys were last used, if one was."""
+        """Record in the catalog when keys were last used, if one was."""
         used, self._unreported = self._unreported, {}
         if used:
             await self._keys.note_uses(used)
 
     async def _authenticate(self, key: str) -> Principal:
-        """Who a key stands for, whichever of the secrets it was hashed with. Raises `Unauthorized`."""
+        """Return the principal of a key, whichever secret it was hashed with. Raises `Unauthorized`."""
         hashes = [hash_key(key, secret) for secret in self._secrets]
         for key_hash in hashes[:-1]:
             with suppress(Unauthorized):

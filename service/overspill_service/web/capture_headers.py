@@ -1,4 +1,4 @@
-"""What a PUT says of its content, taken from its headers and checked."""
+"""The metadata of a capture in the headers of an upload, parsed and checked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MAX_LABELS: Final = 32
 FORM: Final = "application/x-www-form-urlencoded"
-"""What curl says of any `--data-binary`: it tells nothing of the content, so the content is looked at."""
+"""The content type that curl sends with any `--data-binary`. It says nothing, so the content is examined."""
 _LABEL: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
 _MEDIA_TYPE: Final = re.compile(
     r"[A-Za-z0-9!#$&^_.+-]{1,127}/[A-Za-z0-9!#$&^_.+-]{1,127}(\s*;\s*[A-Za-z0-9!#$&^_.+-]{1,127}=[\x20-\x7e]{1,127})*"
@@ -25,7 +25,10 @@ _MEDIA_TYPE: Final = re.compile(
 
 
 def metadata_of(headers: CIMultiDictProxy[str]) -> CaptureMetadata:
-    """The facts that the headers state. Raises `InvalidHeader`, naming the header and what is allowed."""
+    """Return the metadata in the headers.
+
+    Raises `InvalidHeader` that names the header and what is allowed.
+    """
     return CaptureMetadata(
         session=_value(headers, Header.SESSION),
         call_id=_value(headers, Header.CALL_ID),
@@ -38,7 +41,7 @@ def metadata_of(headers: CIMultiDictProxy[str]) -> CaptureMetadata:
 
 
 def digest_of(headers: CIMultiDictProxy[str]) -> bytes | None:
-    """The announced SHA-256. Raises `InvalidHeader`."""
+    """Return the announced SHA-256. Raises `InvalidHeader`."""
     field = list_field(headers, Header.REPR_DIGEST)
     if field is None:
         return None

@@ -1,4 +1,4 @@
-"""Storing, looking up, listing, extending and removing captures."""
+"""Routes that look up, list, extend and remove captures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 LISTING_SIZE: Final = 4 * 2**20
-"""Bytes of memory for a page of a listing: a MiB of entries, as stored, as shown and as JSON."""
+"""Bytes of memory for a page of a listing: a MiB of entries as stored, as structs and as JSON."""
 
 
 async def get(context: RequestContext[wire.RefQuery]) -> web.Response:
@@ -62,14 +62,14 @@ async def usage(context: RequestContext[wire.NoQuery]) -> web.Response:
 
 
 def _instant(when: datetime | None) -> float | None:
-    """Seconds since the epoch; a time without a zone is UTC, whatever the zone of this machine."""
+    """Return seconds since the epoch. A time without a zone is UTC, whatever this machine's zone."""
     if when is None:
         return None
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
 def entry_headers(entry: Entry) -> dict[str, str]:
-    """What a HEAD request learns of a capture."""
+    """Return the headers that tell a HEAD request about a capture."""
     public = entry.public()
     return {
         Header.SHA256: public.sha256,

@@ -30,7 +30,7 @@ def are_given(headers: Headers) -> bool:
 
 
 def is_not_modified(headers: Headers, method: str, tag: str | None, *, exists: bool = True) -> bool:
-    """Evaluate the preconditions in their order (section 13.2.2); return whether the answer is 304.
+    """Evaluate the preconditions in their order (section 13.2.2). Return whether the answer is 304.
 
     `tag` is the strong entity tag of the selected representation, None if it has none. Raises
     `PreconditionFailed` (412).
@@ -47,13 +47,16 @@ def is_not_modified(headers: Headers, method: str, tag: str | None, *, exists: b
 
 
 def allows_range(headers: Headers, tag: str) -> bool:
-    """Return whether `If-Range`, if given, is this very tag: a weak one or a date never is (13.1.5)."""
+    """Return whether `If-Range`, if given, is this very tag.
+
+    A weak tag or a date never is (section 13.1.5).
+    """
     field = list_field(headers, hdrs.IF_RANGE)
     return field is None or field.strip() == tag
 
 
 def _names(field: str, tag: str | None, *, exists: bool, weakly: bool) -> bool:
-    """Whether a list of entity tags has this one (section 8.8.3.2); a malformed list has none."""
+    """Return whether a list of entity tags has this one (section 8.8.3.2). A malformed list has none."""
     if field.strip() == ANY:
         return exists
     if not _TAGS.fullmatch(field):

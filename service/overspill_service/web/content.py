@@ -1,4 +1,4 @@
-"""The bytes of a capture: whole or a range, decoded or as stored zstd frames (RFC 9110)."""
+"""The bytes of a capture: all or a range of them, decoded or as stored zstd frames (RFC 9110)."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ UNTRUSTED: Final = {
     hdrs.ACCEPT_RANGES: "bytes",
     hdrs.VARY: hdrs.ACCEPT_ENCODING,
 }
-"""Captured bytes are nobody's page: a browser shows them without scripts, and no cache alters them."""
+"""Captured bytes are untrusted: a browser must run no scripts in them, and no cache may change them."""
 
 
 async def content(context: RequestContext[wire.RefQuery]) -> web.StreamResponse:
-    """The bytes; 206 for a range, 304 where the client has them."""
+    """Answer with the bytes: 206 for a range, 304 if the client has them already."""
     entry = await context.entry()
     request, fields = context.request, context.request.headers
     asked = _range(request, entry)
@@ -52,12 +52,12 @@ async def content(context: RequestContext[wire.RefQuery]) -> web.StreamResponse:
 
 
 def etag(entry: Entry, *, as_stored: bool) -> str:
-    """A strong validator of each representation: the content's digest, and that it is zstd."""
+    """Return the strong validator of a representation: the content's digest, and a suffix for zstd."""
     return f'"{entry.sha256.hex()}{"-zstd" if as_stored else ""}"'
 
 
 def _range(request: web.Request, entry: Entry) -> ByteRange | None:
-    """Return the range that a GET asks for, None for everything. Ranges are of the decoded content."""
+    """Return the range that a GET asks for, None for everything. A range is of the decoded content."""
     field = list_field(request.headers, hdrs.RANGE)
     if field is None or request.method != "GET":
         return None
@@ -65,7 +65,7 @@ def _range(request: web.Request, entry: Entry) -> ByteRange | None:
 
 
 def _resolved(asked: ByteRange, entry: Entry) -> ContentRange:
-    """Return the range within the content. Raises `RangeNotSatisfiable` if no byte of it exists."""
+    """Return the range within the content. Raises `RangeNotSatisfiable` if it has no byte."""
     resolved = asked.resolve(entry.size)
     if resolved is None:
         raise RangeNotSatisfiable(entry.size)
@@ -75,7 +75,7 @@ def _resolved(asked: ByteRange, entry: Entry) -> ContentRange:
 async def _send_stored(
     context: RequestContext[wire.RefQuery], reader: Reader, headers: dict[str, str]
 ) -> web.StreamResponse:
-    """The stored frames as they are: the client decodes, this service does not."""
+    """Send the stored frames as they are: the client decodes them."""
     headers[hdrs.CONTENT_ENCODING] = "zstd"
     length = reader.frames.stored_start(len(reader.frames))
     return await _send(context, 200, headers, length, reader.undecoded())

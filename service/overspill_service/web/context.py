@@ -1,4 +1,4 @@
-"""What a handler gets: the request with everything taken out of it that the route declared."""
+"""What a handler gets: the request, and everything that its route declares, parsed and checked."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 Q_co = TypeVar("Q_co", covariant=True)
 B = TypeVar("B")
 POSITION_PARAMETERS = frozenset({"lines", "start", "end", "offset", "cursor"})
-"""Parameters that say where a read begins and ends; every answer's `next` gives them anew."""
+"""Parameters that say where a read begins and ends. Every answer's `next` replaces them."""
 MAX_BODY = 1024 * 1024
 """Bytes of a JSON body, at most."""
 BODY_COPIES = 2
-"""How many times its size a JSON body takes: as it came, and as a struct."""
+"""How often a JSON body is in memory: as bytes and as a struct."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestContext(Generic[Q_co]):
-    """One authorised request; `query` is what the route's query struct made of the parameters."""
+    """One authorised request. `query` is an instance of the route's query struct."""
 
     request: web.Request
     service: Service
@@ -53,16 +53,16 @@ class RequestContext(Generic[Q_co]):
         return self.request.match_info["ref"]
 
     async def entry(self) -> Entry:
-        """The capture that the path names."""
+        """Return the capture that the path names."""
         entry = await self.captures.get(self.ref, getattr(self.query, "session", None))
         logs.bind_fields(capture=entry.id)
         return entry
 
     @contextmanager
     def paused_reading(self) -> Iterator[None]:
-        """Leave what the client sends to its system and ours, so that one who waits holds little here."""
+        """Stop reading the body within the block, so that a request that waits holds little memory."""
         transport = self.request.transport
-        if transport is not None:  # else the client has gone
+        if transport is not None:  # None once the client is gone
             transport.pause_reading()
         try:
             yield
@@ -72,7 +72,7 @@ class RequestContext(Generic[Q_co]):
 
     @asynccontextmanager
     async def body(self, kind: type[B]) -> AsyncIterator[B]:
-        """The JSON body as a struct; memory for it is held to the end of the block.
+        """Read the JSON body as a struct, and hold its memory until the block ends.
 
         Raises `InvalidBody`, `BodyTooLarge`, `Overloaded`.
         """
@@ -102,14 +102,14 @@ class RequestContext(Generic[Q_co]):
         )
 
     def text(self, answer: Text) -> web.Response:
-        """A bounded read: JSON, or the text alone for a client that asks for text/plain."""
+        """Answer a bounded read: JSON, or only the text for a client that asks for text/plain."""
         self.service.metrics.read(self.principal.tenant.name, answer.mode, len(answer.content.encode()))
         if prefers_text(list_field(self.request.headers, hdrs.ACCEPT) or ""):
             return web.Response(text=answer.content, content_type="text/plain", charset="utf-8")
         return self.json(self._with_whole_next(answer))
 
     def _with_whole_next(self, answer: Text) -> Text:
-        """The answer with all of the query that goes on: what was asked for, but for where to begin."""
+        """Return the answer with a complete next query: that of this request, except for its position."""
         if answer.next is None:
             return answer
         kept = {name: value for name, value in self.request.query.items() if name not in POSITION_PARAMETERS}

@@ -1,4 +1,4 @@
-"""Header fields as RFC 9110, section 5, has them: several lines make one list; some may come only once."""
+"""Header fields (RFC 9110, section 5): several lines form one list, and some fields may come only once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def list_field(headers: Headers, name: str) -> str | None:
-    """Return all lines of a list field as one, joined by commas (section 5.3), or None if there are none."""
+    """Return all lines of a list field as one, joined by commas (section 5.3). None if there are none."""
     lines = headers.getall(name, ())
     return ", ".join(lines) if lines else None
 
@@ -31,9 +31,9 @@ def single_field(headers: Headers, name: str) -> str | None:
 
 
 def require_well_formed(request: web.Request) -> None:
-    """Raise `BadRequest` for a request without one Host, or with a target that is not UTF-8.
+    """Raise `BadRequest` for a request without exactly one Host, or with a target that is not UTF-8.
 
-    Without the second check a pattern `%FF` would be searched for as these three characters.
+    Without the second check a grep for `%FF` would search for these three characters.
     """
     hosts = len(request.headers.getall(hdrs.HOST, ()))
     if hosts > 1 or (not hosts and request.version >= HttpVersion11):

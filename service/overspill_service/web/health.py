@@ -1,4 +1,4 @@
-"""Liveness, readiness, metrics, the API's description and the front page."""
+"""Routes for liveness, readiness, metrics and the front page."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def live(context: RequestContext[wire.NoQuery]) -> web.Response:
 
 
 async def ready(context: RequestContext[wire.NoQuery]) -> web.Response:
-    """200 while requests can be served: not stopping, and both back ends answer."""
+    """Answer 200 if requests can be served: the process is not stopping, and both back ends answer."""
     if context.service.is_stopping:
         raise ShuttingDown("this replica is stopping")
     try:

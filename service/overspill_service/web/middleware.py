@@ -1,4 +1,4 @@
-"""What happens around every request: an id, a log line, figures, and problems for failures."""
+"""What every request passes: it gets an id, a log line and metrics, and its failure becomes a problem."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 _ALLOWED_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 REQUEST_ID: Final = web.RequestKey("identity", str)
 STARTED_RESPONSE: Final = web.RequestKey("begun", web.StreamResponse)
-"""The response whose head may have been sent already."""
+"""The response whose header may have been sent already."""
 UNKNOWN_ROUTE: Final = "unknown"
 HEALTH: Final = frozenset({Path.HEALTHZ, Path.READYZ, Path.METRICS})
 CLIENT_CLOSED_REQUEST: Final = 499
-"""The status that is counted and logged where the client went before it was answered."""
+"""The status for logs and metrics if the client hung up before the answer (nginx's 499)."""
 
 _EXPECTATION: Final = ExpectationFailed("Expect may be 100-continue and nothing else")
 
@@ -46,7 +46,7 @@ failures = logging.getLogger(__name__)
 async def middleware(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
-    """The outermost middleware: no failure leaves it but a cancellation."""
+    """Handle a request. Every failure becomes an answer; only a cancellation is raised."""
     start = time.perf_counter()
     request[REQUEST_ID] = request_id = _request_id(request)
     response: web.StreamResponse | None = None
@@ -61,7 +61,7 @@ async def middleware(
 
 
 def _count_and_log(request: web.Request, response: web.StreamResponse | None, seconds: float) -> None:
-    """Count and log a request. `bytes` is the size of the answer, `received` what was read of its body."""
+    """Count and log a request. `bytes` is the size of the answer, `received` the bytes read of the body."""
     status = CLIENT_CLOSED_REQUEST if response is None else response.status
     route = _route_of(request)
     size = (response and request.method != "HEAD" and response.content_length) or 0
@@ -97,7 +97,7 @@ async def _answer(
 
 
 def _require_connection(request: web.Request) -> None:
-    """Raise `OutOfResources` for a connection that is served for health checks alone."""
+    """Raise `OutOfResources` if the connection is reserved for health checks."""
     connections = request.app[SERVICE].connections
     if connections.is_reserved(request.transport) and _route_of(request) not in HEALTH:
         error = OutOfResources(f"all of {connections.limit} connections are taken; try again in a moment")
@@ -106,9 +106,9 @@ def _require_connection(request: web.Request) -> None:
 
 
 async def set_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """Put on the headers of every answer just before it is sent, and note that it has begun.
+    """Set the headers of every answer just before it is sent, and note that it has begun.
 
-    aiohttp refuses an `Expect` that it does not know before the middleware: that becomes a problem here.
+    aiohttp refuses an unknown `Expect` before it calls the middleware: here that answer becomes a problem.
     """
     request[STARTED_RESPONSE] = response
     request_id = request.get(REQUEST_ID) or _request_id(request)
@@ -120,7 +120,7 @@ async def set_headers(request: web.Request, response: web.StreamResponse) -> Non
     service = request.app[SERVICE]
     if service.is_stopping or service.connections.is_full:
         response.force_close()
-        response.headers[hdrs.CONNECTION] = "close"  # aiohttp wrote its own before it asked us
+        response.headers[hdrs.CONNECTION] = "close"  # aiohttp has set the header before it calls this
 
 
 def _problem_response(request: web.Request, error: Exception, request_id: str) -> web.Response:
@@ -136,8 +136,8 @@ def _problem_response(request: web.Request, error: Exception, request_id: str) -
 
 
 def _abort(request: web.Request, error: Exception, request_id: str) -> web.StreamResponse:
-    """Abort the connection: behind the first byte of a response, nothing else can tell of a failure."""
-    if not isinstance(error, ConnectionError):  # which says that the client has gone
+    """Abort the connection. After the first byte of an answer nothing else can report a failure."""
+    if not isinstance(error, ConnectionError):  # that means the client has hung up
         problem = problem_of(error, request_id)
         request.app[SERVICE].metrics.problem(problem.code)
         details = logs.fields(code=problem.code, detail=problem.detail, cause=logs.causes(error))
@@ -148,7 +148,7 @@ def _abort(request: web.Request, error: Exception, request_id: str) -> web.Strea
 
 
 def _request_id(request: web.Request) -> str:
-    """The request's id: the client's where it is harmless, else a fresh one."""
+    """Return the request's id: the client's if it is harmless, else a new one."""
     given = request.headers.get(Header.REQUEST_ID, "")
     return given if _ALLOWED_ID.fullmatch(given) else secrets.token_hex(8)
 

@@ -13,18 +13,18 @@ from overspill_service.errors import NotAcceptable, UnsupportedEncoding
 IDENTITY: Final = "identity"
 ZSTD: Final = "zstd"
 CODINGS: Final = "zstd, gzip"
-"""The codings of bodies that this service decodes, as `Accept-Encoding` of a 415 names them."""
+"""The codings of bodies that this service decodes, for the `Accept-Encoding` of a 415."""
 _UNNAMED: Final = 0.0001
-"""The weight of identity where nothing speaks of it: acceptable, but less than every coding that is named."""
+"""The weight of identity if nothing names it: acceptable, but less than every named coding."""
 _WEIGHT: Final = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
 _SAME: Final = {"x-gzip": "gzip"}
 
 
 def choose_coding(accept_encoding: str | None, *, is_range: bool = False) -> str:
-    """Return the coding of a capture's content, `identity` or `zstd`; a range prefers `identity`.
+    """Return the coding of a capture's content, `identity` or `zstd`. A range prefers `identity`.
 
-    A tie goes to zstd only if it is named: a client that sends `*` may not be able to decode it.
-    Raises `NotAcceptable` if both are ruled out.
+    A tie goes to zstd only if it is named: a client that sends `*` may not be able to decode it. Raises
+    `NotAcceptable` if both are excluded.
     """
     weights = _weights(accept_encoding or "")
     zstd = weights.get(ZSTD, weights.get("*", 0.0))
@@ -37,14 +37,14 @@ def choose_coding(accept_encoding: str | None, *, is_range: bool = False) -> str
 
 
 def require_identity(accept_encoding: str | None) -> None:
-    """Raise `NotAcceptable` if an answer that has no other form may not come as it is."""
+    """Raise `NotAcceptable` if the client excludes identity, the only form of the answer."""
     weights = _weights(accept_encoding or "")
     if not weights.get(IDENTITY, weights.get("*", _UNNAMED)):
         raise NotAcceptable("Accept-Encoding rules out identity, the one form that this answer has")
 
 
 def prefers_text(accept: str) -> bool:
-    """Return whether an `Accept` field weighs text/plain above 0 and not below JSON."""
+    """Return whether an `Accept` field weighs text/plain above 0 and at least as high as JSON."""
     weights = _weights(accept)
     text = weights.get("text/plain", weights.get("text/*", 0.0))
     json = weights.get("application/json", weights.get("application/*", weights.get("*/*", 0.0)))
@@ -52,9 +52,9 @@ def prefers_text(accept: str) -> bool:
 
 
 def body_coding(content_encoding: str | None) -> str | None:
-    """Return the one coding of a body, in lower case, or None if it has none.
+    """Return the one coding of a body in lower case, None if it has none.
 
-    Raises `UnsupportedEncoding` for a body that was encoded more than once.
+    Raises `UnsupportedEncoding` for a body with several codings.
     """
     names = [name.strip().lower() for name in (content_encoding or "").split(",")]
     codings = [_SAME.get(name, name) for name in names if name not in ("", IDENTITY)]
@@ -66,7 +66,7 @@ def body_coding(content_encoding: str | None) -> str | None:
 
 
 def _weights(field: str) -> dict[str, float]:
-    """The weight of each member of the list; members with a malformed weight are left out."""
+    """Return the weight of each member of the list, without members whose weight is malformed."""
     weights = {}
     for member in field.split(","):
         name, *parameters = (part.strip().lower() for part in member.split(";"))

@@ -29,11 +29,11 @@ HEADER_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
     Header.TTL: {"type": "integer", "minimum": 1},
 }
 OWN_FIELDS: Final = frozenset({"Content-Type", "Content-Encoding"})
-"""Headers that the description has a place of their own for."""
+"""Headers that OpenAPI describes in another place."""
 
 
 def document(routes: Iterable[Route]) -> dict[str, Any]:
-    """The whole description of these routes."""
+    """Return the description of these routes."""
     routes = tuple(routes)
     kinds = [wire.Problem, *dict.fromkeys(kind for route in routes for kind in _kinds(route))]
     _, components = msgspec.json.schema_components(kinds, ref_template=COMPONENT)
@@ -118,7 +118,7 @@ def _path_parameters(route: Route) -> list[dict[str, Any]]:
 
 
 def _path_schema(route: Route, name: str) -> dict[str, Any]:
-    """Storing takes an id, since a call id does not tell the content."""
+    """Return the schema of a path parameter. Storing takes only an id: a call id does not say the content."""
     return {"pattern": f"^{ID}$"} if route.method == "PUT" else PATH_PARAMETERS[name][1]
 
 
@@ -136,7 +136,7 @@ def _query_parameters(route: Route) -> list[dict[str, Any]]:
 
 
 def _schema(hint: Any, extra: Mapping[str, Any]) -> dict[str, Any]:
-    """A parameter's schema; nothing in it refers to components."""
+    """Return a parameter's schema, with references resolved."""
     schema, components = msgspec.json.schema_components([hint])
     (found,) = schema
     while "$ref" in found:
@@ -165,7 +165,7 @@ def _header_parameters(route: Route) -> list[dict[str, Any]]:
 
 
 def route_for(routes: Iterable[Route]) -> Route:
-    """The route that serves the description of the others, and of itself."""
+    """Return the route of the description. It describes the other routes and itself."""
     described = tuple(routes)
 
     async def describe(context: RequestContext[wire.NoQuery]) -> web.Response:

@@ -1,4 +1,4 @@
-"""From failures to `application/problem+json` (RFC 9457): the one place that knows statuses."""
+"""From failures to `application/problem+json` (RFC 9457). The only module that knows status codes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 def underlying(error: Exception) -> Exception:
-    """Return the error that a failure stands for: what the process lacks, where that is its cause."""
+    """Return the error to report: what the process lacks if that is the cause, else the error itself."""
     is_plain = isinstance(error, ServiceError) and not isinstance(error, Unavailable)
     return error if is_plain else resource_failure(error) or error
 
@@ -50,7 +50,7 @@ def problem_of(error: Exception, request_id: str) -> Problem:
 
 
 def response_of(problem: Problem) -> web.Response:
-    """The problem as an answer, with the headers that its status asks for (RFC 9110)."""
+    """Return the problem as an answer, with the headers that its status requires (RFC 9110)."""
     headers: dict[str, str] = {}
     if problem.retry_after is not None:
         headers["Retry-After"] = str(problem.retry_after)
@@ -66,7 +66,7 @@ def response_of(problem: Problem) -> web.Response:
 
 
 def _problem(code: Code, detail: str, request_id: str, **fields: object) -> Problem:
-    """A problem. Bytes of a header that are not UTF-8 come as lone surrogates, which JSON cannot carry."""
+    """Return a problem. Header bytes that are not UTF-8 come as lone surrogates, which JSON cannot hold."""
     detail = detail.encode("utf-8", "backslashreplace").decode()
     given = {name: value for name, value in fields.items() if value is not None}
     return msgspec.convert(
@@ -84,7 +84,7 @@ def _problem(code: Code, detail: str, request_id: str, **fields: object) -> Prob
 
 
 def _from_http(error: web.HTTPException, request_id: str) -> Problem:
-    """What aiohttp itself refuses: no route, a wrong method, a malformed or oversized request."""
+    """Return the problem for a refusal by aiohttp: no route, a wrong method, a malformed request."""
     if isinstance(error, web.HTTPMethodNotAllowed):
         allowed = ", ".join(sorted(error.allowed_methods))
         return _problem(Code.METHOD_NOT_ALLOWED, f"{error.method} is not one of {allowed}", request_id)
@@ -96,7 +96,7 @@ def _from_http(error: web.HTTPException, request_id: str) -> Problem:
 
 
 def allow_header(error: web.HTTPException) -> Mapping[str, str]:
-    """The `Allow` header of a 405."""
+    """Return the `Allow` header of a 405."""
     if isinstance(error, web.HTTPMethodNotAllowed):
         return {"Allow": ", ".join(sorted(error.allowed_methods))}
     return {}

@@ -85,7 +85,7 @@ def _caps(context: RequestContext[Q]) -> Caps:
 
 
 def _deadline(context: RequestContext[Any]) -> Callable[[], bool]:
-    """Says, from any thread, whether this read has had its time."""
+    """Return a function that says, from any thread, whether the time of this read is over."""
     until = time.monotonic() + context.service.settings.scan_seconds
     return lambda: time.monotonic() > until
 

@@ -1,4 +1,4 @@
-"""The route registry: each route is declared once; router, documentation and tests are made from it."""
+"""The route registry. Each route is declared once; router, description and tests are made from it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Access(Enum):
-    """What a route that needs no key says instead of a scope."""
+    """The access of a route that needs no key."""
 
     PUBLIC = "public"
 
@@ -37,7 +37,7 @@ PUBLIC: Final = Access.PUBLIC
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """One route. `answers` maps statuses to a struct, to a media type for a body of bytes, or to nothing."""
+    """One route. `answers` maps a status to a struct, to a media type of a body of bytes, or to nothing."""
 
     method: str
     path: str
@@ -49,9 +49,11 @@ class Route:
     body: type[Struct] | str | None = None
     answers: Mapping[int, type[Struct] | str | None]
     is_text: bool = False
-    """The answer also comes as text/plain."""
+    """The answer is also available as text/plain."""
     is_negotiated: bool = False
-    """The handler chooses the content coding and evaluates preconditions; of all others the registry does."""
+    """The handler itself negotiates the coding and evaluates preconditions. For other routes the registry
+    does.
+    """
 
     def __post_init__(self) -> None:
         if not isinstance(self.scope, Scope | Access):
@@ -63,7 +65,7 @@ class Route:
 
 
 def add_routes(app: web.Application, routes: Iterable[Route]) -> None:
-    """Add the routes to the application; a GET answers HEAD too."""
+    """Add the routes to the application. A GET also answers HEAD."""
     for route in routes:
         resource = app.router.add_resource(route.path)
         handler = _handler_of(route)
@@ -73,16 +75,16 @@ def add_routes(app: web.Application, routes: Iterable[Route]) -> None:
 
 
 async def _continue_or_refuse(request: web.Request) -> None:
-    """Tell a client that waits to send its body. Raises `HTTPExpectationFailed` for other expectations.
+    """Send 100 Continue to a client that waits for it. Raises `HTTPExpectationFailed` for other expectations.
 
-    aiohttp's own way quotes the field, and fails where its bytes are not UTF-8.
+    aiohttp's own handler quotes the field, and fails if its bytes are not UTF-8.
     """
     if request.version < HttpVersion11:
         return
     if request.headers.get(hdrs.EXPECT, "").lower() != "100-continue":
         raise web.HTTPExpectationFailed
     await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-    request.writer.output_size = 0  # of the answer itself nothing has been sent
+    request.writer.output_size = 0  # count only the bytes of the answer itself
 
 
 def _handler_of(route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
@@ -97,7 +99,10 @@ def _handler_of(route: Route) -> Callable[[web.Request], Awaitable[web.StreamRes
 
 
 async def _answer(route: Route, context: RequestContext[Any]) -> web.StreamResponse:
-    """Answer. A capture that is removed beside a read is gone, not damaged; one stored again is read anew."""
+    """Answer. If a capture is removed during the read, answer as for a removed one.
+
+    If it is stored again, read it again.
+    """
     while True:
         try:
             return await (route.handler(context) if route.is_negotiated else _conditional(route, context))
@@ -107,7 +112,7 @@ async def _answer(route: Route, context: RequestContext[Any]) -> web.StreamRespo
 
 
 def _bind_log_fields(route: Route, principal: Principal, ref: str) -> None:
-    """Tell the log whose request it is, and of which capture if the path says so."""
+    """Add the tenant to the request's log fields, and the capture if the path has its id."""
     if not isinstance(route.scope, Access):
         logs.bind_fields(tenant=principal.tenant.name)
     if CAPTURE_ID.fullmatch(ref):
@@ -115,7 +120,7 @@ def _bind_log_fields(route: Route, principal: Principal, ref: str) -> None:
 
 
 async def _conditional(route: Route, context: RequestContext[Any]) -> web.StreamResponse:
-    """Answer where the resource has one representation without an entity tag.
+    """Answer for a resource with one representation and no entity tag.
 
     Preconditions count only if the request would succeed without them (RFC 9110, section 13.2.1).
     """
@@ -138,7 +143,7 @@ async def _principal(service: Service, route: Route, request: web.Request) -> Pr
 
 
 def _parse(kind: type[Struct], request: web.Request) -> Struct:
-    """The query as its struct. Raises `InvalidParameter`, naming what is allowed."""
+    """Return the query as its struct. Raises `InvalidParameter` that names what is allowed."""
     values: dict[str, str] = {}
     for name, value in request.query.items():
         if name in values:
@@ -155,5 +160,5 @@ def _parse(kind: type[Struct], request: web.Request) -> Struct:
 
 
 def with_private_metrics(route: Route) -> Route:
-    """The route as it is where figures are not for everyone."""
+    """Return the route as it is if metrics need a key."""
     return replace(route, scope=Scope.ADMIN) if route.path == Path.METRICS else route

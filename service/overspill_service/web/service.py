@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class InFlight:
-    """Counts the requests that are being answered: a `with` block each."""
+    """Counts the requests that are being answered. Each is a `with` block."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -44,7 +44,7 @@ class InFlight:
             self._idle.set()
 
     async def wait_until_quiet(self, seconds: float) -> None:
-        """Wait until there was no request for so long."""
+        """Wait until no request has run for `seconds`."""
         is_quiet = False
         while not is_quiet:
             await self._idle.wait()
@@ -56,7 +56,7 @@ class InFlight:
 
 @dataclass(slots=True, kw_only=True)
 class Service:
-    """The parts that handlers use; assembled by the composition root."""
+    """The parts that handlers use. The composition root assembles them."""
 
     archive: Archive
     directory: Directory
@@ -71,7 +71,7 @@ class Service:
 
     @property
     def caps(self) -> Caps:
-        """What one bounded read may answer."""
+        """The limits of one bounded read."""
         return Caps(self.settings.answer_lines, self.settings.answer_bytes)
 
 

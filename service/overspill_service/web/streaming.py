@@ -1,7 +1,7 @@
 """Answers of known length, written piece by piece to clients that may be slow, stalled or gone.
 
-No piece is made before the client's system has room for the one before it. A client that takes nothing
-is cut off, since its read holds memory that others wait for.
+A piece is made only when the client's system has room for it. A client that accepts nothing is cut off,
+because its read holds memory that other requests wait for.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from overspill_service.telemetry.logs import fields
 try:
     import fcntl
     import termios
-except ImportError:  # Windows: then what lies in the system's buffers counts as taken
+except ImportError:  # Windows: bytes in the system's buffers count as accepted
     TIOCOUTQ = None
 else:
     TIOCOUTQ = termios.TIOCOUTQ
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 PIECE_BYTES: Final = 256 * 1024
 """Bytes written to the socket at once."""
 CHECKS_PER_TIMEOUT: Final = 4
-"""How often, within the time that it has, a client is looked at."""
+"""How often a client's progress is checked within its timeout."""
 C_INT: Final = struct.Struct("i")
 
 log = logging.getLogger(__name__)
@@ -46,27 +46,27 @@ async def send(
 ) -> None:
     """Prepare the response and write `length` bytes to it.
 
-    A failure to make the first piece leaves the response unprepared. Cuts the client off where it takes
-    no byte for `stall_seconds` seconds. Raises `CaptureDamaged` where the pieces are not of this length.
+    If the first piece fails the response is not prepared. A client that accepts no byte for `stall_seconds`
+    is cut off. Raises `CaptureDamaged` if the pieces have another length.
     """
     response.content_length = length
     piece = await anext(pieces, b"")
     await response.prepare(request)
     if request.transport is None:
         raise ConnectionResetError("the client has gone")
-    request.transport.set_write_buffer_limits(0)  # or the transport would keep pieces that it cannot send
-    await response.write(b"")  # the head by itself: with a piece behind it aiohttp would copy both
+    request.transport.set_write_buffer_limits(0)  # else the transport would buffer pieces that it cannot send
+    await response.write(b"")  # the header alone: aiohttp would copy header and piece together
     with ProgressWatch(request.transport, stall_seconds) as watch:
         while piece:
             await _write(response, piece, length - watch.sent, watch)
-            piece = b""  # nothing is held while the next is made
+            piece = b""  # free it before the next one is made
             piece = await anext(pieces, b"")
         if watch.sent != length:
             raise CaptureDamaged(f"an answer of {length} bytes ended after {watch.sent}")
 
 
 async def _write(response: web.StreamResponse, piece: bytes, missing: int, watch: ProgressWatch) -> None:
-    """Write a piece of an answer that `missing` bytes are missing of, and wait until it is sent."""
+    """Write one piece, and wait until it is sent. `missing` bytes of the answer were missing before it."""
     with memoryview(piece) as view:
         for start in range(0, len(view), PIECE_BYTES):
             part = view[start : start + PIECE_BYTES]
@@ -74,15 +74,15 @@ async def _write(response: web.StreamResponse, piece: bytes, missing: int, watch
             if start + len(part) < missing:
                 await response.write(part)
             else:
-                await response.write_eof(bytes(part))  # which waits, however small it is
+                await response.write_eof(bytes(part))  # it waits until the bytes are sent
 
 
 class ProgressWatch:
-    """Aborts a connection when its client takes nothing of what was sent for `stall_seconds` seconds."""
+    """Aborts a connection if its client accepts nothing of what was sent for `stall_seconds`."""
 
     def __init__(self, transport: asyncio.Transport, stall_seconds: float) -> None:
         self.sent = 0
-        """Bytes given to the transport so far; the writer counts them."""
+        """Bytes given to the transport so far. The writer counts them."""
         self._transport, self._stall_seconds = transport, stall_seconds
         self._loop = asyncio.get_running_loop()
         self._taken, self._progress_at = 0, self._loop.time()
@@ -109,13 +109,13 @@ class ProgressWatch:
 
 
 def _unsent(transport: asyncio.Transport) -> int:
-    """Bytes that the client's system has not acknowledged, as far as ours tells."""
+    """Return the bytes that the client's system has not acknowledged, as far as this system knows."""
     unsent = transport.get_write_buffer_size()
     connection = transport.get_extra_info("socket")
     if TIOCOUTQ is None or connection is None or transport.is_closing():
         return unsent
     try:
         queued = fcntl.ioctl(connection.fileno(), TIOCOUTQ, bytes(C_INT.size))
-    except OSError:  # a system that does not tell
+    except OSError:  # the system does not support it
         return unsent
     return unsent + int(C_INT.unpack(queued)[0])

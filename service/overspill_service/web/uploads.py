@@ -1,4 +1,4 @@
-"""Storing captures: under an id that the sender computed (PUT), or that the service computes (POST)."""
+"""Routes that store captures: PUT under an id that the sender computed, POST without an id."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from overspill_service.web.context import RequestContext
 
 QUEUE_SECONDS: Final = 5.0
-"""How long an upload waits for its turn before it is sent away."""
+"""How long an upload waits for a slot before it is refused."""
 
 
 async def put(context: RequestContext[wire.NoQuery]) -> web.Response:
-    """Store the body under the id; 201 where it is new, 200 where it was there already."""
+    """Store the body under the id. Answer 201 if it is new, 200 if it was there already."""
     encoding, digest = _announced(context)
     metadata = metadata_of(context.request.headers)
     await _require_preconditions(context)
@@ -52,7 +52,7 @@ async def put(context: RequestContext[wire.NoQuery]) -> web.Response:
 
 
 async def post(context: RequestContext[wire.NoQuery]) -> web.Response:
-    """Store the body under the id of its session, call id and content, which `Location` names."""
+    """Store the body under the id of its session, call id and content. `Location` names it."""
     encoding, digest = _announced(context)
     metadata = metadata_of(context.request.headers)
     async with _body_memory(context, encoding, is_rekeyed=True) as memory, _upload_slot(context):
@@ -62,7 +62,7 @@ async def post(context: RequestContext[wire.NoQuery]) -> web.Response:
 
 
 def _announced(context: RequestContext[Any]) -> tuple[str | None, bytes | None]:
-    """The body's encoding and digest. Raises what its header fields give reason for."""
+    """Return the body's encoding and the announced digest. Raises errors about these header fields."""
     request, limit = context.request, context.principal.tenant.limits.max_capture_size
     if hdrs.CONTENT_RANGE in request.headers:
         raise BadRequest("a capture is stored whole: leave Content-Range out (RFC 9110, section 14.4)")
@@ -82,7 +82,7 @@ def _stored(
 
 
 async def _require_preconditions(context: RequestContext[Any]) -> None:
-    """Evaluate the preconditions of an upload by whether the capture exists. Raises `PreconditionFailed`."""
+    """Evaluate the preconditions of an upload: does the capture exist? Raises `PreconditionFailed`."""
     if not are_given(context.request.headers):
         return
     try:
@@ -98,7 +98,7 @@ async def _require_preconditions(context: RequestContext[Any]) -> None:
 async def _body_memory(
     context: RequestContext[Any], encoding: str | None, *, is_rekeyed: bool = False
 ) -> AsyncIterator[UploadMemory]:
-    """Hold the memory that the body needs. Raises `Overloaded` where none comes free in time."""
+    """Hold the memory that the body needs. Raises `Overloaded` if none comes free in time."""
     budget, length = context.service.archive.memory, context.request.content_length
     async with AsyncExitStack() as stack:
         with context.paused_reading():
@@ -110,7 +110,7 @@ async def _body_memory(
 
 @asynccontextmanager
 async def _upload_slot(context: RequestContext[Any]) -> AsyncIterator[None]:
-    """Hold one of the places for uploads. Raises `TooManyRequests` if none is free in time."""
+    """Hold one of the slots for uploads. Raises `TooManyRequests` if none is free in time."""
     service = context.service
     try:
         async with asyncio.timeout(QUEUE_SECONDS):
@@ -125,7 +125,7 @@ async def _upload_slot(context: RequestContext[Any]) -> AsyncIterator[None]:
 
 
 async def _chunks(context: RequestContext[Any]) -> AsyncIterator[bytes]:
-    """The body as it arrives. Raises `IncompleteBody` where it stops, breaks off or is malformed."""
+    """Yield the body as it arrives. Raises `IncompleteBody` if it stops, breaks off or is malformed."""
     request, idle = context.request, context.service.settings.idle_timeout
     try:
         while True:

@@ -1,1 +1,1 @@
-"""What puts a catalog right again from the object store."""
+"""Repair of a catalog from the object store: lost entries, missed expiries, entries without objects."""

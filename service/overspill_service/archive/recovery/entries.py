@@ -1,9 +1,9 @@
-"""The entry of a capture out of its objects: what every recovery of a catalog is made of.
+"""The entry of a capture, read from its objects. Every recovery of a catalog uses it.
 
-An upload is whole when its segments 0 to n are there and the last says that it is the last. Of several
-whole uploads of one capture those that have expired lose, then those of another content than the earliest,
-then all but the one that lives longest. The expiry marker with the highest revision overrides the entry's
-expiry. Nothing is read again of an upload whose removal is recorded.
+An upload is whole if its segments 0 to n exist and segment n says that it is the last. If a capture has
+several whole uploads, one is chosen: unexpired before expired, then the content of the earliest, then the
+latest expiry. The expiry marker with the highest revision overrides the entry's expiry. An upload whose
+removal is recorded is never read again.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class UploadFound(Struct, kw_only=True):
 
     @property
     def modified(self) -> float:
-        """When the last of its objects was written."""
+        """When the newest of its objects was written, in seconds since the epoch."""
         return max(each.modified for each in self.objects)
 
 
@@ -60,7 +60,7 @@ class CaptureFound(Struct, frozen=True, kw_only=True):
     uploads: list[UploadFound]
 
     def marker_of(self, name: str) -> tuple[float, str] | None:
-        """The expiry of an upload that was set last, and the key of its marker; None where none was."""
+        """Return the last expiry that was set for an upload and its marker's key, or None."""
         markers = next((upload.markers for upload in self.uploads if upload.name == name), None)
         if not markers:
             return None
@@ -69,7 +69,7 @@ class CaptureFound(Struct, frozen=True, kw_only=True):
 
 
 async def captures_in(archive: Archive, prefix: str = object_keys.ROOT) -> AsyncIterator[CaptureFound]:
-    """Every capture that has objects under this prefix."""
+    """Yield every capture that has objects under this prefix."""
     group: list[tuple[object_keys.ObjectKey, Stored]] = []
     async for stored in archive.store.list(prefix):
         key = object_keys.parse(stored.key)
@@ -96,7 +96,7 @@ def _grouped(group: list[tuple[object_keys.ObjectKey, Stored]]) -> CaptureFound:
 
 
 async def recover(archive: Archive, tenant: str, capture: str) -> Entry | None:
-    """The entry of one capture as its objects tell it; None where no upload of it is whole."""
+    """Return the entry of one capture from its objects, or None if no upload of it is whole."""
     async for found in captures_in(archive, object_keys.capture_prefix(tenant, capture)):
         removed = await removed_uploads(archive, object_keys.removals_prefix(tenant))
         return await entry_of(archive, found, removed)
@@ -106,7 +106,7 @@ async def recover(archive: Archive, tenant: str, capture: str) -> Entry | None:
 async def entry_of(
     archive: Archive, found: CaptureFound, removed: frozenset[str] = frozenset()
 ) -> Entry | None:
-    """The entry of the whole upload to read it from, or None. `removed` uploads do not count."""
+    """Return the entry of the upload to read, or None. `removed` uploads are ignored."""
     left = [upload for upload in found.uploads if upload.name not in removed]
     entries = [await _read(archive, found, upload) for upload in left]
     whole = [entry for entry in entries if entry is not None]
@@ -119,7 +119,7 @@ async def entry_of(
 
 
 async def _read(archive: Archive, found: CaptureFound, upload: UploadFound) -> Entry | None:
-    """The entry of one upload; None where it is not whole, which includes damage, which is logged."""
+    """Return the entry of one upload, or None if it is not whole or is damaged. Damage is logged."""
     if sorted(upload.segments) != list(range(len(upload.segments))) or not upload.segments:
         return None
     try:
@@ -156,7 +156,7 @@ async def _read(archive: Archive, found: CaptureFound, upload: UploadFound) -> E
 
 
 def _are_consecutive(indexes: Sequence[Index], upload: str) -> bool:
-    """Whether each segment is of this upload, in its place, and only the last says that it is."""
+    """Return whether the segments are of this upload, in order, and only the last is marked as last."""
     offset = newlines = 0
     for number, index in enumerate(indexes):
         expected = upload, number, offset, newlines, number == len(indexes) - 1
@@ -167,9 +167,10 @@ def _are_consecutive(indexes: Sequence[Index], upload: str) -> bool:
 
 
 async def record_of(archive: Archive, tenant: str, capture: str) -> Entry | Tombstone | None:
-    """What the catalog knows of a capture; a record that cannot be decoded is replaced from its objects.
+    """Return what the catalog knows of a capture.
 
-    Raises `RecordDamaged` where they do not tell it either.
+    A record that cannot be decoded is replaced from the objects. Raises `RecordDamaged` if the objects do not
+    give an entry either.
     """
     try:
         return await archive.catalog.get(tenant, capture)

@@ -1,4 +1,4 @@
-"""An expiry held against the object store: a catalog that fell back may have missed a change of it."""
+"""Compare expiries with the object store, because an older catalog may have missed a change."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ CONCURRENCY: Final = 16
 
 
 async def is_expired(archive: Archive, entry: Entry) -> bool:
-    """Whether its time has come. Where the catalog may have missed a change, its objects are asked first."""
+    """Return whether the capture has expired.
+
+    If the catalog may have missed a change, ask the objects first.
+    """
     return (await with_confirmed_expiry(archive, entry)).is_expired(archive.clock())
 
 
 async def with_confirmed_expiry(archive: Archive, entry: Entry) -> Entry:
-    """The entry; one that seems expired has its expiry put right, where the catalog may have missed it."""
+    """Return the entry. If it seems expired and the catalog may have missed a change, correct its expiry."""
     if not entry.is_expired(archive.clock()):
         return entry
     (checked,) = await with_confirmed_expiries(archive, [entry])
@@ -32,16 +35,17 @@ async def with_confirmed_expiry(archive: Archive, entry: Entry) -> Entry:
 
 
 async def with_confirmed_expiries(archive: Archive, entries: list[Entry]) -> list[Entry]:
-    """Entries that seem expired, their expiries put right where the catalog may have missed them."""
+    """Return the entries, with expiries corrected where the catalog may have missed a change."""
     if await archive.catalog.is_settled():
         return entries
     return await fan_out(partial(with_corrected_expiry, archive), entries, concurrency=CONCURRENCY)
 
 
 async def with_corrected_expiry(archive: Archive, entry: Entry) -> Entry:
-    """The entry with the expiry that its objects tell, in the catalog too.
+    """Return the entry with the expiry that its objects have, and write that to the catalog too.
 
-    Whoever sets one writes the marker first, so it is seen here, or the entry is amended after this.
+    A change writes its marker before the catalog. So either this sees the marker, or the catalog is changed
+    after this.
     """
     prefix = object_keys.capture_prefix(entry.tenant, entry.id)
     async for found in captures_in(archive, prefix):
@@ -56,7 +60,7 @@ async def with_corrected_expiry(archive: Archive, entry: Entry) -> Entry:
 
 
 def newer_marker(found: CaptureFound, entry: Entry) -> tuple[float, str] | None:
-    """The expiry and the key of a marker that the entry does not know yet; None where there is none."""
+    """Return the expiry and key of a marker that the entry does not have yet, or None."""
     marker = found.marker_of(entry.upload)
     if marker is None or object_keys.revision_of(marker[1]) <= object_keys.revision_of(entry.marker):
         return None

@@ -1,15 +1,15 @@
-"""Finding out that a catalog was replaced by an older copy: its generation is also kept beside the objects.
+"""Detect that a catalog was replaced by an older copy: its generation is also kept in the object store.
 
 A generation ends when a process begins to serve, once a minute while captures are stored, and when the
-process stops. An object `v1-catalog/{name}` names the one that holds. At a start:
+process stops. The object `v1-catalog/{name}` names the current one. At each start:
 
 | the catalog's generation | what is done |
 |---|---|
-| is the one beside the objects, and was closed | nothing |
-| is the one beside the objects, and is open | a rebuild in the background: after a kill, or of a copy |
+| is the one in the object store, and closed | nothing |
+| is the one in the object store, and open | a rebuild in the background: after a kill, or of a copy |
 | is another one | the catalog is incomplete until it is rebuilt |
 
-Every process judges at its start. One at a time begins generations, by a lease.
+Every process compares at its start. A lease lets one process at a time begin generations.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 LEASE: Final = "generation"
 LEASE_TTL: Final = 15.0
-"""Seconds until another process keeps the generation in place of one that died."""
+"""Seconds after which another process takes over from one that died."""
 GENERATION_SECONDS: Final = 60.0
 """How long a generation lasts while captures are stored."""
 CLOSE_SECONDS: Final = 2.0
-"""How long the end of a process waits for another one that is closing the generation too."""
+"""How long a stopping process waits for another one that is closing the generation too."""
 ATTEMPTS: Final = 4
 PAUSE_SECONDS: Final = 0.05
 
@@ -50,7 +50,10 @@ class Generations:
         self._began = 0.0
 
     async def keep(self) -> None:
-        """Judge the catalog the first time; end a generation that has lasted, if this process keeps it."""
+        """Compare the catalog the first time.
+
+        Then, if this process holds the lease, end a generation that has lasted.
+        """
         catalog = self._archive.catalog
         generation = await catalog.generation()
         if generation is None:
@@ -67,7 +70,7 @@ class Generations:
             self._is_keeper = True
 
     async def close(self) -> None:
-        """Say that this process writes nothing more; not if another one keeps the lease too long."""
+        """Record that this process writes nothing more, unless another process holds the lease too long."""
         catalog = self._archive.catalog
         if await catalog.generation() is None:
             return
@@ -80,9 +83,9 @@ class Generations:
                 await catalog.release(LEASE, self._holder)
 
     async def _compare(self) -> None:
-        """Hold the catalog's generation against the one beside the objects."""
+        """Compare the catalog's generation with the one in the object store."""
         catalog = self._archive.catalog
-        for _ in range(ATTEMPTS):  # another process may be between the two steps of beginning one
+        for _ in range(ATTEMPTS):  # another process may be between the two steps of `_begin`
             generation, stored = await catalog.generation() or Generation(), await self._stored_names()
             if stored in ([], [generation.name]):
                 break
@@ -98,7 +101,7 @@ class Generations:
             )
 
     async def _begin(self, *, is_closed: bool) -> None:
-        """Begin a generation, beside the objects first: a catalog is never thought newer than it is."""
+        """Begin a generation, first in the object store: then no catalog is taken for newer than it is."""
         catalog, store = self._archive.catalog, self._archive.store
         earlier, name = await self._stored_names(), object_keys.new_upload()
         before = await catalog.generation()
@@ -109,6 +112,6 @@ class Generations:
         self._began = time.monotonic()
 
     async def _stored_names(self) -> list[str]:
-        """The names that are kept beside the objects: one, or two after a process died between two steps."""
+        """Return the names in the object store: one, or two if a process died between two steps."""
         prefix = object_keys.GENERATIONS
         return [stored.key.removeprefix(prefix) async for stored in self._archive.store.list(prefix)]

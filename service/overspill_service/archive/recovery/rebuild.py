@@ -1,4 +1,4 @@
-"""The catalog out of the object store: entries that it lacks, expiries that it missed, entries too many."""
+"""Rebuild the catalog: add lost entries, correct expiries, drop entries without objects."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 CONCURRENCY: Final = 16
 """Captures read at the same time."""
 YOUNG_SECONDS: Final = 120.0
-"""After which no upload is still on its way from its last segment to its end."""
+"""Age after which no upload can still be between its last segment and its end."""
 LEASE: Final = "rebuild"
 LEASE_TTL: Final = 15.0
-"""Seconds until another process takes over from one that died. Two rebuilds at once do no harm."""
+"""Seconds after which another process takes over from one that died. Two rebuilds at once do no harm."""
 
 log = logging.getLogger(__name__)
 
 
 async def rebuild(archive: Archive, holder: str = "") -> int:
-    """Put every unexpired capture of the object store into the catalog; return how many there were.
+    """Put every unexpired capture of the object store into the catalog, and return their number.
 
-    First, removals that were cut short are finished; last, entries whose objects are gone are dropped.
-    Captures that the catalog knows stay as they are, so this may run at any time, and twice at once.
-    The lease of its `holder` is renewed on the way.
+    First finish interrupted removals; at the end drop entries whose objects are gone. Entries that the
+    catalog has stay as they are, so a rebuild may run at any time, and twice at once. The lease of `holder`
+    is renewed on the way.
     """
     began = await archive.catalog.begin_rebuild()
     removed = await _unfinished_removals(archive)
@@ -76,7 +76,7 @@ async def _renew(archive: Archive, holder: str) -> None:
 
 
 async def rebuild_if_due(archive: Archive, holder: str) -> int | None:
-    """Rebuild where the catalog asks for it and nobody else is at it; None where that is not needed."""
+    """Rebuild if the catalog needs it and no other process does it. Return None if nothing was done."""
     if not await archive.catalog.is_rebuild_due():
         return None
     if not await archive.catalog.lease(LEASE, holder, LEASE_TTL):
@@ -88,7 +88,7 @@ async def rebuild_if_due(archive: Archive, holder: str) -> int | None:
 
 
 async def _unfinished_removals(archive: Archive) -> frozenset[str]:
-    """Finish removals that were cut short; return the uploads of those that the store does not let go yet."""
+    """Finish interrupted removals. Return the uploads whose objects the store does not delete yet."""
     try:
         await finish_removals(archive)
     except ServiceError as error:
@@ -103,10 +103,10 @@ async def _adopt_all(
 
 
 async def adopt(archive: Archive, found: CaptureFound, removed: frozenset[str] = frozenset()) -> bool:
-    """See that a capture that has objects has its entry; false where there is none to give.
+    """Make sure that a capture with objects has an entry. Return False if its objects give none.
 
-    `removed` uploads do not count.
-    One that the catalog knows costs no look into its objects; an expiry that only they know is put right.
+    `removed` uploads are ignored. If the catalog has the entry its objects are not read, but its expiry is
+    corrected.
     """
     try:
         known = await record_of(archive, found.tenant, found.capture)
@@ -123,10 +123,11 @@ async def adopt(archive: Archive, found: CaptureFound, removed: frozenset[str] =
 
 
 async def restore_entry(archive: Archive, entry: Entry, quota: Quota) -> Entry | Tombstone | None:
-    """Commit the entry of an upload that was found whole; None where that was withdrawn meanwhile.
+    """Commit the entry of a whole upload. Return None if the upload was withdrawn meanwhile.
 
-    A young upload may be one that is just being refused: then its objects are deleted first and its entry
-    after them, so one of the two looks finds the other's work. Raises what `Catalog.commit` raises.
+    The storing process may be about to withdraw a young upload: it deletes the objects first, then the entry.
+    So after the commit this looks for the objects again, and one of the two processes drops the entry. Raises
+    what `Catalog.commit` raises.
     """
     held = await archive.catalog.commit(entry, quota)
     if not isinstance(held, Entry) or held.upload != entry.upload or not is_young(archive, entry):

@@ -1,7 +1,7 @@
-"""Entries whose objects are gone: a catalog that fell back to an older state has them again.
+"""Drop entries whose objects are gone. A catalog that went back to an older state has such entries.
 
-A rebuild notes every upload that the object store lists, then goes through the catalog page by page and
-drops what was not listed and is not there either when asked for by its key.
+A rebuild remembers every upload that the object store lists. Then it reads the catalog page by page, and
+drops an entry if its upload was not listed and its last segment cannot be read.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 PAGE: Final = 500
 CONCURRENCY: Final = 16
-"""Entries whose objects are asked for at the same time."""
+"""Entries whose objects are looked for at the same time."""
 FILTER_BITS: Final = 1 << 27
 HASHES: Final = 4
 
 
 class UploadFilter:
-    """The uploads that a listing showed, in 16 MiB however many they are: a Bloom filter.
+    """A Bloom filter of the uploads in a listing: 16 MiB, however many uploads there are.
 
-    It never denies one that was added. It affirms one that was not in 1 of a million cases with a million
-    uploads, in 1 of 250 with ten million; another listing judges anew, with another salt.
+    It contains every upload that was added. It wrongly contains another one with a probability of 1 in a
+    million for a million uploads, and of 1 in 250 for ten million. Another salt gives other errors.
     """
 
     def __init__(self, salt: bytes) -> None:
-        """`salt`: up to 16 bytes."""
+        """`salt` has up to 16 bytes."""
         self._salt = salt
         self._bits = bytearray(FILTER_BITS // 8)
 
@@ -52,9 +52,10 @@ class UploadFilter:
 
 
 async def drop_stale(archive: Archive, listed: UploadFilter) -> AsyncGenerator[int, None]:
-    """Drop the entries whose objects are gone; yield after every page how many it had.
+    """Drop the entries whose objects are gone. After every page yield how many it had.
 
-    An upload that was stored after its place in the listing had passed is found by its key, and stays.
+    The listing may have missed an upload that was stored while it ran. Its last segment can be read, so it
+    stays.
     """
     for tenant in await archive.catalog.tenants():
         cursor: str | None = None
@@ -67,7 +68,7 @@ async def drop_stale(archive: Archive, listed: UploadFilter) -> AsyncGenerator[i
 
 
 async def _drop(archive: Archive, entry: Entry) -> bool:
-    """Whether the entry was dropped: its last segment is not there."""
+    """Drop the entry if its last segment is gone, and return whether it was dropped."""
     try:
         await archive.store.read(entry.segment_keys[-1], -1, 1)
     except KeyError:
@@ -76,9 +77,9 @@ async def _drop(archive: Archive, entry: Entry) -> bool:
 
 
 async def forget(archive: Archive, entry: Entry) -> bool:
-    """Drop an entry whose objects are gone; false where this upload has none any more.
+    """Drop an entry whose objects are gone. Return False if the upload has no entry any more.
 
-    No tombstone is kept: should the object appear again, nothing stands in its way.
+    No tombstone is kept, so the capture can be recovered if its objects appear again.
     """
     tombstone = Tombstone(id=entry.id, reason="deleted", at=archive.clock())
     return await archive.catalog.remove(entry, tombstone, keep=0)

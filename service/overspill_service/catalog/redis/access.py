@@ -1,4 +1,4 @@
-"""What the parts of the Redis catalog share: the link, and what this process knows of the server."""
+"""What all parts of the Redis catalog share: the link, and what this process knows of the server."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class RedisAccess:
         self._completeness = Completeness(link)
         self._pages = Pages(link)
         self._registered: set[str] = set()
-        """Tenants that Redis knows, and whose totals it keeps."""
+        """Tenants that are registered in Redis, so that it keeps their totals."""
         self._eviction: str | None = None
-        """Why commits are refused; empty where they are not, None until Redis was asked."""
+        """Why commits are refused. Empty if they are not, None before Redis was asked."""
 
     async def is_complete(self) -> bool:
-        """Also false once a server was restarted or promoted, or a split ended: writes may be lost."""
+        """Also return False after a restart, a promotion or a split: then writes may be lost."""
         if await self._completeness.is_complete():
             return True
         self._registered.clear()
@@ -38,7 +38,7 @@ class RedisAccess:
         await self._link.call("SET", key_names.PING, 1, "PX", key_names.PING_LIFE)
         known, self._eviction = self._eviction, server_settings.eviction(await self._link.info("memory"))
         if self._eviction:
-            if not known:  # what was evicted meanwhile is only found by a rebuild
+            if not known:  # only a rebuild finds what was evicted meanwhile
                 await self._completeness.doubt(EVICTED)
             raise CatalogRefuses(self._eviction)
 
@@ -46,7 +46,7 @@ class RedisAccess:
         return await server_settings.warnings(self._link)
 
     async def _require_no_eviction(self) -> None:
-        """Raise `CatalogRefuses` where entries may be evicted, as the last `ping` found."""
+        """Raise `CatalogRefuses` if the last `ping` found that entries may be evicted."""
         if self._eviction is None:
             await self.ping()
         if self._eviction:

@@ -1,6 +1,6 @@
-"""The catalog on Redis: shared by every replica of the service, fast, and never trusted to last.
+"""The catalog on Redis: shared by all replicas, fast, and not trusted to keep anything.
 
-Needs Redis 6.2 or Valkey, no modules, and a `maxmemory-policy` that does not evict (`ping` says so).
+It needs Redis 6.2 or Valkey, no modules, and a `maxmemory-policy` that does not evict; `ping` checks that.
 """
 
 from __future__ import annotations
@@ -12,4 +12,4 @@ from overspill_service.catalog.redis.ledger import RedisLedger
 
 
 class RedisCatalog(RedisEntries, RedisLedger, RedisCoordination, RedisKeyStore):
-    """The whole port: each part of it is a class of its own, over one link."""
+    """The whole port. Each part of it is a class of its own, over one link."""

@@ -1,17 +1,18 @@
-"""Whether Redis still holds what a rebuild put there.
+"""Detect whether Redis still holds what the last rebuild put there.
 
-Redis loses acknowledged writes when it restarts, when a replica takes over that lagged behind, and when two
-masters served at once for a while. A mark in Redis names the servers that a rebuild has completed:
+Redis loses acknowledged writes when it restarts, when a replica that lags takes over, and when two masters
+have served at once. A mark in Redis names the servers for which a rebuild has ended:
 
-- After a restart or a promotion the run ids or replication ids differ from those in the mark.
-- After a split, the ids of the server that survived are still those of the mark. What was written to the
-  loser is missing all the same, and only its writers know. So every process remembers the servers that it
-  last spoke with. Where others answer, and it has written since the last rebuild began, it begins a new
-  epoch, which makes the mark void.
-- A writer may have died by then. So a rebuild runs once more a minute after the first one.
+- A restart or a promotion changes the run ids or replication ids, so they differ from the mark's.
+- A split does not change the ids of the master that survives. What was written to the other master is lost,
+  and only the processes that wrote it know. So every process remembers the servers that it last spoke with.
+  If other servers answer, and the process has written since the last rebuild began, it begins a new epoch,
+  which makes the mark void.
+- Such a process may have died. So a rebuild runs a second time, a minute after the first.
 
-Eviction takes single keys, so that totals and indexes no longer fit the entries. It begins an epoch of its
-own kind, or takes the epoch itself. Either way the next rebuild starts from an empty catalog.
+Eviction deletes single keys, so totals and indexes no longer fit the entries. The process that notices it
+begins an epoch with a special prefix; or the epoch itself was evicted. In both cases the next rebuild starts
+with an empty catalog.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ if TYPE_CHECKING:
     from overspill_service.catalog.redis.link import Link
 
 SECOND_PASS_SECONDS: Final = 60.0
-"""From the beginning of a rebuild to the one that runs again."""
+"""Seconds from the beginning of a rebuild to its second pass."""
 MARGIN_SECONDS: Final = 1.0
-"""Seconds of doubt when the age of a write is compared with that of a rebuild."""
+"""Seconds of uncertainty when the age of a write is compared with the age of a rebuild."""
 PASSES: Final = 2
 EVICTED: Final = "evicted-"
-"""How an epoch begins in which single keys may be missing."""
+"""The prefix of an epoch in which single keys may be missing."""
 
 
 class Mark(NamedTuple):
@@ -42,9 +43,9 @@ class Mark(NamedTuple):
 
     servers: str
     epoch: str
-    """A random word, so that one that was lost never comes back by counting."""
+    """A random word. A counter could repeat a lost value."""
     began: int
-    """Milliseconds of Redis' own clock."""
+    """When the rebuild began, in milliseconds by Redis' clock."""
     passes: int
 
     @classmethod
@@ -60,11 +61,11 @@ class Mark(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """What Redis says at one moment."""
+    """The state of Redis at one moment."""
 
     servers: str
     epoch: str
-    """Empty where there is none, or Redis has lost it."""
+    """Empty if there is none, or Redis has lost it."""
     mark: Mark | None
 
     @property
@@ -73,12 +74,12 @@ class Observation(NamedTuple):
 
     @property
     def was_evicted(self) -> bool:
-        """Whether single keys may be missing, the epoch's own among them."""
+        """Whether single keys may be missing, perhaps the epoch itself."""
         return self.epoch.startswith(EVICTED) or (self.mark is not None and not self.epoch)
 
 
 class Completeness:
-    """One process's view. `state` names the complete state that it saw last; it is empty while incomplete."""
+    """One process's view of Redis. `state` names the last complete state; it is empty while incomplete."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -88,26 +89,26 @@ class Completeness:
         self.state = ""
 
     def note_write(self) -> None:
-        """Remember that Redis has just acknowledged a write of this process."""
+        """Note that Redis has just acknowledged a write of this process."""
         self._written_at = time.monotonic()
 
     async def is_complete(self) -> bool:
         return (await self._observe()).is_complete
 
     async def is_rebuild_due(self) -> bool:
-        """True while incomplete, and once more a minute after the rebuild began that made it complete."""
+        """Return True while incomplete, and again a minute after the last rebuild began."""
         observed = await self._observe()
         if observed.mark is None or not observed.is_complete:
             return True
         return observed.mark.passes < PASSES and await self._age(observed.mark.began) >= SECOND_PASS_SECONDS
 
     async def is_settled(self) -> bool:
-        """Whether the rebuild that runs again has ended too: it finds what writers lost that died."""
+        """Return whether the second pass has ended. It finds the losses of processes that died."""
         observed = await self._observe()
         return observed.mark is not None and observed.is_complete and observed.mark.passes >= PASSES
 
     async def begin(self) -> str:
-        """Note that a rebuild begins now; return what `finish` takes."""
+        """Record that a rebuild begins. Return the argument for `finish`."""
         observed = await self._observe()
         if observed.was_evicted:
             await self._link.forget(key_names.OF_TENANTS)
@@ -119,7 +120,7 @@ class Completeness:
         return str(mark)
 
     async def finish(self, began: str) -> None:
-        """Mark what was complete when the rebuild began: it counts only if that is what is there now."""
+        """Set the mark to the state in which the rebuild began. It is void if the state has changed since."""
         mark, stored = (
             Mark.parse(began.encode()),
             Mark.parse(await self._link.call("GET", key_names.COMPLETE)),
@@ -131,7 +132,7 @@ class Completeness:
         await self._link.call("SET", key_names.COMPLETE, str(mark))
 
     async def doubt(self, kind: str = "") -> None:
-        """Make the mark void. `kind` is `EVICTED` where single keys may have been lost."""
+        """Make the mark void. `kind` is `EVICTED` if single keys may have been lost."""
         self.state = ""
         await self._link.step(scripts.NEW_EPOCH, [key_names.EPOCH], _new_epoch(), EVICTED, kind)
 
@@ -150,14 +151,14 @@ class Completeness:
         return observed
 
     async def _handle_replacement(self, servers: str) -> None:
-        """Begin a new epoch where this process wrote to servers that others have replaced since."""
+        """Begin a new epoch if this process wrote to servers that have been replaced."""
         async with self._replacement_lock:
             if self._servers != servers and await self._may_have_lost(servers):
                 await self.doubt()
             self._servers = servers
 
     async def _may_have_lost(self, servers: str) -> bool:
-        """Whether the last write may be missing: it is younger than the last rebuild on these servers."""
+        """Return whether the last write may be lost: no rebuild on these servers began after it."""
         if self._written_at == -math.inf:
             return False
         since_written = time.monotonic() - self._written_at
@@ -167,7 +168,7 @@ class Completeness:
         return since_written <= await self._age(rebuild.began) + MARGIN_SECONDS
 
     async def _identity(self) -> str:
-        """A digest of the server processes that hold the data, and of the histories that they continue."""
+        """Return a digest of the ids of the server processes and of their replication histories."""
         server, replication = await asyncio.gather(self._link.info("server"), self._link.info("replication"))
         names = _sorted(server, "run_id") + _sorted(replication, "master_replid")
         return hashlib.sha256(" ".join(names).encode()).hexdigest()[:32]
@@ -176,7 +177,7 @@ class Completeness:
         return (await self._now() - began) / 1000
 
     async def _now(self) -> int:
-        """Milliseconds by Redis' clock."""
+        """Return the time by Redis' clock, in milliseconds."""
         seconds, microseconds = await self._link.step(scripts.NOW, [key_names.REBUILD])
         return int(seconds) * 1000 + int(microseconds) // 1000
 

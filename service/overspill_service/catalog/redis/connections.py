@@ -1,6 +1,6 @@
-"""The three ways to reach Redis: one server, the master that sentinels name, a cluster.
+"""Three ways to reach Redis: one server, the master that sentinels name, a cluster.
 
-redis-py's own retries are off: `redis_link` retries, with a deadline. Nothing connects before it is used.
+The retries of redis-py are off: `link` retries, with a deadline. Nothing connects before its first use.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_SECONDS: Final = 1.0
 """Seconds for one connection to be made."""
 SCAN_COUNT: Final = 1000
-"""Keys that a server looks at in one step of a scan."""
+"""Keys that a server reads in one step of a scan."""
 
 
 def _options(**more: Any) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def _options(**more: Any) -> dict[str, Any]:
 
 
 def server(address: Address, *, db: int = 0, tls: bool = False, **login: Any) -> Connection:
-    """One Redis. `login`: username, password and redis-py's `ssl_…` options."""
+    """Return the connection to one server. `login`: username, password and redis-py's `ssl_…` options."""
     host, port = address
     kind = SSLConnection if tls else TcpConnection
     options = _options(host=host, port=port, db=db, socket_timeout=None, **login)
@@ -55,7 +55,7 @@ def sentinel(
     sentinel_password: str | None = None,
     **login: Any,
 ) -> Connection:
-    """The master that any of the sentinels names; after a failover, the new one."""
+    """Return the connection to the master that any of the sentinels names, also after a failover."""
     files = {name: value for name, value in login.items() if name.startswith("ssl_")}
     asking = _options(socket_timeout=CONNECT_TIMEOUT_SECONDS, ssl=tls, password=sentinel_password, **files)
     sentinels = Sentinel(addresses, sentinel_kwargs=asking)  # type: ignore[no-untyped-call]
@@ -64,9 +64,9 @@ def sentinel(
 
 
 def cluster(addresses: Sequence[Address], *, tls: bool = False, **login: Any) -> Connection:
-    """A cluster, found through any of the addresses."""
+    """Return the connection to a cluster that any of the addresses belongs to."""
     nodes = [ClusterNode(host, port) for host, port in addresses]
-    # A slot that moved is noted by itself; to start over (reinitialize_steps) would break what is under way.
+    # A moved slot is handled alone: a new start (reinitialize_steps) would break commands that are running.
     options = _options(socket_timeout=PIPELINE_TIMEOUT_SECONDS, ssl=tls, reinitialize_steps=0, **login)
     return _Cluster(RedisCluster(startup_nodes=nodes, **options))
 
@@ -95,16 +95,16 @@ class _Single:
 
 
 class _Cluster:
-    """Without lanes: a pipeline of redis-py's cluster client does not notice a topology that changed."""
+    """Without pipelines: redis-py's cluster pipelines do not notice a changed topology."""
 
     def __init__(self, client: RedisCluster) -> None:
         self._client = client
 
     async def run(self, *command: Any, **options: Any) -> Any:
-        await self._client.initialize()  # else its first commands go to any node
+        await self._client.initialize()  # before that, commands would go to any node
         try:
             return await self._client.execute_command(*command, **options)
-        except AttributeError as error:  # redis-py tears connections down under each other's commands
+        except AttributeError as error:  # redis-py closes connections that other commands are using
             raise RedisConnectionError("the topology changed") from error
 
     async def info(self, section: str) -> list[dict[str, Any]]:

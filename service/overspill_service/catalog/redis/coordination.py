@@ -35,10 +35,10 @@ class RedisCoordination(RedisAccess):
         await self._completeness.finish(began)
 
     async def generation(self) -> None:
-        """Nothing: the mark of the last rebuild names the servers, which differ after every restart."""
+        """Return None: the mark names the servers, which differ after every restart."""
 
     async def begin_generation(self, name: str, *, is_closed: bool) -> None:
-        """Do nothing, as above."""
+        """Do nothing: there are no generations."""
 
     async def doubt(self, *, is_older: bool) -> None:  # noqa: ARG002  (a doubt makes the mark void)
         await self._completeness.doubt()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from overspill_service.catalog.records import Query, Quota
 
 UNKNOWN: Final = "?"
-"""A complete state that no totals were ever counted in."""
+"""The name of a complete state that never exists, so that no totals are of it."""
 
 
 class RedisEntries(RedisAccess):
@@ -28,7 +28,9 @@ class RedisEntries(RedisAccess):
         if entry.tenant not in self._registered:
             await self._register(entry.tenant, quota)
         answer = await self._commit(entry, quota)
-        if answer == scripts.UNREGISTERED:  # Redis has lost it since, or limits are held to it anew
+        if (
+            answer == scripts.UNREGISTERED
+        ):  # Redis has lost the totals since, or they are of an older complete state
             await self._register(entry.tenant, quota)
             answer = await self._commit(entry, quota)
         if answer == scripts.DONE:
@@ -59,9 +61,9 @@ class RedisEntries(RedisAccess):
         )
 
     async def _register(self, tenant: str, quota: Quota) -> None:
-        """Make the tenant known before its first entry, so that no sweep overlooks it.
+        """Register the tenant before its first entry, so that no sweep misses it.
 
-        Where there are limits, note that its totals are complete. Raises `CatalogIncomplete` if they are not.
+        If there are limits, record that its totals are complete. Raises `CatalogIncomplete` if they are not.
         """
         await self._link.call("SADD", key_names.TENANTS, tenant)
         await self._link.call("HSETNX", key_names.totals(tenant), "captures", 0)
@@ -137,6 +139,6 @@ class RedisEntries(RedisAccess):
 
 
 def _same_upload(entry: Entry, value: bytes | None) -> Entry | None:
-    """What is stored, where it is still this upload; its expiry may have changed."""
+    """Return what is stored if it is the same upload. Its expiry may differ."""
     stored = None if value is None else encoding.decode(value)
     return stored if isinstance(stored, Entry) and stored.upload == entry.upload else None

@@ -1,6 +1,7 @@
-"""What redis-py's errors mean: whether to try again, and what to say.
+"""What the errors of redis-py mean: whether to retry, and what to tell the user.
 
-A library's text may quote addresses, keys or values, so none of it is passed on.
+The text of an error may quote addresses, keys or values, so it is never passed on. The server's answer begins
+with its error code (RESP). redis-py has no field for the code, so it is read from the answer.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _CODES: Final[dict[type, str]] = {
     redis_errors.ClusterDownError: "CLUSTERDOWN",
     redis_errors.MasterDownError: "MASTERDOWN",
 }
-"""Errors whose code redis-py has taken off the text."""
+"""Errors whose code redis-py has cut off the text."""
 _TEMPORARY: Final = ("READONLY", "CLUSTERDOWN", "MASTERDOWN", "LOADING", "BUSY", "NOREPLICAS")
 _KINDS: Final = (
     (_DENIED, "Redis refuses the credentials"),
@@ -55,14 +56,14 @@ _KINDS: Final = (
 
 
 def is_temporary(error: Exception) -> bool:
-    """Whether the same command may succeed in a moment."""
+    """Return whether the same command may succeed in a moment."""
     if isinstance(error, _DENIED) or _is_untrusted(error):
         return False
     return isinstance(error, (*_LOST, *_CLUSTER)) or _code(error) in _TEMPORARY
 
 
 def reason(error: Exception) -> str:
-    """What happened, fit for a user's eyes."""
+    """Return what happened, in words that a user may see."""
     if forbidden := _forbidden(error):
         return forbidden
     if code := _code(error):
@@ -76,7 +77,10 @@ def reason(error: Exception) -> str:
 
 
 def _forbidden(error: Exception) -> str:
-    """What the Redis user lacks, as far as the text says; it names a command, but no key and no value."""
+    """Return what the Redis user may not do, if the answer says so.
+
+    Only the name of a command is passed on.
+    """
     text = str(error)
     if not isinstance(error, redis_errors.NoPermissionError) and not _IN_SCRIPT.search(text):
         return ""
@@ -91,6 +95,6 @@ def _is_untrusted(error: Exception) -> bool:
 
 
 def _code(error: Exception) -> str | None:
-    """The code in the server's answer; inside a script's error it stands somewhere in the text."""
+    """Return the error code. In the error of a script it may stand anywhere in the text (Redis 6)."""
     words = [_CODES.get(type(error)), *str(error).replace("-", " ").split()]
     return next((word for word in words if word in _REASONS), None)

@@ -1,8 +1,8 @@
 """Every Redis key there is, with its type and lifetime.
 
-All keys of a tenant carry its name as hash tag, so that they share one slot of a cluster and one script
-can change several of them. Nothing of a capture expires by itself, or the totals would drift: the sweep
-removes it. Tenant names have no braces.
+All keys of a tenant have its name as hash tag, so they share one slot of a cluster and one script can change
+several of them. An entry does not expire by itself, or the totals would drift: the sweep removes it. Tenant
+names have no braces.
 
     ov1:{tenant}:capture:{id}       string  entry until it is removed, then tombstone, which expires
     ov1:{tenant}:created            zset    positions of all entries, ordered by their bytes (score 0)
@@ -16,7 +16,7 @@ removes it. Tenant names have no braces.
     ov1:tenants                     set     for ever
     ov1:keys                        hash    key hash -> record, until revoked
     ov1:uses                        hash    key hash -> the hash, and its last use; until revoked
-    ov1:complete                    string  a `redis_completeness.Mark` of what is complete, for ever
+    ov1:complete                    string  a `completeness.Mark` of what is complete, for ever
     ov1:rebuild                     string  one of the rebuild that began last, for ever
     ov1:epoch                       string  a random word, another one once a loss was noticed; for ever,
                                             unless it is evicted: then what else is left is not trusted
@@ -43,7 +43,7 @@ COMPLETE: Final = "ov1:complete"
 REBUILD: Final = "ov1:rebuild"
 EPOCH: Final = "ov1:epoch"
 OF_TENANTS: Final = "ov1:{*"
-"""What all keys of tenants match."""
+"""The pattern of all keys of tenants."""
 PING: Final = "ov1:ping"
 PING_LIFE: Final = 1000
 """Milliseconds."""
@@ -90,15 +90,15 @@ def once(name: str) -> str:
 
 
 def of_entry(entry: Entry) -> list[str]:
-    """The keys that one entry lives in: the capture, expiry, totals, then every index of positions."""
+    """Return the keys that hold one entry: capture, expiry, totals, then the indexes of positions."""
     tenant = entry.tenant
     return [capture(tenant, entry.id), expiry(tenant), totals(tenant), *indexes(tenant, entry)]
 
 
 def indexes(tenant: str, of: Entry | Query) -> list[str]:
-    """The indexes of positions that an entry is in, or that hold everything a query selects.
+    """Return the indexes that an entry is in, or that hold everything a query selects.
 
-    An empty text names nothing, and nearly everything is complete: those have no index.
+    Empty texts and the state `complete` have no index: nearly every entry has them.
     """
     keys = [created(tenant)]
     if of.session:

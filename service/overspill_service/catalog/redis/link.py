@@ -1,7 +1,7 @@
-"""One way to talk to Redis, be it a server, a Sentinel set or a cluster: deadline, retries, clear errors.
+"""One way to use any Redis, with a deadline, retries and clear errors.
 
-Every command sent through here may be repeated: the steps of `scripts` know their own work, the rest are
-reads or plain sets.
+Every command sent here may be repeated. The scripts recognise their own earlier work; the other commands are
+reads or simple writes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from overspill_service.catalog.redis.scripts import Script
 
 DEADLINE_SECONDS: Final = 3.0
-"""Seconds that one operation may take with all its retries, a failover included."""
+"""Seconds for one operation with all its retries, a failover included."""
 FIRST_PAUSE_SECONDS: Final = 0.01
 MAX_PAUSE_SECONDS: Final = 0.25
 DELETE_BATCH: Final = 256
@@ -32,16 +32,16 @@ class Connection(Protocol):
     """What the three ways to reach Redis have in common."""
 
     async def run(self, *command: Any) -> Any:
-        """One attempt at a command. Raises what redis-py raises."""
+        """Try a command once, and return its answer. Raises redis-py's errors."""
 
     async def info(self, section: str) -> list[dict[str, Any]]:
-        """INFO of every server that holds data, in no order."""
+        """Return INFO of every server that holds data, in any order."""
 
     def scan(self, pattern: str) -> AsyncIterator[bytes]:
-        """Every key of all servers that matches. Raises what redis-py raises."""
+        """Yield every matching key of all servers. Raises redis-py's errors."""
 
     async def reconnect(self) -> None:
-        """Forget idle connections: the server behind them changed its role."""
+        """Drop idle connections: the server behind them has changed its role."""
 
     async def close(self) -> None: ...
 
@@ -52,11 +52,11 @@ class Link:
         self._deadline = deadline
 
     async def call(self, *command: Any) -> Any:
-        """The answer to a command. Raises `CatalogUnavailable`."""
+        """Return the answer to a command. Raises `CatalogUnavailable`."""
         return await self._retry(lambda: self._connection.run(*command))
 
     async def step(self, script: Script, keys: list[str], *arguments: Any) -> Any:
-        """The answer of a script. Raises `CatalogUnavailable`."""
+        """Return the answer of a script. Raises `CatalogUnavailable`."""
         rest = (len(keys), *keys, *arguments)
         return await self._retry(lambda: self._step(script, rest))
 
@@ -65,7 +65,7 @@ class Link:
         return answer
 
     async def forget(self, pattern: str) -> None:
-        """Delete every key that matches, with a deadline for each batch. Raises `CatalogUnavailable`."""
+        """Delete every matching key, with a deadline for each batch. Raises `CatalogUnavailable`."""
         keys = self._connection.scan(pattern)
         while batch := await self._retry(lambda: _batch(keys), is_repeatable=False):
             await asyncio.gather(*(self.call("UNLINK", key) for key in batch))
@@ -98,7 +98,7 @@ class Link:
 
 
 async def _batch(keys: AsyncIterator[bytes]) -> list[bytes]:
-    """The next keys, none at the end."""
+    """Return the next keys, an empty list at the end."""
     batch: list[bytes] = []
     async for key in keys:
         batch.append(key)

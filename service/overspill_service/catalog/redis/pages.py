@@ -1,4 +1,4 @@
-"""Pages of entries: listings through the indexes of positions, and what has expired."""
+"""Pages of entries: listings by the indexes of positions, and expired entries."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from overspill_service.catalog.redis.link import Link
 
 MAX_BATCH: Final = 128
-"""Entries that one command fetches at most."""
+"""Entries that one command fetches, at most."""
 FIRST_BATCH: Final = 32
-"""Entries that one command fetches while it is not known that they are small."""
+"""Entries that one command fetches before their sizes are known."""
 SMALL_BATCH_BYTES: Final = 256 * 1024
-"""Bytes of `FIRST_BATCH` entries that are small."""
+"""If `FIRST_BATCH` entries have fewer bytes, the next batch is larger."""
 MAX_SCANNED: Final = 4096
-"""Entries that a listing looks at before it hands back a short page and a cursor to go on from."""
+"""Entries that a listing reads before it returns a short page with a cursor."""
 
 
 class Pages:
-    """Reads entries many at a time; what cannot be decoded is passed over and remembered."""
+    """Reads many entries at once. A record that cannot be decoded is skipped and remembered."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -52,9 +52,9 @@ class Pages:
         return page.entries, encoding.encode_cursor(high[1:])
 
     async def _listed(self, tenant: str, positions: Sequence[bytes]) -> AsyncGenerator[Entry, None]:
-        """The entries that are still at these positions.
+        """Yield the entries that are still at these positions.
 
-        A capture that was removed and stored anew has another position now, and is listed there.
+        A capture that was removed and stored again is listed at its new position only.
         """
         names = [encoding.capture_of(position) for position in positions]
         async with aclosing(self._entries(tenant, names)) as entries:
@@ -79,7 +79,10 @@ class Pages:
         return page.entries
 
     async def _entries(self, tenant: str, captures: Sequence[str]) -> AsyncGenerator[tuple[int, Entry], None]:
-        """The entries that there are of these captures, each with its place; large ones come few at once."""
+        """Yield the existing entries of these captures, each with its index in `captures`.
+
+        Large ones come in small batches.
+        """
         start, count = 0, FIRST_BATCH
         while start < len(captures):
             batch = captures[start : start + count]
@@ -92,7 +95,7 @@ class Pages:
             count = (
                 MAX_BATCH if sum(len(value or b"") for value in values) < SMALL_BATCH_BYTES else FIRST_BATCH
             )
-            await asyncio.sleep(0)  # decoding many is work: let others run between batches
+            await asyncio.sleep(0)  # decoding a batch takes time: let other tasks run
 
 
 def position_of(entry: Entry) -> bytes:
@@ -100,7 +103,7 @@ def position_of(entry: Entry) -> bytes:
 
 
 def _bounds(query: Query, cursor: str | None) -> tuple[bytes, bytes]:
-    """The lowest and highest position of a page, as ZREVRANGEBYLEX takes them."""
+    """Return the lowest and highest position of a page, as ZREVRANGEBYLEX takes them."""
     low = b"-" if query.since is None else b"[" + encoding.pack_instant(query.since)
     high = b"+" if query.until is None else b"(" + encoding.pack_instant(query.until)
     if cursor is not None:

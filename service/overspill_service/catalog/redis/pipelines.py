@@ -1,7 +1,8 @@
-"""Commands of many tasks over few connections: what waits while a lane is busy leaves in one pipeline.
+"""Send the commands of many tasks over few connections.
 
-A command costs a third that way under load. No caller ever holds a connection, so a cancelled one cannot
-leave an answer behind for the next. It knows nothing of retries, deadlines or what commands mean.
+Commands that wait while all are busy share a pipeline. Under load a command costs a third that way. No caller
+holds a connection, so a cancelled one cannot leave an answer behind for the next. This module knows nothing
+of retries, of deadlines, or of what commands mean.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 PIPELINES: Final = 4
-"""Pipelines that are under way at once, each on a connection of its own."""
+"""Pipelines at the same time, each on a connection of its own."""
 MAX_COMMANDS: Final = 64
 """Commands in one pipeline."""
 PIPELINE_TIMEOUT_SECONDS: Final = 2.0
-"""Seconds that one pipeline may take. One timer for all of it is cheaper than redis-py's one per command."""
+"""Seconds for one pipeline. One timer for all of it costs less than redis-py's timer for each command."""
 
 Command = tuple[Any, ...]
 
@@ -36,7 +37,7 @@ class Pipelines:
         self._is_starting = False
 
     async def run(self, *command: Any) -> Any:
-        """The command's answer. Raises what redis-py raises."""
+        """Return the command's answer. Raises redis-py's errors."""
         future = asyncio.get_running_loop().create_future()
         self._waiting.append((command, future))
         if not self._is_starting and len(self._tasks) < PIPELINES:

@@ -1,7 +1,7 @@
-"""The Lua steps: each is one atomic change of several keys. For Redis 6.2 and later, and Valkey.
+"""The Lua scripts: each changes several keys in one atomic step. For Redis 6.2 and later, and Valkey.
 
-Keys come as in `key_names.of_entry`: capture, expiry, totals, then the indexes of positions.
-Every step can be repeated after a lost answer: it then finds its own work and says so again.
+The keys are those of `key_names.of_entry`: capture, expiry, totals, then the indexes of positions. Every
+script may be repeated after a lost answer: it finds its own work and gives the same answer.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 
 
 class Script:
-    """A script and the name that a server knows it by once it has seen it."""
+    """A script, and the SHA-1 by which a server knows it (EVALSHA)."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -19,7 +19,7 @@ class Script:
 
 
 UNREGISTERED: Final = 0
-"""The totals are not there, or were not counted in the complete state that the caller knows of."""
+"""The totals do not exist, or are of another complete state than the caller's."""
 DONE: Final = 1
 TOO_MANY: Final = -1
 TOO_LARGE: Final = -2

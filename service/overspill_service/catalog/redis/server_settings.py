@@ -1,4 +1,4 @@
-"""Settings of Redis that put entries at risk: what makes it unfit as a catalog, what is worth a warning."""
+"""Settings of Redis that put entries at risk: some make it unusable, some deserve a warning."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _SPLIT: Final = (
 
 
 def eviction(memory: Sequence[dict[str, Any]]) -> str:
-    """Why entries may be evicted, by INFO memory of every server; empty where none may.
+    """Return why entries may be evicted, by INFO memory of every server. Empty if none may.
 
-    Under the `volatile-` policies Redis evicts only keys that expire, and entries do not.
+    The `volatile-` policies evict only keys that expire, and entries do not.
     """
     for facts in memory:
         policy = str(facts.get("maxmemory_policy", ""))
@@ -38,7 +38,7 @@ def eviction(memory: Sequence[dict[str, Any]]) -> str:
 
 
 async def warnings(link: Link) -> list[str]:
-    """What is worth changing in the settings, a sentence each. Raises `CatalogUnavailable`."""
+    """Return a sentence for each setting that should change. Raises `CatalogUnavailable`."""
     found = [await _persistence(link), await _split(link), _tombstones(await link.info("memory"))]
     return [each for each in found if each]
 
@@ -48,13 +48,16 @@ async def _persistence(link: Link) -> str:
         return ""
     try:
         answer = await link.call("CONFIG", "GET", "save")
-    except CatalogUnavailable:  # a hosted Redis, or a user without the right to ask
+    except CatalogUnavailable:  # a hosted Redis, or a user who may not run CONFIG
         return _MAYBE_NOT_PERSISTED
     return "" if answer and answer[-1] else _NOT_PERSISTED
 
 
 async def _split(link: Link) -> str:
-    """INFO counts the good replicas only where there must be some."""
+    """Return a warning if a master may go on alone.
+
+    INFO counts the good replicas only if some are required.
+    """
     for facts in await link.info("replication"):
         if facts.get("connected_slaves") and "min_slaves_good_slaves" not in facts:
             return _SPLIT

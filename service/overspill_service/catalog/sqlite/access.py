@@ -1,4 +1,4 @@
-"""What the parts of the SQLite catalog share: the file, its threads and its clock."""
+"""What all parts of the SQLite catalog share: the file, its threads and its clock."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ READERS: Final = 2
 
 class SqliteAccess:
     def __init__(self, path: Path | None, clock: Callable[[], float] = time.time) -> None:
-        """Open or create the file; None keeps everything in memory. Raises `CatalogUnavailable`.
+        """Open or create the file. `path` None keeps everything in memory. Raises `CatalogUnavailable`.
 
         `clock` is the machine's, in seconds since the epoch.
         """
@@ -38,14 +38,14 @@ class SqliteAccess:
             self._reader = Worker(self._file, readers, "catalog-reader", writes=False)
 
     async def now(self) -> float:
-        """The time by the file's clock, which is stored with it while that is possible."""
+        """Return the time by the file's clock. The reading is stored in the file if that is possible."""
         moment = self._moment()
         with suppress(CatalogUnavailable):
             self._reading = await self._writer.run(partial(file_clock.advance, *moment))
         return self._clock()
 
     async def trust_clock(self) -> float:
-        """Take the machine's clock as right from now on; return by how many seconds that moves the time."""
+        """Accept the machine's clock as right. Return by how many seconds that moves the time."""
         boot, steady, machine = self._moment()
         moved = machine - await self.now()
         self._reading = file_clock.Reading(boot, steady, machine, is_sure=True)
@@ -56,7 +56,7 @@ class SqliteAccess:
         return self._boot, file_clock.steady_seconds(), self._machine()
 
     def _clock(self) -> float:
-        """The time as it was last told, and as long as it is ago."""
+        """Return the time: the last reading, and the seconds since then."""
         return self._reading.later(file_clock.steady_seconds())
 
     async def ping(self) -> None:
@@ -67,9 +67,11 @@ class SqliteAccess:
         await self._rows("SELECT 1")
 
     def _probe(self, db: sqlite3.Connection) -> None:
-        """Write to the catalog, and to the disk under it. Raises `OSError`."""
+        """Write to the catalog and to its disk. Raises `OSError`."""
         if self._path is not None:
-            with closing(schema.connect(self._path)) as fresh:  # which sees what the file is now
+            with closing(
+                schema.connect(self._path)
+            ) as fresh:  # a new connection sees a file that was replaced
                 fresh.execute("SELECT count(*) FROM facts").fetchone()
         self._file.write_probe()
         db.execute("INSERT OR REPLACE INTO facts VALUES ('ping')")
@@ -82,5 +84,5 @@ class SqliteAccess:
         return await self._reader.run(lambda db: db.execute(statement, values).fetchall())
 
     async def _write(self, statement: str, values: Any = ()) -> int:
-        """The number of rows that the statement changed."""
+        """Run a statement. Return the number of rows that it changed."""
         return await self._writer.run(lambda db: db.execute(statement, values).rowcount)

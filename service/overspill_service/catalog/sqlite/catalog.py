@@ -12,4 +12,4 @@ from overspill_service.catalog.sqlite.ledger import SqliteLedger
 
 
 class SqliteCatalog(SqliteEntries, SqliteLedger, SqliteCoordination, SqliteKeyStore):
-    """The whole port: each part of it is a class of its own, over one file."""
+    """The whole port. Each part of it is a class of its own, over one file."""

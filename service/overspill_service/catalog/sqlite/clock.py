@@ -1,9 +1,8 @@
-"""The clock of a catalog file: the machine's, but for its jumps.
+"""The clock of a catalog file: the machine's clock without its jumps.
 
-The file keeps what was told last, with the machine's start and the seconds since then by a clock that never
-jumps. So a machine's clock that is set by more than a minute is noticed, by a process that runs and by one
-that starts later, and the catalog goes on telling the time as it was. One row of `facts`:
-`clock:BOOT:STEADY:TOLD:SURE`.
+The file keeps the last reading with the machine's boot and the seconds of a steady clock. So a running
+process, and one that starts later, notice that the machine's clock was set by more than a minute. Then the
+catalog continues with its own time. One row of `facts`: `clock:BOOT:STEADY:TIME:SURE`.
 """
 
 from __future__ import annotations
@@ -18,40 +17,43 @@ if TYPE_CHECKING:
     import sqlite3
 
 MAX_FOLLOWED_SECONDS: Final = 60.0
-"""A change of the machine's clock that the catalog's follows."""
+"""The largest change of the machine's clock that the catalog's clock follows."""
 _CLOCK: Final = "clock:%"
 
 
 class Reading(NamedTuple):
-    """What the catalog's clock told once. Times in seconds."""
+    """One reading of the catalog's clock. Times in seconds."""
 
     boot: str
-    """Names the start of the machine that `steady` counts from."""
+    """The boot of the machine that `steady` counts from."""
     steady: float
     unix_time: float
-    """Since the epoch."""
+    """Seconds since the epoch."""
     is_sure: bool
-    """False after a start with a clock that was behind: it is expected to be set forwards."""
+    """False after a boot with a clock that was behind: the clock is expected to be set forwards."""
 
     def later(self, steady: float) -> float:
-        """What it tells later, in the same start of the machine."""
+        """Return the time at a later `steady` of the same boot."""
         return self.unix_time + steady - self.steady
 
 
 def boot() -> str:
-    """A name for the start of this machine; where the system has none, for this process."""
+    """Return a name for the boot of this machine, or for this process if the system has none."""
     with suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     return secrets.token_hex(8)
 
 
 def steady_seconds() -> float:
-    """Seconds by a clock that never jumps, and goes on while the machine sleeps where there is such a one."""
+    """Return seconds by a clock that never jumps.
+
+    If the system has one, it also runs while the machine sleeps.
+    """
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 def reconciled(former: Reading | None, boot: str, steady: float, machine: float) -> Reading:
-    """What the catalog's clock tells now, by what it told last and by the machine's clock."""
+    """Return the reading now, by the last reading and by the machine's clock."""
     if former is None:
         return Reading(boot, steady, machine, is_sure=True)
     if former.boot != boot:  # nobody knows how long the machine was off
@@ -78,7 +80,7 @@ def store(reading: Reading, db: sqlite3.Connection) -> None:
 
 
 def advance(boot: str, steady: float, machine: float, db: sqlite3.Connection) -> Reading:
-    """Tell the time and store it, in one step."""
+    """Read the clock and store the reading, in one step."""
     reading = reconciled(stored(db), boot, steady, machine)
     store(reading, db)
     return reading

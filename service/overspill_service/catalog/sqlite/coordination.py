@@ -1,4 +1,4 @@
-"""Leases in the SQLite file, and whether it is complete and the newest."""
+"""Leases in the SQLite file, and whether it is complete and not an older copy."""
 
 from __future__ import annotations
 

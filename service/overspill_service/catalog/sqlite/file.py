@@ -1,7 +1,7 @@
-"""The file of an SQLite catalog: whether it is sound, and still the one that was opened.
+"""The file of an SQLite catalog: whether it is intact, and still the one that was opened.
 
-SQLite keeps a file open, so it goes on writing into one that was moved away or replaced: what it then
-acknowledges is lost. A file that was found damaged is not written to again before a restart.
+SQLite keeps the file open, so it would go on writing to a file that was moved away or replaced, and those
+writes would be lost. A file that was found damaged is not written to before a restart.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PRIVATE_MODE: Final = 0o600
 PROBE_SUFFIX: Final = ".trial"
 PROBE_BYTES: Final = 64 * 1024
 GROWTH_BYTES: Final = 2**20
-"""Bytes by which the catalog's files must be able to grow under a limit on the size of files."""
+"""Bytes by which the files must be able to grow if file sizes are limited (RLIMIT_FSIZE)."""
 DISK: Final = "the disk that holds the catalog"
 REPLACED: Final = (
     "the catalog file was moved away or replaced while the service runs; put it back, or restart the service "
@@ -35,7 +35,7 @@ ADVICE: Final = (
     "keys in it"
 )
 _SYSTEM: Final = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_NOMEM")
-"""Errors behind which the system refused something that SQLite does not pass on."""
+"""Errors that hide a refusal of the operating system."""
 _REASONS: Final = {
     "SQLITE_FULL": f"{DISK} is full",
     "SQLITE_READONLY": "the catalog file is read-only",
@@ -52,16 +52,16 @@ _DAMAGE: Final = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 
 
 def reason(error: sqlite3.Error) -> str:
-    """What happened, without paths or statements."""
+    """Return what happened, without paths or statements."""
     text = next((text for code, text in _REASONS.items() if _name(error).startswith(code)), None)
     return text or f"the catalog file cannot be used ({_name(error)})"
 
 
 class CatalogFile:
-    """The file of one catalog; None is a catalog in memory, of which nothing can be wrong."""
+    """The file of one catalog. Without a path the catalog is in memory, and every check passes."""
 
     def __init__(self, path: Path | None) -> None:
-        """Make an empty file where there is none. Raises `OSError`."""
+        """Make an empty file if there is none. Raises `OSError`."""
         self._path = path
         self._damage = ""
         if path is not None:
@@ -69,14 +69,14 @@ class CatalogFile:
             self._identity = _identity(path)
 
     def require_usable(self, refusal: type[CatalogUnavailable] = CatalogRefuses) -> None:
-        """Raise `refusal` where the file is damaged, or another one stands in its place."""
+        """Raise `refusal` if the file is damaged, or was replaced by another one."""
         if self._damage:
             raise refusal(self._damage)
         if self._path is not None and not self._is_in_place(self._path):
             raise refusal(REPLACED)
 
     def write_probe(self) -> None:
-        """Write to the file's folder, durably. Raises `OSError` as the system does."""
+        """Write to the file's folder, durably. Raises `OSError`."""
         if self._path is None:
             return
         _require_room_for(self._path.stat().st_size)
@@ -91,14 +91,14 @@ class CatalogFile:
                 probe.unlink()
 
     def failure(self, error: sqlite3.Error) -> CatalogUnavailable | ServiceError:
-        """The error to answer with; what the system refused SQLite is found out by trying."""
+        """Return the error to answer with. A write probe finds out what the system refused to SQLite."""
         if _name(error).startswith(_DAMAGE):
             self._damage = reason(error)
             return CatalogRefuses(self._damage)
         return self._refused(error) or _unavailable(error)
 
     def explain(self, error: OSError) -> ServiceError:
-        """The error to answer with where the system refuses what `write_probe` does."""
+        """Return the error to answer with if `write_probe` failed."""
         folder = self._path.parent if self._path is not None else None
         known = failure(error, DISK, folder)
         return _as_catalog(known) if known else CatalogUnavailable(f"{DISK} fails: {error.strerror}")
@@ -120,19 +120,22 @@ class CatalogFile:
 
 
 def _make_private(path: Path) -> None:
-    """An empty file, where there is none. To open and close one that is in use would undo SQLite's locks."""
+    """Make an empty file if there is none. An open and close of the database would drop SQLite's locks."""
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE_MODE))
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    """Device and inode. Raises `OSError`. The inode is nobody else's while SQLite has the file open."""
+    """Return device and inode. Raises `OSError`.
+
+    While SQLite has the file open no other file gets its inode.
+    """
     found = os.stat(path)  # noqa: PTH116  (twice for each transaction)
     return found.st_dev, found.st_ino
 
 
 def _as_catalog(known: ServiceError) -> ServiceError:
-    """The same of a catalog: nothing was recorded where its disk has no room."""
+    """Return a store's error as a catalog's. A full disk means that nothing was recorded."""
     if isinstance(known, StoreFull):
         made: ServiceError = CatalogFull(str(known))
     else:
@@ -146,7 +149,7 @@ def _unavailable(error: sqlite3.Error) -> CatalogUnavailable:
 
 
 def _require_room_for(size: int) -> None:
-    """Raise `OSError` where a limit on the size of files leaves the catalog's no room."""
+    """Raise `OSError` if a limit on file sizes leaves no room to grow."""
     try:
         import resource  # noqa: PLC0415  (there is none on Windows)
     except ImportError:

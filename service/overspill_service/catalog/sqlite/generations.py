@@ -1,11 +1,11 @@
-"""What the catalog file says of itself: whether it is complete, and which generation it is of.
+"""What the catalog file says of itself: whether it is complete, and its generation.
 
 Rows of `facts`:
 
     complete                    a rebuild has ended
     unverified                  a rebuild should run, though nothing is known to be missing
     generation:NAME:open        the generation; entries may have been recorded since it began
-    generation:NAME:closed      the generation; its last writer has ended
+    generation:NAME:closed      the generation; its last process has stopped
 """
 
 from __future__ import annotations

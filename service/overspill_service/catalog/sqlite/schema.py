@@ -1,7 +1,7 @@
 """The catalog's tables, and how their file is opened.
 
-Instants are seconds since the epoch. A row of `captures` is an entry, or the tombstone in its place:
-then `created` is NULL and `expires` says when the tombstone goes.
+Instants are seconds since the epoch. A row of `captures` is an entry or a tombstone. A tombstone has no
+`created`, and its `expires` says when it is deleted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 VERSION: Final = 1
-"""Kept in `user_version`."""
+"""The schema's version, in `user_version`."""
 BUSY_TIMEOUT_SECONDS: Final = 10.0
 """Seconds to wait for another process's write."""
 BUSY_PAUSE_SECONDS: Final = 0.01
@@ -60,9 +60,9 @@ CREATE TABLE facts  (name TEXT PRIMARY KEY) WITHOUT ROWID;
 
 
 def prepare(path: Path | None) -> tuple[CatalogFile, sqlite3.Connection]:
-    """The file with this version's tables, and a connection that writes; None is a private one in memory.
+    """Return the file with the tables of this version, and a connection for writing. None: in memory.
 
-    Raises `CatalogUnavailable` where the file cannot be used.
+    Raises `CatalogUnavailable` if the file cannot be used.
     """
     try:
         if path is not None:
@@ -118,7 +118,10 @@ def _create(connection: sqlite3.Connection) -> None:
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
-    """Switch over, which several processes may do to a new file at once; here SQLite itself does not wait."""
+    """Switch to the write-ahead log.
+
+    Several processes may do so at once, and SQLite does not wait here by itself.
+    """
     deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS
     while True:
         try:

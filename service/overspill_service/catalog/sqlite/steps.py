@@ -1,4 +1,4 @@
-"""What the catalog does to its tables: each function is one step, in a transaction where it writes."""
+"""The steps of the catalog on its tables. Each function is one step; the worker runs it in a transaction."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from overspill_service.catalog.records import Query, Quota
 
 CLOCK_TOLERANCE_SECONDS: Final = 60.0
-"""By how much more than a lease lasts one may end later: else it is from a clock that was ahead."""
+"""A lease that ends later than its length and this many seconds was taken by a clock that is ahead: it is
+free.
+"""
 MAX_PURGED: Final = 100
-"""Lapsed tombstones or leases that one step clears away."""
+"""Lapsed tombstones or leases that one step deletes."""
 
 _CONDITIONS: Final = {
     "tool": "tool = :tool",
@@ -67,7 +69,7 @@ def restore(entry: Entry, db: sqlite3.Connection) -> bool:
 
 
 def _count(entry: Entry, times: int, db: sqlite3.Connection) -> None:
-    """Add the entry to the totals, or with -1 take it off."""
+    """Add the entry `times` times to the totals. With -1 it is subtracted."""
     db.execute(
         "INSERT INTO totals VALUES (?, ?, ?, ?) ON CONFLICT (tenant) DO UPDATE SET captures = captures"
         " + excluded.captures, size = size + excluded.size, stored_size = stored_size + excluded.stored_size",
@@ -117,21 +119,21 @@ def find(
     limit: int,
     db: sqlite3.Connection,
 ) -> tuple[list[Entry], bool]:
-    """A page of entries, and whether there are more."""
+    """Return a page of entries, and whether there are more."""
     select = f"SELECT id, value FROM captures INDEXED BY {index} WHERE {' AND '.join(where)}"  # noqa: S608
     rows = db.execute(f"{select} ORDER BY created DESC, id DESC", values)
     return _entries(damaged, values["tenant"], rows, limit)
 
 
 def index(query: Query) -> str:
-    """The most selective index; left to itself SQLite may walk by expiry and sort everything."""
+    """Return the most selective index. SQLite's own choice may walk by expiry and sort everything."""
     if query.call_id:
         return "captures_by_call"
     return "captures_by_session" if query.session else "captures_by_created"
 
 
 def conditions(query: Query) -> tuple[list[str], dict[str, Any]]:
-    """What a row must meet to be selected, and the values in it."""
+    """Return the conditions of a query, and the values in them."""
     where = ["tenant = :tenant", "created IS NOT NULL", "expires > :now"]
     values: dict[str, Any] = {}
     for name, text in (("session", query.session), ("call_id", query.call_id)):
@@ -187,7 +189,7 @@ def expired(
 def _entries(
     damaged: encoding.Damaged, tenant: str, rows: Iterable[tuple[str, bytes]], limit: int
 ) -> tuple[list[Entry], bool]:
-    """A page of the rows' entries, and whether there are more; what cannot be decoded is passed over."""
+    """Return a page of the rows' entries, and whether there are more. Damaged records are skipped."""
     page = encoding.Page(limit)
     for capture, value in rows:
         entry = damaged.entry(tenant, capture, value)

@@ -1,7 +1,7 @@
-"""Threads that own SQLite connections and run the steps that tasks hand them.
+"""Threads that own SQLite connections and run steps for tasks.
 
-One thread writes, many steps in one transaction: one fsync pays for everything that was waiting. Others
-read. It knows nothing of tables.
+One thread writes. It runs many steps in one transaction, so one fsync is enough for all that waited. Other
+threads read. This module knows nothing of tables.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ T = TypeVar("T")
 MAX_STEPS: Final = 256
 """Steps in one transaction."""
 DEADLINE_SECONDS: Final = 30.0
-"""Seconds that a caller waits for its step; one that comes later may still happen."""
+"""Seconds that a caller waits for its step. A step that comes later may still be done."""
 READ_TIMEOUT_SECONDS: Final = 5.0
-"""Seconds after which a reading step is broken off."""
+"""Seconds after which a reading step is interrupted."""
 INSTRUCTIONS_PER_CHECK: Final = 100_000
-"""Instructions of SQLite's virtual machine between two looks at the clock."""
+"""Instructions of SQLite's virtual machine between two checks of the time."""
 
 
 class Task(NamedTuple):
@@ -46,7 +46,7 @@ class Outcome(NamedTuple):
 
 
 class Worker:
-    """A queue of steps with one thread for each connection."""
+    """A queue of steps, and one thread for each connection."""
 
     def __init__(
         self, file: CatalogFile, connections: Sequence[sqlite3.Connection], name: str, *, writes: bool
@@ -62,7 +62,10 @@ class Worker:
             thread.start()
 
     async def run(self, step: Callable[[sqlite3.Connection], T]) -> T:
-        """What the step returns or raises, once its transaction is durable. Raises `CatalogUnavailable`."""
+        """Run the step, and return its result once its transaction is durable.
+
+        Raises `CatalogUnavailable`.
+        """
         if self._is_closed:
             raise CatalogUnavailable("the catalog is closed")
         loop = asyncio.get_running_loop()
@@ -75,7 +78,7 @@ class Worker:
             raise CatalogUnavailable("the catalog does not answer") from error
 
     async def close(self) -> None:
-        """Finish what is queued, end the threads and close their connections."""
+        """Finish the queued steps, end the threads, and close their connections."""
         if not self._is_closed:
             self._is_closed = True
             for _ in self._threads:
@@ -88,12 +91,12 @@ class Worker:
             outcomes = [self._with_explanation(outcome) for outcome in self._run(connection, batch)]
             for loop in {task.loop for task in batch}:
                 own = [outcome for task, outcome in zip(batch, outcomes, strict=True) if task.loop is loop]
-                with suppress(RuntimeError):  # the loop has ended and nobody waits
+                with suppress(RuntimeError):  # the loop has ended, so nobody waits
                     loop.call_soon_threadsafe(_resolve, own)
         connection.close()
 
     def _run(self, connection: sqlite3.Connection, batch: Sequence[Task]) -> list[Outcome]:
-        """What becomes of the steps; nothing is acknowledged by a file that is not in its place."""
+        """Run the steps. None is acknowledged if the file was moved or replaced."""
         run = _transact if self._writes else _read
         try:
             self._file.require_usable()
@@ -104,7 +107,7 @@ class Worker:
         return outcomes
 
     def _with_explanation(self, outcome: Outcome) -> Outcome:
-        """The outcome with an error that says what to do."""
+        """Return the outcome with an error that says what to do."""
         error = outcome.error
         if not isinstance(error, sqlite3.Error):
             return outcome
@@ -113,7 +116,7 @@ class Worker:
         return outcome._replace(error=explained)
 
     def _take(self) -> list[Task]:
-        """What waits, at least one task; nothing once the worker is closed."""
+        """Return the waiting tasks, at least one. Empty once the worker is closed."""
         batch: list[Task] = []
         task = self._queue.get()
         while task is not None:
@@ -136,7 +139,10 @@ def _read(connection: sqlite3.Connection, batch: Sequence[Task]) -> list[Outcome
 
 
 def _transact(connection: sqlite3.Connection, batch: Sequence[Task]) -> list[Outcome]:
-    """All steps in one transaction, each undone alone where it fails; all fail where the storage does."""
+    """Run all steps in one transaction.
+
+    A failed step is undone alone; if the storage fails, all steps fail.
+    """
     outcomes = []
     try:
         connection.execute("BEGIN IMMEDIATE")
@@ -152,7 +158,7 @@ def _transact(connection: sqlite3.Connection, batch: Sequence[Task]) -> list[Out
         connection.execute("COMMIT")
     except sqlite3.Error as error:
         if connection.in_transaction:
-            with suppress(sqlite3.Error):  # the first error is the one to tell
+            with suppress(sqlite3.Error):  # the first error is the one to report
                 connection.execute("ROLLBACK")
         return [Outcome(task.future, None, error) for task in batch]
     return outcomes

@@ -1,8 +1,8 @@
 """Objects in an S3 bucket: `s3://bucket/prefix?endpoint=http://…&region=…&addressing=path`.
 
-Puts, reads, single deletes and pings go over aiohttp (`http`), signed with the credentials of the AWS
-chain; everything else is boto3 in threads (`bucket`). Payloads are signed, so the store verifies what it
-received, over http as over https.
+Puts, reads, single deletes and pings use aiohttp (`http`), signed with the credentials of the AWS chain.
+Everything else uses boto3 in threads (`bucket`). Payloads are signed, so the store verifies what it received,
+over http as over https.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ if TYPE_CHECKING:
 __all__ = ["Location", "Probe", "S3Store"]
 
 MAX_SINGLE_DELETES: Final = 4
-"""Up to so many keys are deleted one by one: cheaper than boto3's multi-delete."""
+"""Up to this many keys are deleted one by one: that is cheaper than boto3's multi-delete."""
 CONCURRENT_DELETES: Final = 16
-"""Keys that are deleted one by one at the same time, where there are few or the store has no multi-delete."""
+"""Keys that are deleted one by one at the same time."""
 PING_SECONDS: Final = 5
 MAX_SKEW_SECONDS: Final = 300
-"""AWS refuses signatures that are 900 s off; a clock on its way there is worth a word."""
+"""AWS refuses signatures that are 900 s off. A clock that is this far off deserves a warning."""
 _CREATE_ONLY: Final = {"If-None-Match": "*"}
 _CONTENT_RANGE: Final = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
 
 
 class Abilities(Struct, frozen=True):
-    """What a store turned out to be able to do, and how far this machine's clock is ahead of its own."""
+    """What a store can do, and the seconds by which this machine's clock is ahead of the store's."""
 
     conditional_create: bool
     clock_skew_seconds: float
@@ -60,10 +60,10 @@ class S3Store:
     def __init__(
         self, location: Location, *, deadline: float = 60, concurrency: int = 64, page_size: int = 1000
     ) -> None:
-        """Blocks while it looks for credentials: made at start, not in a request.
+        """Blocks while it looks for credentials: make it at the start, not in a request.
 
-        `deadline`: seconds for one operation with its retries; `concurrency`: requests at once;
-        `page_size`: keys per request of a listing or a multi-delete, at most 1000.
+        `deadline`: seconds for one operation with its retries; `concurrency`: requests at once; `page_size`:
+        keys per request of a listing or a multi-delete, at most 1000.
         """
         self._location = location
         self._bucket = Bucket(location, deadline=deadline, page_size=page_size)
@@ -113,7 +113,7 @@ class S3Store:
             page, token = await self._bucket.page(prefix, token)
 
     async def foreign(self) -> AsyncIterator[str]:
-        """Every name under the prefix that is no key of the service, without the prefix."""
+        """Yield every name under the prefix that is no key of the service, without the prefix."""
         token: str | None = None
         while True:
             page, token = await self._bucket.page("", token)
@@ -135,7 +135,7 @@ class S3Store:
         return 0
 
     async def now(self) -> float | None:
-        """The `Date` of an answer, whatever the answer is: whole seconds. None where it has none."""
+        """Return the `Date` of an answer of any status, in whole seconds. None if there is none."""
         reply = await self._http.send(Request("HEAD", f"{self.base}/"), self._ping_retry)
         return _date(reply)
 
@@ -149,11 +149,11 @@ class S3Store:
         self._bucket.close()
 
     async def create_bucket(self) -> None:
-        """Create the bucket where it is missing: a step of setting up, not of serving."""
+        """Create the bucket if it is missing. This is for the set-up, not for serving."""
         await self._bucket.create()
 
     async def probe(self) -> Abilities:
-        """Find out what the store can do, by writing and deleting a small object; remember it."""
+        """Find out what the store can do by writing and deleting a small object, and remember it."""
         key, body = probe_key(), await Body.of([b"probe"])
         replies = [await self._put(key, body, _CREATE_ONLY) for _ in range(2)]
         now = time.time()
@@ -183,7 +183,7 @@ class S3Store:
         ]
 
     async def _describe(self) -> str:
-        """A listing, because its refusal carries the code that a HEAD's cannot."""
+        """List one page: a refused listing has an error code, a refused HEAD has none."""
         await self._bucket.page(PROBES, None)
         return f"{self.base} in {self._bucket.region}"
 
@@ -199,7 +199,7 @@ class S3Store:
             raise self._refusal(reply)
 
     def _range(self, reply: Reply, start: int, wanted: int) -> bytes:
-        """The body, once it is known to be the range that was asked for."""
+        """Return the body if it is the range that was asked for."""
         is_short = start >= 0 and len(reply.body) < wanted
         if reply.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE or (reply.is_success and is_short):
             raise CaptureDamaged(f"a stored object ends before byte {start + wanted}")
@@ -216,7 +216,7 @@ class S3Store:
 
 
 def _is_asked_for(reply: Reply, start: int) -> bool:
-    """Whether the range begins where it should, or, for a suffix, ends at the object's end."""
+    """Return whether the range begins where it should. A suffix must end at the object's end."""
     found = _CONTENT_RANGE.fullmatch(reply.headers.get("Content-Range", ""))
     if found is None:
         return False
@@ -226,13 +226,13 @@ def _is_asked_for(reply: Reply, start: int) -> bool:
 
 
 def _skew(reply: Reply, now: float) -> float:
-    """Seconds by which this machine's clock is ahead of the store's; 0 where the store does not say."""
+    """Return the seconds by which this machine's clock is ahead of the store's, 0 if unknown."""
     date = _date(reply)
     return 0.0 if date is None else now - date
 
 
 def _date(reply: Reply) -> float | None:
-    """When the store says that it answered; None where it does not say, or not as RFC 9110 has it."""
+    """Return the time in the answer's `Date`, None if there is none or it is malformed."""
     try:
         return parsedate_to_datetime(reply.headers.get("Date", "")).timestamp()
     except ValueError:

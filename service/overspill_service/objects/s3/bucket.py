@@ -1,4 +1,4 @@
-"""What is not on the hot path, by boto3 in a few threads: listing, multi-delete, creating the bucket."""
+"""The operations outside of the hot path, by boto3 in a few threads."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ ATTEMPTS: Final = 4
 _NO_MULTI_DELETE: Final = frozenset(
     {"BadDigest", "InvalidRequest", "MethodNotAllowed", "MissingContentMD5", "NotImplemented"}
 )
-"""What stores answer that have no multi-delete, or not with the checksum that boto3 sends."""
+"""Answers of stores without a multi-delete, or without the checksum that boto3 sends for it."""
 _HOME_REGION: Final = "us-east-1"
-"""Where a bucket is that names no region; also the one region that its creation must not name."""
+"""The region of a bucket that names none. A request to create a bucket there must not name it."""
 
 
 class Bucket:
-    """One bucket; its methods raise `StoreUnavailable` and `StoreFull` alone."""
+    """One bucket. Its methods raise `StoreUnavailable` and `StoreFull` only."""
 
     def __init__(self, location: Location, *, deadline: float, page_size: int) -> None:
-        """`deadline`: seconds for one call with its retries; `page_size`: keys a listing page, up to 1000."""
+        """`deadline`: seconds for one call with its retries. `page_size`: keys in a page, up to 1000."""
         self._location = location
         self._page_size = page_size
         core = botocore.session.Session(profile=location.profile)
@@ -58,11 +58,11 @@ class Bucket:
 
     @property
     def endpoint(self) -> str:
-        """The URL under which the store is asked: as configured, or the region's own at AWS."""
+        """The URL of the store: the configured one, or that of the region at AWS."""
         return self._client.meta.endpoint_url
 
     async def page(self, prefix: str, token: str | None) -> tuple[Sequence[Stored], str | None]:
-        """One page of a listing and the token of the next; also of names that are no keys."""
+        """Return one page of a listing and the token of the next. It may have names that are no keys."""
         request: ListObjectsV2RequestTypeDef = {
             "Bucket": self._location.bucket,
             "Prefix": self._location.prefix + prefix,
@@ -82,7 +82,7 @@ class Bucket:
         return found, answer.get("NextContinuationToken")
 
     async def delete(self, keys: Sequence[str]) -> Sequence[str]:
-        """Delete up to 1000 keys in one request; return those that this did not delete."""
+        """Delete up to 1000 keys with one request. Return those that were not deleted."""
         objects: Sequence[ObjectIdentifierTypeDef] = [{"Key": self._location.prefix + key} for key in keys]
         try:
             answer = await self._run(
@@ -97,7 +97,7 @@ class Bucket:
         return [error["Key"].removeprefix(self._location.prefix) for error in answer.get("Errors", ())]
 
     async def create(self) -> None:
-        """Create the bucket; one that this account has already is left as it is."""
+        """Create the bucket. Do nothing if this account has it already."""
         request: CreateBucketRequestTypeDef = {"Bucket": self._location.bucket}
         if self.region != _HOME_REGION:
             request["CreateBucketConfiguration"] = {"LocationConstraint": cast("Any", self.region)}
@@ -146,7 +146,7 @@ def _connect(session: boto3.Session, location: Location, region: str) -> S3Clien
             connect_timeout=CONNECT_SECONDS,
             read_timeout=READ_SECONDS,
             max_pool_connections=THREADS,
-            proxies={},  # as the hot path: the environment's proxies are not for the store
+            proxies={},  # as on the hot path: the environment's proxies are not for the store
             request_checksum_calculation="when_required",  # not every store knows the newer checksums
             response_checksum_validation="when_required",
         ),

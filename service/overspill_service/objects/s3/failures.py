@@ -1,4 +1,4 @@
-"""What a bucket's refusal means: which error it becomes, and what the operator can mend."""
+"""What a refusal of a bucket means: which error it becomes, and what the operator can do."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def is_full(status: int, code: str) -> bool:
 
 
 def is_transient(status: int, code: str) -> bool:
-    """Whether the same request may well succeed later."""
+    """Return whether the same request may succeed later."""
     return not is_full(status, code) and (status in TRANSIENT_STATUSES or code in TRANSIENT_CODES)
 
 
 def failure(status: int, code: str, *, bucket: str, region: str = "") -> StoreUnavailable | StoreFull:
-    """The error for a refusal; `region` is where the store says that the bucket is."""
+    """Return the error for a refusal. `region` is where the store says that the bucket is."""
     if is_full(status, code):
         return StoreFull("the object store has no room; enlarge its quota or delete captures")
     advice = _ADVICE.get(code) or _ADVICE_BY_STATUS.get(status)

@@ -1,4 +1,4 @@
-"""Signed requests to a bucket over aiohttp: the hot path, with retries, bounded replies and no S3 meaning."""
+"""Signed requests over aiohttp, the hot path: with retries and bounded replies, without S3 semantics."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from overspill_service.objects.s3.signing import Signer
 
 PIECE_BYTES: Final = 256 * 1024
-"""Bytes handed to the transport at once: larger writes stall the loop and double the memory."""
+"""Bytes handed to the transport at once. Larger writes would stall the loop and double the memory."""
 INLINE_HASH_BYTES: Final = 128 * 1024
-"""Bodies up to this size are hashed in the loop (0.1 ms), larger ones in a thread."""
+"""Bodies up to this size are hashed in the event loop (0.1 ms), larger ones in a thread."""
 MAX_ERROR_BYTES: Final = 64 * 1024
 CONNECT_TIMEOUT_SECONDS: Final = 5
 READ_TIMEOUT_SECONDS: Final = 20
@@ -66,7 +66,7 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Body = Body()
     limit: int = 0
-    """The longest body that a successful reply should have; of a longer one, one byte more is read."""
+    """The longest body of a successful reply. Of a longer body one byte more is read."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Reply:
 
     @property
     def code(self) -> str:
-        """The error code of an S3 error document; empty in other bodies."""
+        """The error code in an S3 error document. Empty for other bodies."""
         found = _CODE.search(self.body) if not self.is_success else None
         return found[1].decode() if found else ""
 
@@ -106,7 +106,7 @@ class _Payload(aiohttp.Payload):
 
 
 class Http:
-    """One connection pool, opened on first use in the loop that runs then."""
+    """One connection pool, opened at its first use in the running loop."""
 
     def __init__(self, signer: Signer, *, concurrency: int, tls: ssl.SSLContext | None) -> None:
         self._signer = signer
@@ -116,9 +116,9 @@ class Http:
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, request: Request, retry: Retry) -> Reply:
-        """The reply, whatever its status says, as long as asking again would not change it.
+        """Return the reply, whatever its status. A reply that another attempt may change is retried.
 
-        Raises `StoreUnavailable` when there is none.
+        Raises `StoreUnavailable` if there is no reply.
         """
         return await retry.run(lambda: self._attempt(request))
 
@@ -171,7 +171,7 @@ class Http:
 
 
 async def _read_at_most(response: aiohttp.ClientResponse, limit: int) -> bytes:
-    """The body, or `limit + 1` bytes of it: reading past the end is what frees the connection."""
+    """Return the body, or `limit + 1` bytes of it. Only a read to the end frees the connection."""
     try:
         return await response.content.readexactly(limit + 1)
     except asyncio.IncompleteReadError as error:

@@ -26,17 +26,17 @@ _PARAMETERS: Final = ("endpoint", "region", "addressing", "profile")
 class Location:
     bucket: str
     prefix: str = ""
-    """What every key begins with in the bucket: empty, or with a `/` at its end."""
+    """The beginning of every key in the bucket. Empty, or ends with a `/`."""
     endpoint: str | None = None
     region: str | None = None
-    """None: as the AWS configuration says."""
+    """None: by the AWS configuration."""
     addressing: Addressing = "virtual"
     profile: str | None = None
-    """Whose credentials of the AWS configuration to use; None: those of the usual chain."""
+    """The profile of the AWS configuration whose credentials to use. None: the usual chain."""
 
     @classmethod
     def from_url(cls, url: str) -> Self:
-        """Raises `ValueError` that names what is wrong. The URL is not repeated: it may hold a secret."""
+        """Parse a store URL. Raises `ValueError` without the URL, because it may hold a secret."""
         parts = urlsplit(url)
         if "@" in parts.netloc:
             raise ValueError(
@@ -56,7 +56,7 @@ class Location:
         )
 
     def base(self, endpoint: str) -> str:
-        """The bucket's own URL under this endpoint, without a `/` at its end."""
+        """Return the bucket's URL under this endpoint, without a `/` at the end."""
         if self.addressing == "path":
             return f"{endpoint.rstrip('/')}/{self.bucket}"
         scheme, _, rest = endpoint.rstrip("/").partition("://")
@@ -96,7 +96,10 @@ def _region(value: str | None) -> str | None:
 
 
 def _addressing(value: str | None, bucket: str, endpoint: str | None) -> Addressing:
-    """As asked for; else virtual-hosted at AWS, except where a dot in the name would break TLS."""
+    """Return the addressing.
+
+    By default virtual-hosted at AWS, except if a dot in the name would break TLS.
+    """
     if value is None:
         return "path" if endpoint or "." in bucket else "virtual"
     if value == "path":

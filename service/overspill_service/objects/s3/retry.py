@@ -1,7 +1,7 @@
-"""Trying again: within a deadline, after random pauses, and out of a budget that successes refill.
+"""Retries within a deadline, after random pauses, and out of a budget that successes refill.
 
-Full jitter after https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/. The budget
-keeps a store that is down from being asked several times for every request.
+Full jitter after https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/. The budget keeps
+a store that is down from being asked several times for each request.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SUCCESS_REFUND: Final = 1.0
 
 
 class Transient(Exception):
-    """One attempt failed in a way that another may not. `str()` says how."""
+    """One attempt failed, and another one may succeed. `str()` says how it failed."""
 
 
 class Retry:
@@ -35,14 +35,17 @@ class Retry:
         longest_pause: float = 5,
         budget: float = 500,
     ) -> None:
-        """Seconds; `pause` bounds the first random pause, each later bound is twice the one before."""
+        """All times in seconds. `pause` bounds the first random pause; each later bound is twice as long."""
         self.deadline = deadline
         self._attempts = attempts
         self._pause, self._longest_pause = pause, longest_pause
         self._budget = self._full_budget = budget
 
     async def run(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """What the first successful attempt returns; `StoreUnavailable` when there is none in time."""
+        """Return the result of the first successful attempt.
+
+        Raises `StoreUnavailable` if there is none in time.
+        """
         failures: list[Transient] = []
         try:
             async with asyncio.timeout(self.deadline):

@@ -1,4 +1,4 @@
-"""Signature version 4 in headers, by botocore's own signer, over a body hash that the caller knows."""
+"""Signature version 4 in headers, by botocore's signer, for a body whose hash is known."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from overspill_service.objects.s3.failures import NO_CREDENTIALS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-logging.getLogger("botocore").setLevel(logging.WARNING)  # its debug lines show session tokens and signatures
+logging.getLogger("botocore").setLevel(logging.WARNING)  # its debug lines hold session tokens and signatures
 
 
 class _Auth(S3SigV4Auth):
@@ -31,9 +31,9 @@ class Signer:
         self._region = region
 
     async def sign(self, method: str, url: str, headers: Mapping[str, str], sha256: str) -> dict[str, str]:
-        """The headers with those that authenticate the request; `sha256` is its body's, in hexadecimal.
+        """Return the headers with those that authenticate the request. `sha256` of the body is hexadecimal.
 
-        Raises `StoreUnavailable` where there are no credentials, or none can be had.
+        Raises `StoreUnavailable` if there are no credentials, or they cannot be renewed.
         """
         request = AWSRequest(method=method, url=url, headers=dict(headers))
         request.context["sha256"] = sha256
