@@ -2,10 +2,16 @@
 
 from pathlib import Path
 
+import hypothesis
+
 from tests import bytecode, dev_group
 
 dev_group.install()
 bytecode.keep(Path(__file__).parent.parent / ".pytest_cache" / "bytecode")
+
+# Hypothesis would fail an example that takes 200 ms, as any does on a busy machine.
+hypothesis.settings.register_profile("overspill", deadline=None)
+hypothesis.settings.load_profile("overspill")
 
 pytest_plugins = [
     "tests.servers.balancer",

@@ -35,7 +35,7 @@ def test_a_policy_is_the_same_wherever_it_goes(policy: Policy, again: Any) -> No
     made = again(policy)
 
     assert made.tools.keys() == policy.tools.keys()
-    assert (made.form.name, made.cut) == (policy.notice_style.name, policy.cut_strategy)
+    assert (made.notice_style.name, made.cut_strategy) == (policy.notice_style.name, policy.cut_strategy)
     assert made.limits("read_file")[:4] == policy.limits("read_file")[:4]
 
 
