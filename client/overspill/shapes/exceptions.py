@@ -52,8 +52,8 @@ class ExceptionShape:
 
     def __init__(self, error: Exception) -> None:
         self._error = error
-        self.message = message_of(error)
-        self.visible_text = _visible_text(error)
+        self.message: str = message_of(error)
+        self.visible_text: str = _visible_text(error)
         """What a model sees: the message, its notes, and those of a group's members."""
 
     @cached_property

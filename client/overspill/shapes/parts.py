@@ -30,6 +30,8 @@ _MAX_PARTS: Final = 1_000_000
 
 
 class _Removed(Enum):
+    """What stands for a part that is taken out."""
+
     REMOVED = "removed"
 
 
