@@ -246,7 +246,7 @@ class _Ledger:
         return verdict.result()
 
     def close(self) -> None:
-        """End the turn: from now on nothing waits for other results."""
+        """End the turn: decide on the results that wait. Later ones are not held back."""
         with self._lock:
             self.is_over = True
             self.decide(self._waiting)
