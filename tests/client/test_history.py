@@ -14,7 +14,8 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, messag
 from overspill import Client, SyncClient
 from overspill.guard.guard import Guard
 from overspill.guard.policy import Policy
-from overspill.histories.history import clamp_messages, spill_messages, spill_messages_sync, tool_results
+from overspill.histories.history import clamp_messages, spill_messages, spill_messages_sync
+from overspill.histories.tool_results import tool_results
 from overspill.previews.cut import TAIL
 from overspill.previews.notice import is_notice
 from overspill.wire import Outcome

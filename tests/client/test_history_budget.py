@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from overspill import Guard, Policy, clamp_messages, spill_messages, spill_messages_sync
-from overspill.histories.history import tool_results
+from overspill.histories.tool_results import tool_results
 
 SIZE = 10_000
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from langchain_core.exceptions import ContextOverflowError
 from multidict import CIMultiDict, CIMultiDictProxy
 from overspill.errors import error_for
-from overspill.histories.overflow import Kind, Overflow, is_overflow, overflow
+from overspill.histories.overflow import Overflow, OverflowKind, is_overflow, overflow
 from overspill.wire import Code, Problem
 from yarl import URL
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 else:
     anthropic, openai = LazyModule("anthropic"), LazyModule("openai")
 
-CONTEXT: Final = Kind.CONTEXT
-PAYLOAD: Final = Kind.PAYLOAD
+CONTEXT: Final = OverflowKind.CONTEXT
+PAYLOAD: Final = OverflowKind.PAYLOAD
 
 ANSWERS: Final = tomllib.loads(Path(__file__).with_name("provider_errors.toml").read_text())
 TOO_LARGE: Final[list[dict[str, Any]]] = ANSWERS["too_large"]
@@ -42,7 +42,8 @@ LONG: Final = "This model's maximum context length is 5 tokens. However, you req
 
 @pytest.mark.parametrize("answer", TOO_LARGE, ids=itemgetter("by"))
 def test_what_providers_say_of_requests_that_are_too_large_is_understood(answer: dict[str, Any]) -> None:
-    said, expected = answer["said"], Overflow(Kind(answer["kind"]), answer.get("limit"), answer.get("actual"))
+    kind = OverflowKind(answer["kind"])
+    said, expected = answer["said"], Overflow(kind, answer.get("limit"), answer.get("actual"))
 
     assert overflow(RuntimeError(said)) == expected
     assert overflow({"error": {"message": said, "type": "invalid_request_error"}}) == expected

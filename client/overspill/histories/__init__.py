@@ -1,1 +1,1 @@
-"""Histories of messages, and calls that are too large with them."""
+"""Histories of messages: made shorter before they are saved, or when a call with them is too large."""

@@ -1,8 +1,8 @@
-"""Whether an exception says that the request was too large for the model or for a gateway before it.
+"""Tells whether an exception says that a request was too large for the model, or for a gateway before it.
 
-Looks at class names, statuses, codes, bodies and texts, and into causes and groups; imports no provider's
-package. Errors are not trusted: whatever their attributes do, nothing is raised and nothing is read from a
-network, and only the beginning of a text is looked at.
+It looks at class names, statuses, codes, bodies and texts, and into causes and groups; it imports no
+provider's package. Errors are not trusted: whatever their attributes do, nothing is raised, nothing is read
+from a network, and only the beginning of a text is searched.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Any, Final
 import msgspec
 
 from overspill.errors import OverspillError
-from overspill.histories.wordings import (
-    Kind,
+from overspill.histories.provider_errors import (
     Overflow,
-    is_limit_of_rate,
+    OverflowKind,
+    is_rate_limit,
     overflow_in,
     overflow_of_code,
     single_request,
     sized,
 )
 
-__all__ = ["Kind", "Overflow", "is_overflow", "overflow"]
+__all__ = ["Overflow", "OverflowKind", "is_overflow", "overflow"]
 
 _MOST_ERRORS: Final = 32
 _MAX_BODY: Final = 64 * 1024
@@ -53,15 +53,15 @@ _REFUSAL_NAME: Final = re.compile(r"Authentication|Unauthorized|PermissionDenied
 
 
 def is_overflow(error: object) -> bool:
-    """Whether a smaller request would have been taken; see `overflow`."""
+    """Return whether a smaller request might have been accepted; see `overflow`."""
     return overflow(error) is not None
 
 
 def overflow(error: object) -> Overflow | None:
-    """What was too large, and by how much where the provider says so; None for every other error.
+    """Return what was too large, and by how much if the provider says so. None for every other error.
 
-    `error` is an exception, or the body of an error answer as text or dict. Limits of rate are none: but
-    for one request that alone is above the limit of a minute, which no waiting helps.
+    `error` is an exception, or the body of an error answer as text or dict. Rate limits do not count, with
+    one exception: a single request above the limit of a whole minute, for which waiting is no use.
     """
     found: Overflow | None = None
     waiting, seen = [error], list[object]()
@@ -82,7 +82,10 @@ def overflow(error: object) -> Overflow | None:
 
 
 def _inner(error: BaseException, evidence: _Evidence) -> list[object]:
-    """The errors behind `error`; behind an answer with a status, not one that was merely being handled."""
+    """Return the errors behind `error`.
+
+    An answer with a status speaks for itself: the error that was handled when it came is not its reason.
+    """
     inner: list[object] = []
     if isinstance(error, BaseExceptionGroup):
         inner += error.exceptions[:_MOST_ERRORS]
@@ -95,7 +98,7 @@ def _inner(error: BaseException, evidence: _Evidence) -> list[object]:
 
 @dataclass(slots=True)
 class _Evidence:
-    """What one error says of itself."""
+    """What one error says about itself."""
 
     names: list[str] = field(default_factory=list)
     status: int | None = None
@@ -104,7 +107,7 @@ class _Evidence:
     limit: int | None = None
     actual: int | None = None
     is_foreign: bool = False
-    """Of this package, or of the operating system: never a model provider's."""
+    """It is this package's or the operating system's, so it is never a model provider's."""
     fields: int = 0
 
     @classmethod
@@ -123,10 +126,10 @@ class _Evidence:
         return evidence
 
     def add_response(self, response: object) -> None:
-        """Of an HTTP answer, what was read of it.
+        """Add an HTTP response, as far as it was read.
 
-        botocore's is a dict. Those of httpx and requests keep what was read in `_content`, while their
-        properties would read the network or raise.
+        botocore's response is a dict. httpx and requests keep what was read in `_content`; their properties
+        would read from the network, or raise.
         """
         if isinstance(response, Mapping):
             self.add_body(response)
@@ -136,7 +139,7 @@ class _Evidence:
             self.add_body(_attribute(response, "_content"))
 
     def add_body(self, body: object, depth: int = 0) -> None:
-        """An error body in any form; JSON in text is looked into."""
+        """Add an error body in any form. JSON in a text is parsed."""
         self.fields += 1
         if depth > _MAX_DEPTH or self.fields > _MOST_FIELDS:
             return
@@ -172,7 +175,7 @@ class _Evidence:
 
     @property
     def is_other(self) -> bool:
-        """Whether it is known to be something else than an overflow."""
+        """Whether it is surely something else than an overflow."""
         return self.is_foreign or ((self.is_rate or self.is_refusal) and self.overflow() is None)
 
     @property
@@ -180,7 +183,7 @@ class _Evidence:
         return (
             self.status in _RATES
             or self._named(_RATE_NAME)
-            or any(is_limit_of_rate(text) for text in (*self.codes, *self.texts))
+            or any(is_rate_limit(text) for text in (*self.codes, *self.texts))
         )
 
     @property
@@ -193,25 +196,29 @@ class _Evidence:
         kind = next(filter(None, map(overflow_of_code, self.codes)), None)
         if kind is None and self.is_rate:
             return next(filter(None, map(single_request, self.texts)), None)
-        said = self._said()
+        said = self._from_texts()
         if kind is not None:
             numbers = (self.limit, self.actual) if said is None else (said.limit, said.actual)
             return said if said is not None and said.limit is not None else sized(kind, *numbers)
-        return said or self._unsaid()
+        return said or self._from_name_or_status()
 
-    def _said(self) -> Overflow | None:
-        """What the texts say, numbers before words."""
+    def _from_texts(self) -> Overflow | None:
+        """Return what the texts say; a text with numbers is preferred."""
         found = list(filter(None, map(overflow_in, self.texts)))
         best = next((each for each in found if each.limit is not None), found[0] if found else None)
         if best is not None and best.limit is None and self.limit is not None:
             return sized(best.kind, self.limit, self.actual)
         return best
 
-    def _unsaid(self) -> Overflow | None:
-        """What a class's name or the status alone tells."""
+    def _from_name_or_status(self) -> Overflow | None:
+        """Return what the class's name or the status alone says."""
         if self._named(_CONTEXT_NAME):
-            return Overflow(Kind.CONTEXT)
-        return Overflow(Kind.PAYLOAD) if self.status == _TOO_LARGE or self._named(_PAYLOAD_NAME) else None
+            return Overflow(OverflowKind.CONTEXT)
+        return (
+            Overflow(OverflowKind.PAYLOAD)
+            if self.status == _TOO_LARGE or self._named(_PAYLOAD_NAME)
+            else None
+        )
 
     def _named(self, pattern: re.Pattern[str]) -> bool:
         return any(pattern.search(name) for name in self.names)
@@ -220,21 +227,21 @@ class _Evidence:
 def _attribute(owner: object, name: str) -> Any:
     try:
         return getattr(owner, name, None)
-    except Exception:  # noqa: BLE001  (a foreign error's own property)
+    except Exception:  # noqa: BLE001  (the property of an error that is not ours)
         return None
 
 
 def _item(body: Mapping[Any, Any], name: str) -> Any:
     try:
         return body.get(name)
-    except Exception:  # noqa: BLE001  (a foreign error's own mapping)
+    except Exception:  # noqa: BLE001  (the mapping of an error that is not ours)
         return None
 
 
 def _text(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # noqa: BLE001  (an error that cannot even say what it is)
+    except Exception:  # noqa: BLE001  (an error whose `__str__` raises)
         return ""
 
 

@@ -1,8 +1,8 @@
-"""A call to a model that is made again with less when it was too large: compact, then spill, then retry.
+"""Makes a call to a model again if it was too large: compact the history, then spill results, then retry.
 
-Written once for both kinds of code, like the guard. No call is ever made twice with the same messages, no
-result is spilled twice but in the last round, and every loop is bounded. What cannot be helped ends as the
-provider's own error.
+Written once for both kinds of code, like the guard. No call is made twice with the same messages, no result
+is spilled twice except in the last round, and every loop is bounded. If nothing helps, the provider's own
+error is raised.
 """
 
 from __future__ import annotations
@@ -12,17 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from overspill.guard.executors import finished
-from overspill.histories.history import Guarding, too_long, with_spilled
-from overspill.histories.overflow import Kind, overflow
-from overspill.histories.selection import (
-    KEPT,
-    THRESHOLDS,
-    above_threshold,
-    chars_to_shed,
-    largest_at_the_end,
-    last_answer,
-    total_chars,
-)
+from overspill.histories.history import ResultGuard, too_long
+from overspill.histories.overflow import overflow
+from overspill.histories.replacement import with_spilled
+from overspill.histories.selection import KEPT_CHARS, Candidate, next_results, total_chars
 from overspill.previews.styles import MARKED, TERSE
 from overspill.shapes.content import size_of
 from overspill.text import measure
@@ -33,24 +26,24 @@ if TYPE_CHECKING:
     from overspill.guard.guard import Guard
     from overspill.guard.guarded import Guarded
     from overspill.guard.policy import Policy
-    from overspill.histories.history import ToolResult
     from overspill.histories.overflow import Overflow
+    from overspill.histories.tool_results import ToolResult
 
 T = TypeVar("T")
 
 MAX_COMPACTIONS: Final = 3
-_MOST_ROUNDS: Final = len(THRESHOLDS)
-_SHORT: Final = 500
-"""Characters of a result that stay where shortening all of them to `KEPT` did not help."""
-_SHORT_PREVIEW: Final = 100
+_TIGHTEST_CHARS: Final = 500
+"""What stays of a result in the last round, if shortening all of them to `KEPT_CHARS` did not help."""
+_TIGHTEST_PREVIEW_BYTES: Final = 100
 _MOST_NAMED: Final = 10
+"""Captures that the note of an error names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered(Generic[T]):
-    """What the call returned, and the `messages` that it took: save those.
+    """What the call returned (`value`), and the `messages` that it took: save those.
 
-    `compactions` counts those that were used; `spilled` is what the guard made of results that were too long.
+    `compactions` is how many were used. `spilled` has what the guard made of results that were too long.
     """
 
     value: T
@@ -69,20 +62,24 @@ async def recover(
     window: int | None = None,
     session: str | None = None,
 ) -> Recovered[T]:
-    """`call(messages)`, and where that is too large for the model, again with less.
+    """Call `call(messages)`. If that is too large for the model, call it again with less.
 
-    First `compact`, plain or async, up to `attempts` times and while that makes the history smaller, with a
-    call after each; a compaction that is too large for the model itself ends that. Then the largest results
-    of tools go through the guard, as many as the provider's numbers ask for, with a call after each round:
-    at first those at the end, which leaves what the provider has cached as it is. Where all are shortened to
-    2,000 characters and it is still too large, they are shortened to a line or two.
-    `window` is the model's, in tokens, for providers that do not say it. Raises the provider's last error
-    with a note of what was tried; every other exception of `call` and `compact` at once.
+    First `compact`, plain or async, is used up to `attempts` times, while it makes the history smaller, with
+    a call after each. A compaction that is itself too large for the model ends this. Then the largest results
+    of tools go through the guard, as many as the provider's numbers ask for, with a call after each round. At
+    first these are results at the end of the history, so that what the provider has cached stays as it is. If
+    all are shortened to 2,000 characters and the call is still too large, they are shortened to a line or
+    two. `window` is the model's context window in tokens, for providers that do not say it.
+
+    Raises the provider's last error, with a note of what was tried. Every other exception of `call` and
+    `compact` is raised at once.
     """
-    guarding = Guarding(guard, _tight(guard.policy), session)
+    results_guard = ResultGuard(guard, _tight_policy(guard.policy), session)
     compacting = None if compact is None else _awaiting(compact)
-    last = guarding._replace(policy=_tightest(guard.policy))
-    recovery = _Recovery(_awaiting(call), compacting, guarding.process, last.process, guarding, last, window)
+    last = results_guard._replace(policy=_tightest_policy(guard.policy))
+    recovery = _Recovery(
+        _awaiting(call), compacting, results_guard.process, last.process, results_guard, last, window
+    )
     return await recovery.run(messages, attempts)
 
 
@@ -96,32 +93,32 @@ def recover_sync(
     window: int | None = None,
     session: str | None = None,
 ) -> Recovered[T]:
-    """As `recover`, for code without an event loop."""
-    guarding = Guarding(guard, _tight(guard.policy), session)
+    """Do what `recover` does, for code without an event loop."""
+    results_guard = ResultGuard(guard, _tight_policy(guard.policy), session)
     compacting = None if compact is None else _at_once(compact)
-    last = guarding._replace(policy=_tightest(guard.policy))
+    last = results_guard._replace(policy=_tightest_policy(guard.policy))
     recovery = _Recovery(
-        _at_once(call), compacting, guarding.process_sync, last.process_sync, guarding, last, window
+        _at_once(call), compacting, results_guard.process_sync, last.process_sync, results_guard, last, window
     )
     return finished(recovery.run(messages, attempts))
 
 
-def _tight(policy: Policy) -> Policy:
-    """The policy as it is where every character counts."""
+def _tight_policy(policy: Policy) -> Policy:
+    """Return the policy for the rounds: results are short, and so are their previews."""
     return replace(
-        policy.limited(KEPT, KEPT),
-        preview_bytes=min(policy.preview_bytes, KEPT),
-        lost_preview_bytes=min(policy.lost_preview, KEPT),
+        policy.limited(KEPT_CHARS, KEPT_CHARS),
+        preview_bytes=min(policy.preview_bytes, KEPT_CHARS),
+        lost_preview_bytes=min(policy.lost_preview, KEPT_CHARS),
     )
 
 
-def _tightest(policy: Policy) -> Policy:
-    """The policy as it is where hardly anything has room."""
+def _tightest_policy(policy: Policy) -> Policy:
+    """Return the policy for the last round: a line or two of each result."""
     return replace(
-        policy.limited(_SHORT, _SHORT),
+        policy.limited(_TIGHTEST_CHARS, _TIGHTEST_CHARS),
         style=TERSE if policy.notice_style is MARKED else policy.style,
-        preview_bytes=min(policy.preview_bytes, _SHORT_PREVIEW),
-        lost_preview_bytes=min(policy.lost_preview, _SHORT_PREVIEW),
+        preview_bytes=min(policy.preview_bytes, _TIGHTEST_PREVIEW_BYTES),
+        lost_preview_bytes=min(policy.lost_preview, _TIGHTEST_PREVIEW_BYTES),
     )
 
 
@@ -140,8 +137,8 @@ def _at_once(function: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Awai
     return returned
 
 
-class _Answer(NamedTuple):
-    """What a call returned; or its error, and what that says was too large."""
+class _Attempt(NamedTuple):
+    """What a call returned, or its error and what the provider says was too large."""
 
     value: Any
     error: Exception | None = None
@@ -150,57 +147,57 @@ class _Answer(NamedTuple):
 
 @dataclass(slots=True)
 class _Recovery:
-    """One recovery. All that it waits for are the three functions; see `finished`."""
+    """One recovery. It waits for nothing but its functions, so `finished` can run it without a loop."""
 
     call: Callable[[list[Any]], Awaitable[Any]]
     compact: Callable[[list[Any]], Awaitable[Any]] | None
     process: Callable[[ToolResult], Awaitable[Guarded]]
     process_last: Callable[[ToolResult], Awaitable[Guarded]]
-    guarding: Guarding
-    guarding_last: Guarding
+    results_guard: ResultGuard
+    last_guard: ResultGuard
     window: int | None
     compactions: int = 0
     rounds: int = 0
     spilled: list[Guarded] = field(default_factory=list)
     given: list[Any] = field(default_factory=list)
-    """Values that the guard has had: not again before the last round, whatever it made of them."""
+    """Values that the guard has had. They do not go there again before the last round."""
     unspilled: list[Any] | None = None
     """The history before any result was spilled; None while `compact` still helps."""
     is_last: bool = False
 
     async def run(self, messages: list[Any], attempts: int) -> Recovered[Any]:
-        answer = await self._called(messages)
-        while answer.error is not None and self.compactions < attempts:
+        attempt = await self._called(messages)
+        while attempt.error is not None and self.compactions < attempts:
             compacted = await self._compacted(messages)
             if compacted is None:
                 break
-            messages, answer = compacted, await self._called(compacted)
+            messages, attempt = compacted, await self._called(compacted)
         self.unspilled = messages
-        while answer.error is not None:
-            spilled = await self._spilled(messages, answer.refused)
+        while attempt.error is not None:
+            spilled = await self._spilled(messages, attempt.refused)
             if spilled is messages:
                 spilled = await self._shortened(messages)
             if spilled is messages:
-                raise self._noted(answer.error)
-            messages, answer = spilled, await self._called(spilled)
+                raise self._noted(attempt.error)
+            messages, attempt = spilled, await self._called(spilled)
         return Recovered(
-            value=answer.value,
+            value=attempt.value,
             messages=messages,
             compactions=self.compactions,
             spilled=tuple(self.spilled),
         )
 
-    async def _called(self, messages: list[Any]) -> _Answer:
+    async def _called(self, messages: list[Any]) -> _Attempt:
         try:
-            return _Answer(await self.call(messages))
+            return _Attempt(await self.call(messages))
         except Exception as error:
             refused = overflow(error)
             if refused is None:
                 raise
-            return _Answer(None, error, refused)
+            return _Attempt(None, error, refused)
 
     async def _compacted(self, messages: list[Any]) -> list[Any] | None:
-        """What `compact` returned, or left in the list itself; None where the history is no smaller."""
+        """Return what `compact` returned, or the list that it changed. None if the history is no smaller."""
         if self.compact is None:
             return None
         before = total_chars(messages)
@@ -217,10 +214,10 @@ class _Recovery:
         return compacted
 
     async def _spilled(self, messages: list[Any], refused: Overflow | None) -> list[Any]:
-        """The history with the next results spilled; the same one where none is left to shorten it."""
+        """Return the history with the next results spilled, or the same list if none is left that helps."""
         spilled = messages
-        while spilled is messages and (picked := self._picked(messages, refused)):
-            for result in picked:
+        while spilled is messages and (chosen := self._chosen(messages, refused)):
+            for result in chosen:
                 self.given.append(result.value)
                 guarded = await self.process(result)
                 shorter = with_spilled(spilled, [(result, guarded)])
@@ -230,11 +227,11 @@ class _Recovery:
         return spilled
 
     async def _shortened(self, messages: list[Any]) -> list[Any]:
-        """The history with all results as short as can be, once; the same one where that does not help."""
+        """Return the history with all results as short as possible; the same list if that does not help."""
         if self.is_last:
             return messages
         self.is_last = True
-        results = [result for result, _ in too_long(self.unspilled or messages, self.guarding_last.policy)]
+        results = [result for result, _ in too_long(self.unspilled or messages, self.last_guard.policy)]
         spilled = [(result, await self.process_last(result)) for result in results]
         shorter = with_spilled(self.unspilled or messages, spilled)
         if total_chars(shorter) >= total_chars(messages):
@@ -243,27 +240,18 @@ class _Recovery:
         self.given += [result.value for result in results]
         return shorter
 
-    def _picked(self, messages: list[Any], refused: Overflow | None) -> list[ToolResult]:
-        """The largest results, as many as take the history below the limit; all where nobody knows better.
-
-        Those at the end of the history come first, for what stands before them is cached.
-        """
-        sizes = [
-            (size_of(content), result)
-            for result, content in too_long(messages, self.guarding.policy)
+    def _chosen(self, messages: list[Any], refused: Overflow | None) -> list[ToolResult]:
+        """Choose the results of the next round, among those that the guard has not had."""
+        candidates = [
+            Candidate(size_of(content), result)
+            for result, content in too_long(messages, self.results_guard.policy)
             if not any(result.value is value for value in self.given)
         ]
         self.rounds += 1
-        if self.rounds > _MOST_ROUNDS:
-            return [result for _, result in sizes]
-        shed = chars_to_shed(refused, messages)
-        if shed is not None:
-            return largest_at_the_end(sizes, shed * 2 ** (self.rounds - 1))
-        new = [each for each in sizes if int(each[1].path[0]) > last_answer(messages)]
-        window = refused.limit if refused is not None and refused.kind is Kind.CONTEXT else None
-        return above_threshold(new or sizes, window or self.window)
+        return next_results(messages, candidates, refused, self.rounds, self.window)
 
     def _noted(self, error: Exception) -> Exception:
+        """Return `error` with a note of what was tried."""
         captures = [guarded.capture for guarded in self.spilled if guarded.capture is not None]
         named = ", ".join([*captures[:_MOST_NAMED], *(["…"] if len(captures) > _MOST_NAMED else [])])
         error.add_note(

@@ -1,27 +1,27 @@
-"""Which results of a history are shortened, when the model's provider refused it as too large."""
+"""Chooses the results of a history that have to shrink, so that a call which was too large goes through."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from overspill.histories.overflow import Kind
+from overspill.histories.provider_errors import OverflowKind
 from overspill.shapes.fields import text_field
 
 if TYPE_CHECKING:
-    from overspill.histories.history import ToolResult
-    from overspill.histories.overflow import Overflow
+    from overspill.histories.provider_errors import Overflow
+    from overspill.histories.tool_results import ToolResult
 
-WINDOW_SHARE: Final = 0.3
-"""The part of the context window that one result may have at most where the window is known."""
-KEPT: Final = 2_000
-"""Characters of a result that always stay: shorter ones are not worth spilling."""
-THRESHOLDS: Final = (50_000, 16_000, 6_000, KEPT)
-"""Characters above which results spill, round after round, where nobody says how much is too much."""
+KEPT_CHARS: Final = 2_000
+"""What stays of a result; shorter ones are not worth spilling."""
+_WINDOW_SHARE: Final = 0.3
+"""The share of the context window that one result may have at most, if the window is known."""
+_THRESHOLDS: Final = (50_000, 16_000, 6_000, KEPT_CHARS)
+"""Results of more characters spill, round after round, if nobody says how much is too much."""
 _CHARS_PER_TOKEN: Final = 4
-_HEADROOM: Final = 0.9
-"""The part of the limit to come down to: the model needs room to answer, and counts are not exact."""
+_TARGET_SHARE: Final = 0.9
+"""The share of the limit to come down to: the model needs room to answer, and counts are not exact."""
 _MODELS: Final = frozenset(
     {"assistant", "model", "ai", "AIMessageChunk", "function_call", "custom_tool_call", "reasoning"}
 )
@@ -29,73 +29,109 @@ _MODELS: Final = frozenset(
 _MAX_DEPTH: Final = 12
 
 
-def chars_to_shed(refused: Overflow | None, messages: list[Any]) -> float | None:
-    """Return how many characters have to go, by the provider's numbers; None if it gives none.
+class Candidate(NamedTuple):
+    """A result that can spill, and its size in bytes."""
 
-    A token has at least as many characters as the history shows: tools and the answer are in the count too.
+    size: int
+    result: ToolResult
+
+    @property
+    def excess(self) -> int:
+        """What spilling it takes away, about."""
+        return max(0, self.size - KEPT_CHARS)
+
+
+def next_results(
+    messages: list[Any],
+    candidates: list[Candidate],
+    refused: Overflow | None,
+    round_number: int,
+    window: int | None,
+) -> list[ToolResult]:
+    """Choose the largest candidates, as many as take the history below the provider's limit.
+
+    Those at the end of the history come first: what stands before them is in the provider's cache. Without
+    numbers of the provider a result's size decides; `window`, in tokens, bounds it. Each round asks for twice
+    as much as the one before, and the last round for all, because the numbers may be wrong.
+    """
+    if round_number > len(_THRESHOLDS):
+        return [each.result for each in candidates]
+    surplus = _surplus(refused, total_chars(messages))
+    if surplus is not None:
+        surplus *= 2 ** (round_number - 1)
+        return _enough(_largest_first(_at_the_end(candidates, surplus)), surplus)
+    new = [each for each in candidates if int(each.result.path[0]) > _last_answer(messages)]
+    return _above_threshold(_largest_first(new or candidates), refused, window)
+
+
+def _surplus(refused: Overflow | None, characters: int) -> float | None:
+    """Return the characters that have to go, by the provider's numbers. None if it gives none.
+
+    The provider counts tools and the answer too, which are not in the history. So a token is at least as many
+    characters as the history has for each token of the count.
     """
     if refused is None or refused.limit is None or refused.actual is None:
         return None
-    each = total_chars(messages) / refused.actual
-    if refused.kind is Kind.CONTEXT:
+    each = characters / refused.actual
+    if refused.kind is OverflowKind.CONTEXT:
         each = max(each, _CHARS_PER_TOKEN)
-    return (refused.actual - refused.limit * _HEADROOM) * each
+    return (refused.actual - refused.limit * _TARGET_SHARE) * each
 
 
-def largest_at_the_end(sizes: list[tuple[int, ToolResult]], shed: float) -> list[ToolResult]:
-    """Return the largest results in the shortest end of the history that can give up `shed` characters.
+def _at_the_end(candidates: list[Candidate], surplus: float) -> list[Candidate]:
+    """Return the shortest end of the history whose results can give up `surplus`, or all of it."""
+    for at in range(len(candidates) - 1, -1, -1):
+        surplus -= candidates[at].excess
+        if surplus <= 0:
+            return candidates[at:]
+    return candidates
 
-    They give up all but what always stays of a result. All results if that is not enough.
-    """
-    picked: list[ToolResult] = []
-    for size, result in _largest_first(_ending(sizes, shed)):
-        if shed <= 0:
+
+def _largest_first(candidates: list[Candidate]) -> list[Candidate]:
+    """Sort by size; of equal ones the earlier comes first."""
+    return sorted(candidates, key=attrgetter("size"), reverse=True)
+
+
+def _enough(candidates: list[Candidate], surplus: float) -> list[ToolResult]:
+    """Return the first candidates that together give up `surplus`."""
+    chosen: list[ToolResult] = []
+    for each in candidates:
+        if surplus <= 0:
             break
-        picked.append(result)
-        shed -= max(0, size - KEPT)
-    return picked
+        chosen.append(each.result)
+        surplus -= each.excess
+    return chosen
 
 
-def above_threshold(sizes: list[tuple[int, ToolResult]], window: int | None) -> list[ToolResult]:
-    """Return the results above the highest threshold that any is above; all if none is.
-
-    `window` is the model's context in tokens, where it is known: no result may fill much of it.
-    """
-    ceiling = THRESHOLDS[0]
+def _above_threshold(
+    candidates: list[Candidate], refused: Overflow | None, window: int | None
+) -> list[ToolResult]:
+    """Return the candidates above the first threshold that any of them is above."""
+    ceiling = _THRESHOLDS[0]
+    if refused is not None and refused.kind is OverflowKind.CONTEXT and refused.limit:
+        window = refused.limit
     if window is not None:
-        ceiling = min(ceiling, max(KEPT, int(window * WINDOW_SHARE * _CHARS_PER_TOKEN)))
-    largest = _largest_first(sizes)
-    for threshold in (ceiling, *(threshold for threshold in THRESHOLDS if threshold < ceiling)):
-        picked = [result for size, result in largest if size > threshold]
-        if picked:
-            return picked
-    return [result for _, result in largest]
+        ceiling = min(ceiling, max(KEPT_CHARS, int(window * _WINDOW_SHARE * _CHARS_PER_TOKEN)))
+    for threshold in (ceiling, *(lower for lower in _THRESHOLDS if lower < ceiling)):
+        chosen = [each.result for each in candidates if each.size > threshold]
+        if chosen:
+            return chosen
+    return [each.result for each in candidates]
 
 
-def last_answer(messages: list[Any]) -> int:
-    """Return where the model spoke last, or -1: up to there the provider may have the history cached."""
+def _last_answer(messages: list[Any]) -> int:
+    """Return where the model spoke last: the provider took the history up to there, and may cache it."""
     for at in range(len(messages) - 1, -1, -1):
         if {text_field(messages[at], "type"), text_field(messages[at], "role")} & _MODELS:
             return at
     return -1
 
 
-def _ending(sizes: list[tuple[int, ToolResult]], shed: float) -> list[tuple[int, ToolResult]]:
-    """Return the shortest end of the history in which results can give up `shed` characters, or all of it."""
-    for at in range(len(sizes) - 1, -1, -1):
-        shed -= max(0, sizes[at][0] - KEPT)
-        if shed <= 0:
-            return sizes[at:]
-    return sizes
-
-
-def _largest_first(sizes: list[tuple[int, ToolResult]]) -> list[tuple[int, ToolResult]]:
-    """Sort the results by size; of equal ones the earlier stays first."""
-    return sorted(sizes, key=itemgetter(0), reverse=True)
-
-
 def total_chars(value: Any, depth: int = 0) -> int:
-    """Return the characters of all texts in messages of any form, to see whether they become fewer."""
+    """Return the characters of all texts in messages of any form.
+
+    This only has to tell whether a history became smaller.
+    """
     if isinstance(value, (str, bytes)):
         return len(value)
     if depth > _MAX_DEPTH or value is None or isinstance(value, (bool, int, float, type)):

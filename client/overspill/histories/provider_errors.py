@@ -1,7 +1,7 @@
-"""What model providers and gateways say when a request is too large for them, and the numbers in it.
+"""Understands what model providers and gateways say when a request is too large for them.
 
-Text in, values out; `overflow` knows where in an exception the text is. The wordings are those that the
-providers' users reported; the tests name the provider of each.
+Text in, values out; `overflow` knows where in an exception the text is. Providers document few of these
+messages, so the patterns come from reports of their users. The tests name the provider of each.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from enum import StrEnum
 from typing import Final
 
 MAX_TEXT: Final = 8 * 1024
-"""Characters of a message that are looked at: behind them, some providers repeat the request."""
+"""Characters of a message that are searched. Some providers repeat the whole request after that."""
 
 
-class Kind(StrEnum):
+class OverflowKind(StrEnum):
     """What an error says is too large: the model's context, or the request itself."""
 
     CONTEXT = "context window"
@@ -26,18 +26,18 @@ class Kind(StrEnum):
 class Overflow:
     """What a provider refused.
 
-    `limit` and `actual` where it says them: tokens of the context window, bytes (of one string: characters)
-    of the payload. `actual` is more than `limit`, and has the room for the answer in it where the provider
-    counts that.
+    `limit` and `actual` are None if the provider does not say them. They are tokens for the context window
+    and bytes for a payload (characters for a single string). `actual` is more than `limit`; it includes the
+    room for the answer if the provider counts that.
     """
 
-    kind: Kind
+    kind: OverflowKind
     limit: int | None = None
     actual: int | None = None
 
 
 def overflow_in(text: str) -> Overflow | None:
-    """The overflow that `text` speaks of; None for rate limits, quotas, parameters and all else."""
+    """Return the overflow that `text` speaks of. None for rate limits, quotas, parameters and all else."""
     text = text[:MAX_TEXT].lower()
     if _RATE.search(text):
         return single_request(text)
@@ -50,30 +50,30 @@ def overflow_in(text: str) -> Overflow | None:
     return _one_string(text)
 
 
-def is_limit_of_rate(text: str) -> bool:
-    """Whether `text` speaks of requests or tokens per time, or of a quota: waiting or paying helps."""
+def is_rate_limit(text: str) -> bool:
+    """Return whether `text` speaks of a rate or a quota: then waiting or paying helps."""
     return _RATE.search(text[:MAX_TEXT].lower()) is not None
 
 
-def overflow_of_code(code: str) -> Kind | None:
-    """The kind that a provider's code or type of error stands for."""
+def overflow_of_code(code: str) -> OverflowKind | None:
+    """Return the kind of overflow that a provider's error code or type stands for, or None."""
     return _CODES.get(code.lower())
 
 
 _CODES: Final = {
-    "context_length_exceeded": Kind.CONTEXT,  # OpenAI and those that are compatible with it
-    "context_window_exceeded": Kind.CONTEXT,
-    "exceed_context_size_error": Kind.CONTEXT,  # llama.cpp
-    "model_max_prompt_tokens_exceeded": Kind.CONTEXT,  # GitHub Copilot
-    "tokens_limit_reached": Kind.CONTEXT,  # GitHub Models
-    "prompt_too_long": Kind.CONTEXT,
-    "1261": Kind.CONTEXT,  # Zhipu
-    "3051": Kind.CONTEXT,  # Mistral
-    "request_too_large": Kind.PAYLOAD,  # Anthropic
-    "payload_too_large": Kind.PAYLOAD,
-    "tool_output_too_large": Kind.PAYLOAD,
-    "tool_result_too_large": Kind.PAYLOAD,
-    "request_entity_too_large": Kind.PAYLOAD,
+    "context_length_exceeded": OverflowKind.CONTEXT,  # OpenAI and those that are compatible with it
+    "context_window_exceeded": OverflowKind.CONTEXT,
+    "exceed_context_size_error": OverflowKind.CONTEXT,  # llama.cpp
+    "model_max_prompt_tokens_exceeded": OverflowKind.CONTEXT,  # GitHub Copilot
+    "tokens_limit_reached": OverflowKind.CONTEXT,  # GitHub Models
+    "prompt_too_long": OverflowKind.CONTEXT,
+    "1261": OverflowKind.CONTEXT,  # Zhipu
+    "3051": OverflowKind.CONTEXT,  # Mistral
+    "request_too_large": OverflowKind.PAYLOAD,  # Anthropic
+    "payload_too_large": OverflowKind.PAYLOAD,
+    "tool_output_too_large": OverflowKind.PAYLOAD,
+    "tool_result_too_large": OverflowKind.PAYLOAD,
+    "request_entity_too_large": OverflowKind.PAYLOAD,
 }
 
 _RATE: Final = re.compile(
@@ -82,17 +82,17 @@ _RATE: Final = re.compile(
     r"|more credits|credit balance|insufficient.?(?:funds|balance|credits)"
 )
 
-# One request above the tokens of a whole minute: a limit of rate to OpenAI and Groq, but waiting is no use.
+# One request above the tokens of a whole minute. OpenAI and Groq call it a rate limit, but waiting is no use.
 _SINGLE_REQUEST: Final = re.compile(r"request too large for .{1,300}limit:? ([\d,]+), requested:? ([\d,]+)")
 
-# The answer, not the request, is what is too long here.
+# Here the answer is too long, not the request.
 _OTHER: Final = re.compile(
     r"supports at most [\d,]+ (?:completion|output) tokens|maximum allowed number of output tokens"
     r"|max_tokens or model output limit was reached|length limit was reached"
     r"|maximum tokens you requested exceeds"
 )
 
-# OpenAI's limit of one string; names and ids have small ones, which nothing that spills could meet.
+# OpenAI limits single strings. Names and ids have small limits, which no result that spills could meet.
 _STRING: Final = re.compile(r"string too long.{1,40}maximum length ([\d,]+)(?:.{1,40}length ([\d,]+))?")
 _LEAST_STRING: Final = 10_000
 
@@ -100,7 +100,7 @@ _NUMBER: Final = "[0-9,]+"
 
 
 def _pattern(wording: str) -> re.Pattern[str]:
-    """`wording` with `<limit>`, `<actual>` and `<extra>` (which adds to `actual`) where numbers stand."""
+    """Compile a message: `<limit>`, `<actual>` and `<extra>` stand for numbers; `extra` adds to `actual`."""
     return re.compile(re.sub(r"<(limit|actual|extra)>", rf"(?P<\1>{_NUMBER})", wording))
 
 
@@ -194,31 +194,31 @@ _PAYLOAD: Final = (
 )
 
 _WORDINGS: Final = {
-    Kind.CONTEXT: tuple(map(_pattern, _CONTEXT)),
-    Kind.PAYLOAD: tuple(map(_pattern, _PAYLOAD)),
+    OverflowKind.CONTEXT: tuple(map(_pattern, _CONTEXT)),
+    OverflowKind.PAYLOAD: tuple(map(_pattern, _PAYLOAD)),
 }
 
 
-def _overflow(kind: Kind, found: re.Match[str]) -> Overflow:
+def _overflow(kind: OverflowKind, found: re.Match[str]) -> Overflow:
     groups = found.groupdict()
     limit, actual, extra = (_int(groups.get(name)) for name in ("limit", "actual", "extra"))
     return sized(kind, limit, None if actual is None else actual + (extra or 0))
 
 
-def sized(kind: Kind, limit: int | None, actual: int | None) -> Overflow:
-    """An overflow without `actual` where that is no more than the limit: it is something else then."""
+def sized(kind: OverflowKind, limit: int | None, actual: int | None) -> Overflow:
+    """Return an overflow. Drop `actual` if it is not above the limit: then it counts something else."""
     return Overflow(kind, limit, actual if limit is None or actual is None or actual > limit else None)
 
 
 def single_request(text: str) -> Overflow | None:
-    """The overflow in what looks like a limit of rate, where one request alone is above that limit."""
+    """Return the overflow in what looks like a rate limit, if one request alone is above that limit."""
     found = _SINGLE_REQUEST.search(text[:MAX_TEXT].lower())
     if found is None:
         return None
     limit, requested = _int(found.group(1)), _int(found.group(2))
     if limit is None or requested is None or requested <= limit:
         return None
-    return Overflow(Kind.CONTEXT, limit, requested)
+    return Overflow(OverflowKind.CONTEXT, limit, requested)
 
 
 def _one_string(text: str) -> Overflow | None:
@@ -226,10 +226,10 @@ def _one_string(text: str) -> Overflow | None:
     limit = None if found is None else _int(found.group(1))
     if found is None or limit is None or limit < _LEAST_STRING:
         return None
-    return sized(Kind.PAYLOAD, limit, _int(found.group(2)))
+    return sized(OverflowKind.PAYLOAD, limit, _int(found.group(2)))
 
 
 def _int(digits: str | None) -> int | None:
-    """A number as providers write it; None for none, and for one that no model could have."""
+    """Read a number as providers write it. None if there is none, or if no model could have it."""
     digits = (digits or "").replace(",", "")
     return int(digits) if 0 < len(digits) <= len(str(2**63)) else None
