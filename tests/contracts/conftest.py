@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 @pytest.fixture(params=["memory:", "sqlite:", "redis_url", "redis_sentinel_url", "redis_cluster_url"])
 async def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Catalog]:
     url: str = request.param
-    made = open_catalog(url if url.endswith(":") else request.getfixturevalue(url), data_dir=tmp_path)
+    if not url.endswith(":"):
+        url = f"{request.getfixturevalue(url)}?deadline=60"  # however busy the machine is
+    made = open_catalog(url, data_dir=tmp_path)
     yield made
     await made.close()

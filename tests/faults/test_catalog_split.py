@@ -84,7 +84,8 @@ async def fleet(
     store = f"file://{tmp_path}/objects"
     async with relaying(redis_pair.master.port) as one, relaying(redis_pair.master.port) as two:
         first, second = [
-            await start_api(store=store, catalog=f"redis://{HOST}:{way.port}") for way in (one, two)
+            await start_api(store=store, catalog=f"redis://{HOST}:{way.port}?deadline=20")
+            for way in (one, two)
         ]
         await until(first.service.archive.catalog.is_complete)
         yield Fleet(first, second, one, two)
