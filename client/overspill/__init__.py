@@ -80,7 +80,7 @@ _MODULES = {
     "Client": "transfer.client",
     "Guard": "guard.guard",
     "Guarded": "guard.guarded",
-    "Limits": "text.measure",
+    "Limits": "text.limits",
     "Outcome": "wire",
     "Overflow": "histories.overflow",
     "OverspillError": "errors",

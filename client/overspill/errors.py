@@ -123,7 +123,7 @@ class InvalidHeader(BadRequest, code=Code.INVALID_HEADER):
 
 
 class InvalidBody(BadRequest, code=Code.INVALID_BODY):
-    """The body of a request cannot be understood. Client and service may differ in version."""
+    """The body of a request cannot be understood. Client and service may differ in version: check both."""
 
 
 class InvalidPattern(BadRequest, code=Code.INVALID_PATTERN):

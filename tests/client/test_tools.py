@@ -14,9 +14,9 @@ from unittest.mock import ANY
 import jsonschema  # type: ignore[import-untyped]  # ships no types
 import pytest
 from overspill import INSPECT_OUTPUT_SCHEMA, Client, Guard, Policy, SyncClient, inspection_tool
+from overspill.agent_tools.error_answers import InvalidArguments, error_answer
 from overspill.agent_tools.inspect_output import NAME
-from overspill.agent_tools.inspection import Question
-from overspill.agent_tools.refusals import Mistake, refusal
+from overspill.agent_tools.inspect_request import InspectRequest
 from overspill.errors import error_for
 from overspill.text import token_estimate
 from overspill.wire import Code, Problem
@@ -532,14 +532,14 @@ def test_what_a_service_cannot_do_comes_with_what_the_agent_can(code: Code, advi
     problem = Problem(
         type="about:blank", title=code.heading, status=code.status, code=code, detail="It is so."
     )
-    answer = refusal(error_for(problem))
+    answer = error_answer(error_for(problem))
 
     assert answer["error"].startswith(f"It is so. {advice}")
     assert answer["code"] == code
 
 
 def test_an_error_of_any_other_kind_is_told_without_secrets() -> None:
-    answer = refusal(RuntimeError("token=hunter2 leaked"))
+    answer = error_answer(RuntimeError("token=hunter2 leaked"))
 
     assert answer["error"] == "the read failed: RuntimeError: token=… leaked"
     assert answer["code"] == "failed"
@@ -552,7 +552,7 @@ def test_the_schema_describes_the_signature(tool: Any) -> None:
     parameters = inspect.signature(tool).parameters
     properties = INSPECT_OUTPUT_SCHEMA["properties"]
 
-    assert list(properties) == list(parameters) == list(Question.__struct_fields__)
+    assert list(properties) == list(parameters) == list(InspectRequest.__struct_fields__)
     for name, parameter in parameters.items():
         default = None if parameter.default is inspect.Parameter.empty else parameter.default
         assert properties[name].get("default") == default
@@ -577,10 +577,10 @@ def test_frameworks_can_read_its_types(tool: Any) -> None:
 
 
 def test_a_mistake_has_a_bounded_text() -> None:
-    with pytest.raises(Mistake) as caught:
-        Question.of({"capture": "x" * 1_000_000, "mode": "head"})
+    with pytest.raises(InvalidArguments) as caught:
+        InspectRequest.of({"capture": "x" * 1_000_000, "mode": "head"})
 
-    assert len(refusal(caught.value)["error"]) < 500
+    assert len(error_answer(caught.value)["error"]) < 500
 
 
 # --- where there is nothing to read ---------------------------------------------------------------

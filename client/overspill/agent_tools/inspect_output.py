@@ -11,19 +11,19 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, overload
 
-from overspill.agent_tools.fitting import Fitting
-from overspill.agent_tools.inspection import (
+from overspill.agent_tools.error_answers import InvalidArguments, error_answer
+from overspill.agent_tools.fitting import AnswerFitter
+from overspill.agent_tools.inspect_request import (
     LEAST_CHARS,
     MAX_CHARS,
     MAX_CONTEXT,
     MAX_MATCHES,
     MODES,
     MOST_CHARS,
-    Answer,
-    Mode,
-    Question,
+    InspectAnswer,
+    InspectMode,
+    InspectRequest,
 )
-from overspill.agent_tools.refusals import Mistake, refusal
 from overspill.delivery.storage import shelf_for
 from overspill.execution.threads import Threads
 from overspill.spools.capture import LocalCapture
@@ -47,7 +47,7 @@ class InspectOutput(Protocol[R_co]):
     def __call__(  # noqa: PLR0913, PLR0917  (one for each thing that can be asked)
         self,
         capture: str,
-        mode: Mode = "head",
+        mode: InspectMode = "head",
         lines: int = 50,
         pattern: str | None = None,
         context_lines: int = 3,
@@ -136,11 +136,11 @@ INSPECT_OUTPUT_SCHEMA: Final[dict[str, Any]] = {
 @overload
 def inspection_tool(
     client: Client, *, session: str | None = None, spool: Spool | bool = True
-) -> InspectOutput[Coroutine[Any, Any, Answer]]: ...
+) -> InspectOutput[Coroutine[Any, Any, InspectAnswer]]: ...
 @overload
 def inspection_tool(
     client: SyncClient | None, *, session: str | None = None, spool: Spool | bool = True
-) -> InspectOutput[Answer]: ...
+) -> InspectOutput[InspectAnswer]: ...
 def inspection_tool(
     client: Client | SyncClient | None, *, session: str | None = None, spool: Spool | bool = True
 ) -> InspectOutput[Any]:
@@ -157,44 +157,46 @@ def inspection_tool(
     return _presented(_async(client, session, holder))
 
 
-def _async(client: Client, session: str | None, holder: Holder) -> Callable[..., Coroutine[Any, Any, Answer]]:
+def _async(
+    client: Client, session: str | None, holder: Holder
+) -> Callable[..., Coroutine[Any, Any, InspectAnswer]]:
     threads = Threads()
 
-    async def inspect_output(*args: Any, **named: Any) -> Answer:
+    async def inspect_output(*args: Any, **named: Any) -> InspectAnswer:
         try:
-            question = _question(args, named)
-            async with holder.source_async(client, question.capture, session, threads) as source:
-                return await _answered(question, source, session, threads)
+            request = _request(args, named)
+            async with holder.source_async(client, request.capture, session, threads) as source:
+                return await _answered(request, source, session, threads)
         except Exception as error:  # noqa: BLE001  (the boundary: the tool never breaks its agent)
-            return refusal(error)
+            return error_answer(error)
 
     return inspect_output
 
 
 async def _answered(
-    question: Question, source: Client | LocalCapture, session: str | None, threads: Threads
-) -> Answer:
-    fitting, answer = Fitting(question), None
+    request: InspectRequest, source: Client | LocalCapture, session: str | None, threads: Threads
+) -> InspectAnswer:
+    fitting, answer = AnswerFitter(request), None
     while answer is None:
         if isinstance(source, LocalCapture):
-            found = await threads.run(question.read, source, session, fitting.max_bytes)
+            found = await threads.run(request.read, source, session, fitting.max_bytes)
         else:
-            found = await question.read(source, session, fitting.max_bytes)
+            found = await request.read(source, session, fitting.max_bytes)
         answer = fitting.answer(found)
     return answer
 
 
-def _sync(client: SyncClient | None, session: str | None, holder: Holder) -> Callable[..., Answer]:
-    def inspect_output(*args: Any, **named: Any) -> Answer:
+def _sync(client: SyncClient | None, session: str | None, holder: Holder) -> Callable[..., InspectAnswer]:
+    def inspect_output(*args: Any, **named: Any) -> InspectAnswer:
         try:
-            question = _question(args, named)
-            with holder.source(client, question.capture, session) as source:
-                fitting, answer = Fitting(question), None
+            request = _request(args, named)
+            with holder.source(client, request.capture, session) as source:
+                fitting, answer = AnswerFitter(request), None
                 while answer is None:
-                    answer = fitting.answer(question.read(source, session, fitting.max_bytes))
+                    answer = fitting.answer(request.read(source, session, fitting.max_bytes))
                 return answer
         except Exception as error:  # noqa: BLE001  (the boundary: the tool never breaks its agent)
-            return refusal(error)
+            return error_answer(error)
 
     return inspect_output
 
@@ -203,18 +205,18 @@ def _signature() -> inspect.Signature:
     """That of `InspectOutput`, without what stands for the tool itself."""
     whole = inspect.signature(InspectOutput.__call__, eval_str=True)
     _, *parameters = whole.parameters.values()
-    return whole.replace(parameters=parameters, return_annotation=Answer)
+    return whole.replace(parameters=parameters, return_annotation=InspectAnswer)
 
 
 _SIGNATURE: Final = _signature()
 
 
-def _question(args: tuple[Any, ...], named: Mapping[str, Any]) -> Question:
+def _request(args: tuple[Any, ...], named: Mapping[str, Any]) -> InspectRequest:
     try:
         given = _SIGNATURE.bind(*args, **named)
     except TypeError as error:
-        raise Mistake(f"{error}; {NAME} takes {', '.join(_SIGNATURE.parameters)}") from error
-    return Question.of(given.arguments)
+        raise InvalidArguments(f"{error}; {NAME} takes {', '.join(_SIGNATURE.parameters)}") from error
+    return InspectRequest.of(given.arguments)
 
 
 def _presented(function: Callable[..., Any]) -> InspectOutput[Any]:
@@ -222,6 +224,6 @@ def _presented(function: Callable[..., Any]) -> InspectOutput[Any]:
     function.__name__ = function.__qualname__ = NAME
     function.__doc__ = inspect.cleandoc(InspectOutput.__call__.__doc__ or "")
     annotations = {name: parameter.annotation for name, parameter in _SIGNATURE.parameters.items()}
-    function.__annotations__ = {**annotations, "return": Answer}
+    function.__annotations__ = {**annotations, "return": InspectAnswer}
     setattr(function, "__signature__", _SIGNATURE)  # noqa: B010  (no attribute that a type checker knows)
     return cast("InspectOutput[Any]", function)

@@ -1,4 +1,4 @@
-"""What an agent is told where a read of a capture fails: what was wrong, what is allowed, what to do next."""
+"""The answer if a read fails: what was wrong, what is allowed, and what the agent should do next."""
 
 from __future__ import annotations
 
@@ -23,50 +23,50 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _MAX_ERROR: Final = 1_000
-_IN_ITS_WORDS: Final = (
+_ARGUMENT_NAMES: Final = (
     ("context=, before= and after= show", "context_lines shows"),
     ("context=, before= or after=", "context_lines"),
 )
-"""The service speaks of query parameters; a model knows the tool's arguments."""
+"""The service speaks of query parameters. A model knows the arguments of the tool."""
 A_HANDLE: Final = (
     'a handle is "cap_" and 20 characters, exactly as it stands in the notice, '
     'or "call:" and the id of the tool call'
 )
 
 
-class Mistake(Exception):
+class InvalidArguments(Exception):
     """Arguments that no read can be made of; the text says what is allowed."""
 
 
-_AGAIN: Final = (
+_TRY_AGAIN: Final = (
     "The capture is kept: call again in a little while, and until then work with the preview in the notice"
 )
-_COPY: Final = (
+_CHECK_HANDLE: Final = (
     f"Check the handle ({A_HANDLE}). If it is right, the output is gone: run the tool again if you need it"
 )
 
 
-def refusal(error: Exception) -> dict[str, Any]:
+def error_answer(error: Exception) -> dict[str, Any]:
     """What the agent is told instead of an answer. `code` is stable, `error` for the model."""
     return {"code": _code(error), "error": ". ".join(part.rstrip(".") for part in _explained(error))}
 
 
 def _explained(error: Exception) -> Iterator[str]:
-    """What was wrong, and what to do."""
+    """Yield what was wrong, and then what to do."""
     if isinstance(error, ProblemError):
         detail = (error.detail or error.title)[:_MAX_ERROR].partition("; GET ")[0]
-        for theirs, ours in _IN_ITS_WORDS:
+        for theirs, ours in _ARGUMENT_NAMES:
             detail = detail.replace(theirs, ours)
         yield detail
         yield from _advice(error)
-    elif isinstance(error, Mistake):
+    elif isinstance(error, InvalidArguments):
         yield str(error)[:_MAX_ERROR]
     elif isinstance(error, Unreachable):
         yield f"the Overspill service {one_safe_line(str(error))}"
-        yield _AGAIN
+        yield _TRY_AGAIN
     elif isinstance(error, OverspillError):
         yield f"the Overspill service cannot be read from: {one_safe_line(str(error))}"
-        yield _AGAIN
+        yield _TRY_AGAIN
     else:
         yield f"the read failed: {one_safe_line(f'{type(error).__name__}: {error}')}"
 
@@ -78,7 +78,7 @@ def _advice(error: ProblemError) -> Iterator[str]:
         case Deleted():
             yield "Its content is gone: run the tool again if you need it"
         case Absent():
-            yield _COPY
+            yield _CHECK_HANDLE
         case BadRequest():
             yield "Correct the arguments and call again"
         case Denied():
@@ -86,12 +86,12 @@ def _advice(error: ProblemError) -> Iterator[str]:
         case CaptureDamaged():
             yield "Other parts of it may still be readable. Run the tool again if you need this one"
         case _:
-            yield _AGAIN
+            yield _TRY_AGAIN
 
 
 def _code(error: Exception) -> str:
     if isinstance(error, ProblemError):
         return error.code
-    if isinstance(error, Mistake):
+    if isinstance(error, InvalidArguments):
         return str(wire.Code.INVALID_PARAMETER)
     return "unreachable" if isinstance(error, OverspillError) else "failed"

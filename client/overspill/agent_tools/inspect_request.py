@@ -1,7 +1,7 @@
-"""What an agent asks of a capture and what it gets: one question, the read it stands for, a plain answer.
+"""One request of an agent: its arguments, the read that they ask for, and the answer.
 
-Arguments come from a model, so whatever they hold becomes an answer or an explanation: what was wrong, what
-is allowed, what to do next.
+The arguments come from a model. If they are wrong, the error says what was wrong, what is allowed and what to
+do next.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from overspill import wire
-from overspill.agent_tools import lenient
-from overspill.agent_tools.refusals import A_HANDLE, Mistake
+from overspill.agent_tools import lenient_arguments
+from overspill.agent_tools.error_answers import A_HANDLE, InvalidArguments
 from overspill.text import measure
 from overspill.transfer.client import call
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from overspill.transfer.client import Client
     from overspill.transfer.sync import SyncClient
 
-Mode: TypeAlias = Literal["head", "tail", "grep", "range", "summary"]
-Answer: TypeAlias = dict[str, Any]
+InspectMode: TypeAlias = Literal["head", "tail", "grep", "range", "summary"]
+InspectAnswer: TypeAlias = dict[str, Any]
 
-MODES: Final[tuple[str, ...]] = get_args(Mode)
+MODES: Final[tuple[str, ...]] = get_args(InspectMode)
 MAX_MATCHES: Final = 50
 MAX_CONTEXT: Final = 100
 MAX_CHARS: Final = 20_000
-"""Characters of a whole answer, as JSON: hosts cut what tools return at 30,000 to 50,000."""
+"""Characters of a whole answer, as JSON. Hosts cut what tools return at 30,000 to 50,000."""
 MOST_CHARS: Final = 40_000
 LEAST_CHARS: Final = 2_000
 _MAX_SHOWN: Final = 100
 
 
-class Question(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class InspectRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The arguments of one call; `tools.InspectOutput` says what each is."""
 
     capture: str
@@ -58,12 +58,12 @@ class Question(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_chars: int = MAX_CHARS
 
     @classmethod
-    def of(cls, arguments: Mapping[str, Any]) -> Question:
-        """The question in a model's arguments, as `lenient` reads them. Raises `Mistake`."""
+    def of(cls, arguments: Mapping[str, Any]) -> InspectRequest:
+        """The request in a model's arguments, as `lenient` reads them. Raises `InvalidArguments`."""
         try:
-            return _checked(msgspec.convert(lenient.arguments(arguments), cls, strict=False))
+            return _checked(msgspec.convert(lenient_arguments.read(arguments), cls, strict=False))
         except msgspec.ValidationError as error:
-            raise Mistake(f"{error}".replace("`$.", "`")) from error
+            raise InvalidArguments(f"{error}".replace("`$.", "`")) from error
 
     def read(
         self, client: Client | SyncClient | LocalCapture, session: str | None, max_bytes: int | None = None
@@ -114,7 +114,7 @@ class Question(Struct, frozen=True, kw_only=True, omit_defaults=True):
             session=session,
         )
 
-    def answer(self, found: wire.Text | wire.Summary) -> Answer:
+    def answer(self, found: wire.Text | wire.Summary) -> InspectAnswer:
         """Return the answer of the tool: what was found, and the arguments that read on."""
         if isinstance(found, wire.Summary):
             return {"capture": self.capture, "mode": self.mode, **_described(found), "next": None}
@@ -125,14 +125,14 @@ class Question(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return {"capture": self.capture, **facts, "mode": self.mode, "next": self._next(found)}
 
     def _matches(self, found: wire.Text) -> list[Any]:
-        """The numbers of the matching lines, which `content` shows; objects where they were asked for."""
+        """Return the numbers of the matching lines, or objects with `structured`."""
         matches = found.matches if isinstance(found.matches, list) else []
         if self.structured:
             return [msgspec.to_builtins(match) for match in matches]
         return [match.line_number for match in matches]
 
-    def _next(self, text: wire.Text) -> Answer | None:
-        """The arguments of the call that reads on: None at the end, and where all that was named is there."""
+    def _next(self, text: wire.Text) -> InspectAnswer | None:
+        """Return the arguments of the call that reads on, or None if there is nothing more to read."""
         if self.mode == "grep":
             return (
                 {**msgspec.to_builtins(self), "mode": "grep", "cursor": text.next["cursor"]}
@@ -149,43 +149,40 @@ class Question(Struct, frozen=True, kw_only=True, omit_defaults=True):
             return self._range({"start": max(1, text.start_line - self.lines), "end": text.start_line - 1})
         return self._page(text.end_line + 1, {}) if is_open and text.end_line < text.total_lines else None
 
-    def _page(self, start: int, place: dict[str, int]) -> Answer:
-        """The next `lines` lines, wherever they end."""
+    def _page(self, start: int, place: dict[str, int]) -> InspectAnswer:
+        """Return the arguments for the next `lines` lines."""
         inside = {"offset": place["offset"]} if "offset" in place else {}
         return self._range({"start": start, "lines": self.lines, **inside})
 
-    def _range(self, place: dict[str, int]) -> Answer:
+    def _range(self, place: dict[str, int]) -> InspectAnswer:
         size = {} if self.max_chars == MAX_CHARS else {"max_chars": self.max_chars}
         return {"capture": self.capture, "mode": "range", **place, **size}
 
 
-def _checked(question: Question) -> Question:
-    """With mode and handle as they are meant. Raises `Mistake`."""
-    mode, capture = question.mode, question.capture
+def _checked(request: InspectRequest) -> InspectRequest:
+    """Return the request with a valid mode and handle. Raises `InvalidArguments`."""
+    mode, capture = request.mode, request.capture
     if capture == wire.CALL_PREFIX or not (
         wire.CAPTURE_ID.fullmatch(capture) or capture.startswith(wire.CALL_PREFIX)
     ):
-        raise Mistake(f"{_shown(capture)} is not a handle: {A_HANDLE}")
+        raise InvalidArguments(f"{_shown(capture)} is not a handle: {A_HANDLE}")
     if mode not in MODES:
-        raise Mistake(f"{_shown(mode)} is not a mode; the modes are {', '.join(MODES)}")
-    if mode == "grep" and not question.pattern:
+        raise InvalidArguments(f"{_shown(mode)} is not a mode; the modes are {', '.join(MODES)}")
+    if mode == "grep" and not request.pattern:
         example = f'inspect_output(capture="{capture}", mode="grep", pattern="error")'
-        raise Mistake(f"mode grep needs a pattern, as in {example}")
+        raise InvalidArguments(f"mode grep needs a pattern, as in {example}")
     if capture.startswith(wire.CALL_PREFIX):
         capture = wire.CALL_PREFIX + wire.fit(capture.removeprefix(wire.CALL_PREFIX))
-    max_chars = min(MOST_CHARS, max(LEAST_CHARS, question.max_chars))
-    return msgspec.structs.replace(question, capture=capture, max_chars=max_chars)
+    max_chars = min(MOST_CHARS, max(LEAST_CHARS, request.max_chars))
+    return msgspec.structs.replace(request, capture=capture, max_chars=max_chars)
 
 
 def _shown(text: str) -> str:
     return repr(text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…")
 
 
-# --- summaries ------------------------------------------------------------------------------------
-
-
-def _described(found: wire.Summary) -> Answer:
-    """A summary in the shape of the other answers, its figures as text."""
+def _described(found: wire.Summary) -> InspectAnswer:
+    """Return a summary in the form of the other answers, with its figures as text."""
     content = "".join(f"{line}\n" for line in _sections(found))
     return {
         "content": content,

@@ -1,0 +1,56 @@
+"""Reads arguments as models mean them: handles in brackets, numbers as text, modes in capitals.
+
+Models copy a handle with the punctuation around it, and write numbers as they would in a sentence. What they
+mean is plain in these cases, and an error would cost the agent a call.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from overspill import wire
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_PUNCTUATION: Final = " \t\r\n\"'`“”‘’«»<>()[]{}.,;"  # noqa: RUF001  (quotes of every kind)
+_CLOSING_PUNCTUATION: Final = "\"'`“”‘’«»>)]},; \t\r\n"  # noqa: RUF001
+_HANDLE: Final = re.compile(rf"(?<![A-Za-z0-9]){wire.CAPTURE_ID.pattern}(?![A-Za-z0-9])")
+_NUMBER: Final = re.compile(r"([+-]?[0-9][0-9,]{0,20})(?:\.0*)?")
+_LONGEST: Final = 1_000
+"""Characters of a text in which a handle is searched for."""
+_NUMBERS: Final = frozenset({"lines", "context_lines", "start", "end", "max_matches", "offset", "max_chars"})
+_IMPLIED_MODES: Final = (("pattern", "grep"), ("start", "range"), ("end", "range"))
+"""The mode that an argument implies if no mode is given."""
+
+
+def read(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments without nulls, with an implied mode, and with plain numbers and handles."""
+    meant = {name: value for name, value in given.items() if value is not None}
+    if "mode" not in meant:
+        meant |= next(({"mode": mode} for name, mode in _IMPLIED_MODES if name in meant), {})
+    for name, value in meant.items():
+        if isinstance(value, str):
+            meant[name] = _meant(name, value)
+    return meant
+
+
+def _meant(name: str, text: str) -> str | int:
+    if name == "mode":
+        return text.strip(_PUNCTUATION).lower()
+    if name in _NUMBERS:
+        found = _NUMBER.fullmatch(text.strip(_PUNCTUATION))
+        return text if found is None else int(found[1].replace(",", ""))
+    return handle(text) if name == "capture" else text
+
+
+def handle(text: str) -> str:
+    """Return the capture id or `call:` reference in `text`. If there is none, return `text` stripped."""
+    text = text.strip()
+    if not text.startswith(wire.CALL_PREFIX) and (found := _HANDLE.search(text[:_LONGEST].lower())):
+        return found[0]
+    inner = text.lstrip(_PUNCTUATION)
+    if inner.startswith(wire.CALL_PREFIX) and inner != text:
+        return inner.rstrip(_CLOSING_PUNCTUATION)
+    return text
