@@ -1,7 +1,7 @@
 """Keep compiled Python between the processes of a run, where the environment forbids to write it.
 
-The tests start more than a thousand Pythons. With `PYTHONDONTWRITEBYTECODE` set, and none compiled by
-whoever installed the packages, each of them would compile all that it imports.
+The tests start hundreds of Pythons. With `PYTHONDONTWRITEBYTECODE` set, and no package compiled at its
+installation, each of them would compile all that it imports.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -67,6 +68,7 @@ def named(call_id: str, headers: dict[str, str]) -> dict[str, str]:
     return {wire.Header.CALL_ID: wire.encode_header(call_id), **given}
 
 
+@lru_cache(maxsize=8)  # of large contents, which a test asks for again and again
 def id_of(content: bytes, call_id: str = "call_0") -> str:
     return wire.capture_id("", call_id, hashlib.sha256(content).digest())
 
