@@ -114,7 +114,7 @@ def parser() -> argparse.ArgumentParser:
     work = commands_of.add_parser("work", parents=[flags])
     work.add_argument("descriptor")
     check = commands_of.choices["check"]
-    check.add_argument("--create-bucket", action="store_true", help="create the bucket where it is missing")
+    check.add_argument("--create-bucket", action="store_true", help="create the bucket if it is missing")
     commands_of.choices["erase"].add_argument("--tenant", required=True, help="whose captures and keys")
     backups.add_arguments(commands_of)
     keys.add_arguments(commands_of, flags)

@@ -27,7 +27,7 @@ from overspill_service.resources.memory_limit import default_budget
 from overspill_service.settings.settings import SettingError, Settings
 from overspill_service.telemetry.metered import MeteredCatalog, MeteredStore
 from overspill_service.telemetry.metrics import Metrics
-from overspill_service.tenants import Directory, Limits, read_tenants
+from overspill_service.tenants import Limits, TenantDirectory, read_tenants
 from overspill_service.web.authentication import Authenticator
 from overspill_service.web.middleware import middleware, set_headers
 from overspill_service.web.registry import add_routes, with_private_metrics
@@ -137,7 +137,7 @@ def named(setting: str, url: str, opener: Callable[[str], T]) -> T:
         raise SettingError(f"{setting}: {error}") from error
 
 
-def directory_of(settings: Settings) -> Directory:
+def directory_of(settings: Settings) -> TenantDirectory:
     """Return the tenants of the settings. Raises `SettingError`."""
     defaults = Limits(
         max_capture_size=settings.max_capture_size,
@@ -147,26 +147,26 @@ def directory_of(settings: Settings) -> Directory:
         max_ttl=settings.max_ttl,
     )
     try:
-        return Directory(defaults, read_tenants(settings.tenants) if settings.tenants else ())
+        return TenantDirectory(defaults, read_tenants(settings.tenants) if settings.tenants else ())
     except ValueError as error:
         raise SettingError(f"tenants: {error}") from error
 
 
-async def may_serve_anonymously(settings: Settings, directory: Directory, catalog: Catalog) -> bool:
+async def may_serve_anonymously(settings: Settings, directory: TenantDirectory, catalog: Catalog) -> bool:
     """Return whether to serve without keys. Raises `SettingError` if that would expose the service."""
     if directory.has_keys or await catalog.keys():
         if not settings.is_loopback and not settings.key_secret:
             raise SettingError(
                 f"key_secret is empty, and listen={settings.listen} is reachable from elsewhere: set "
-                "OVERSPILL_KEY_SECRET to a random word (openssl rand -hex 32) and make the keys anew"
+                "OVERSPILL_KEY_SECRET to a random word (openssl rand -hex 32) and make new keys"
             )
         return False
     if settings.tenants is None and (settings.is_loopback or settings.anonymous):
         return True
     if settings.tenants is not None:
         raise SettingError(
-            f"tenants: {settings.tenants} has no keys nor has the catalog: nobody could use the service; "
-            "make one with `overspill-service keys hash` or `overspill-service keys create`"
+            f"tenants: {settings.tenants} has no keys, and the catalog has none: nobody could use the "
+            "service; make one with `overspill-service keys hash` or `overspill-service keys create`"
         )
     raise SettingError(
         f"listen={settings.listen} is reachable from elsewhere and there are no keys: create one with "

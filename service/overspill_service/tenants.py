@@ -120,7 +120,7 @@ def _refuse_twice(path: Path, what: str, values: Iterable[str]) -> None:
     seen: set[str] = set()
     for value in values:
         if value in seen:
-            raise ValueError(f"{path}: the {what} {value} stands there twice")
+            raise ValueError(f"{path}: the {what} {value} is given twice")
         seen.add(value)
 
 
@@ -137,7 +137,7 @@ def hash_key(key: str, secret: str = "") -> str:
     ).hexdigest()
 
 
-class Directory:
+class TenantDirectory:
     """The tenants of the tenants' file, with limits and keys. Other tenants have the default limits."""
 
     def __init__(self, defaults: Limits, tenants: Iterable[FileTenant] = ()) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from overspill import wire
 from overspill_service.app import directory_of, open_archive
 from overspill_service.archive.captures import Captures
-from overspill_service.archive.storing import Body, CaptureMetadata, put
+from overspill_service.archive.storing import CaptureMetadata, UploadBody, put
 from overspill_service.archive.sweep import sweep_expired
 from overspill_service.archive.upload_memory import upload_memory
 from overspill_service.resources.tasks import fan_out
@@ -81,4 +81,4 @@ async def _store(captures: Captures, number: int) -> None:
 
     capture = wire.capture_id("", "", hashlib.sha256(content).digest())
     async with upload_memory(captures.archive.memory, None, len(content), is_rekeyed=False) as memory:
-        await put(captures, capture, CaptureMetadata(ttl=TTL), Body(chunks(), memory))
+        await put(captures, capture, CaptureMetadata(ttl=TTL), UploadBody(chunks(), memory))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from overspill_service.catalog.sqlite import clock
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
-from overspill_service.catalog.sqlite.clock import Reading, reconciled
+from overspill_service.catalog.sqlite.clock import ClockReading, reconciled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,15 +30,15 @@ class Machine:
     ("former", "machine", "unix_time", "is_sure"),
     [
         (None, 5000.0, 5000.0, SURE),
-        (Reading("now", 100, 1000, SURE), 1050.0, 1050.0, SURE),
-        (Reading("now", 100, 1000, SURE), 1100.0, 1100.0, SURE),
-        (Reading("now", 100, 1000, SURE), 1050.0 + DAY, 1050.0, SURE),
-        (Reading("now", 100, 1000, SURE), 1050.0 - DAY, 1050.0, SURE),
-        (Reading("before", 9000, 1000, SURE), 1000.0 + DAY, 1000.0 + DAY, SURE),
-        (Reading("before", 9000, 1000, SURE), 990.0, 990.0, SURE),
-        (Reading("before", 9000, DAY, SURE), 0.0, DAY, UNSURE),
-        (Reading("now", 100, DAY, UNSURE), 50.0, DAY + 50, UNSURE),
-        (Reading("now", 100, DAY, UNSURE), 5 * DAY, 5 * DAY, SURE),
+        (ClockReading("now", 100, 1000, SURE), 1050.0, 1050.0, SURE),
+        (ClockReading("now", 100, 1000, SURE), 1100.0, 1100.0, SURE),
+        (ClockReading("now", 100, 1000, SURE), 1050.0 + DAY, 1050.0, SURE),
+        (ClockReading("now", 100, 1000, SURE), 1050.0 - DAY, 1050.0, SURE),
+        (ClockReading("before", 9000, 1000, SURE), 1000.0 + DAY, 1000.0 + DAY, SURE),
+        (ClockReading("before", 9000, 1000, SURE), 990.0, 990.0, SURE),
+        (ClockReading("before", 9000, DAY, SURE), 0.0, DAY, UNSURE),
+        (ClockReading("now", 100, DAY, UNSURE), 50.0, DAY + 50, UNSURE),
+        (ClockReading("now", 100, DAY, UNSURE), 5 * DAY, 5 * DAY, SURE),
     ],
     ids=[
         *("first", "same", "small step", "ahead", "behind"),
@@ -46,7 +46,7 @@ class Machine:
     ],
 )
 def test_a_jump_is_not_followed_and_a_start_is_believed_unless_time_went_back(
-    former: Reading | None, machine: float, unix_time: float, *, is_sure: bool
+    former: ClockReading | None, machine: float, unix_time: float, *, is_sure: bool
 ) -> None:
     reading = reconciled(former, "now", 150, machine)
 

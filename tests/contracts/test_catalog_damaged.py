@@ -24,7 +24,7 @@ GARBAGE = [b"", b"E", b"E\x81\xa6tenant\xc3", b"\x00\xff", b"X" * 100]
 async def corrupt(catalog: Catalog, damaged: Entry, value: bytes) -> None:
     """Overwrite a record behind the catalog's back."""
     if isinstance(catalog, RedisCatalog):
-        await catalog._link.call("SET", key_names.capture(damaged.tenant, damaged.id), value)
+        await catalog._client.call("SET", key_names.capture(damaged.tenant, damaged.id), value)
     else:
         update = "UPDATE captures SET value = ? WHERE tenant = ? AND id = ?"
         sqlite = cast("SqliteCatalog", catalog)

@@ -214,7 +214,7 @@ async def test_steps_whose_answer_was_lost_say_the_same_again(redis_url: str, tm
 
 def repeat_every_step(catalog: object) -> None:
     """Run each script twice and give the second answer, as a retry after a lost answer does."""
-    link = catalog._link  # type: ignore[attr-defined]
+    link = catalog._client  # type: ignore[attr-defined]
     once = link._step
 
     async def twice(*arguments: object) -> object:

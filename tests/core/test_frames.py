@@ -18,7 +18,7 @@ from overspill_service.store_format.frames import (
     STORED_SIZE_LIMIT,
     Frame,
     FrameWriter,
-    adopt,
+    accept_frame,
     check_stored,
     compress,
     decode_frame,
@@ -282,14 +282,14 @@ FAR = random.Random(3).randbytes(400_000)
     ],
 )
 def test_a_frame_that_a_decoder_might_refuse_is_not_stored_as_it_is(data: bytes) -> None:
-    assert adopt(data) is None
+    assert accept_frame(data) is None
 
 
 @pytest.mark.parametrize("level", [3, 9, 19, 22])
 def test_a_whole_frame_is_stored_as_it_is_at_these_levels(level: int) -> None:
     content = log(FRAME_SIZE)[:FRAME_SIZE]
     data = zstandard.ZstdCompressor(level, write_checksum=True).compress(content)
-    adopted = adopt(data)
+    adopted = accept_frame(data)
 
     assert adopted is not None
     assert adopted[1] == decode_frame(data, adopted[0]) == content

@@ -249,7 +249,7 @@ def test_any_bytes_are_damage_or_too_short(tail: bytes) -> None:
 
 
 def sealed(
-    body: bytes, entries: list[seek_table.Entry] | None = None, header: bytes = b"OVSI\2\0\0\0"
+    body: bytes, entries: list[seek_table.TableEntry] | None = None, header: bytes = b"OVSI\2\0\0\0"
 ) -> bytes:
     """A trailer of this body with its digest computed anew, as its reader would."""
     data = entries or [(frame.stored_size, frame.size, frame.checksum) for frame in INDEX.frames]
@@ -365,7 +365,7 @@ def test_another_header_is_refused_by_name(header: bytes, message: str) -> None:
         (2, (2**32 - 1, 0, NO_CONTENT)),
     ],
 )
-def test_an_absurd_seek_table_is_damage_and_asks_for_nothing(count: int, last: seek_table.Entry) -> None:
+def test_an_absurd_seek_table_is_damage_and_asks_for_nothing(count: int, last: seek_table.TableEntry) -> None:
     footer = seek_table.FOOTER.pack(count, seek_table.DESCRIPTOR, seek_table.SEEKABLE_MAGIC)
     footer = seek_table.ENTRY.pack(*last) + footer
 

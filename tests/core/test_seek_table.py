@@ -21,12 +21,12 @@ def test_a_table_has_the_bytes_that_the_specification_gives() -> None:
 
 
 @given(entries)
-def test_a_table_decodes_to_what_was_encoded(table: list[seek_table.Entry]) -> None:
+def test_a_table_decodes_to_what_was_encoded(table: list[seek_table.TableEntry]) -> None:
     assert seek_table.decode(seek_table.encode(table)) == table
 
 
 @given(entries)
-def test_its_size_follows_from_the_number_of_entries(table: list[seek_table.Entry]) -> None:
+def test_its_size_follows_from_the_number_of_entries(table: list[seek_table.TableEntry]) -> None:
     assert len(seek_table.encode(table)) == seek_table.size_of(len(table))
 
 

@@ -16,7 +16,7 @@ from overspill import wire
 from overspill.wire import Code
 from overspill_service.archive.lookup_limits import BURST, LookupLimits
 from overspill_service.archive.recovery.entries import captures_in
-from overspill_service.archive.recovery.rebuild import adopt, rebuild, rebuild_if_due
+from overspill_service.archive.recovery.rebuild import ensure_entry, rebuild, rebuild_if_due
 from overspill_service.catalog.records import Entry
 from overspill_service.catalog.redis import key_names
 
@@ -143,7 +143,7 @@ async def test_a_refused_upload_that_a_rebuild_adopts_leaves_nothing(
 
     async def adopted_before(keys: Any) -> None:
         monkeypatch.setattr(store, "delete", delete)
-        assert await adopt(archive, await found_in(archive, b"second"))
+        assert await ensure_entry(archive, await found_in(archive, b"second"))
         await delete(keys)
 
     monkeypatch.setattr(store, "delete", adopted_before)
@@ -171,7 +171,7 @@ async def test_a_rebuild_that_is_about_to_adopt_a_refused_upload_leaves_nothing(
     async def read_before(keys: Any) -> None:
         monkeypatch.setattr(store, "delete", delete)
         found = await found_in(archive, b"second")
-        adopting.append(asyncio.create_task(adopt(archive, found)))
+        adopting.append(asyncio.create_task(ensure_entry(archive, found)))
         await is_read.wait()
         await delete(keys)
 

@@ -13,7 +13,7 @@ import pytest
 from overspill import wire
 from overspill.errors import NotFound
 from overspill_service.archive.recovery.entries import captures_in, entry_of
-from overspill_service.archive.recovery.rebuild import adopt, rebuild_if_due
+from overspill_service.archive.recovery.rebuild import ensure_entry, rebuild_if_due
 from overspill_service.archive.sweep import sweep_expired
 from overspill_service.catalog.records import Entry, Quota, Tombstone
 
@@ -139,7 +139,7 @@ async def test_an_expiry_set_during_a_rebuild_holds(pair: list[Api], own_redis: 
     (listed,) = [each async for each in captures_in(archive)]
     changed = await pair[0].send("PATCH", path_of(b"kept\n"), json={"ttl": 2 * DAY})
 
-    assert await adopt(archive, listed)
+    assert await ensure_entry(archive, listed)
     found = await pair[0].get(path_of(b"kept\n"))
     assert (await found.json())["expires"] == (await changed.json())["expires"]
 
@@ -227,7 +227,7 @@ async def test_what_is_deleted_during_a_rebuild_stays_deleted(
     assert entry is not None
     assert (await pair[0].send("DELETE", path_of(b"unwanted\n"))).status == 200
 
-    assert not await adopt(archive, found)
+    assert not await ensure_entry(archive, found)
     assert isinstance(await archive.catalog.commit(entry, Quota()), Tombstone)  # as one that was about to
     await rebuild(pair[1])
     assert (await pair[1].get(path_of(b"unwanted\n"))).status == 410

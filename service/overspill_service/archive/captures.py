@@ -211,7 +211,8 @@ class Captures:
             raise CatalogIncomplete(INCOMPLETE)
         if not entries:
             raise NotFound(
-                f"no capture of the tool call {call_id[:100]!r} is kept: it never was, expired or was deleted"
+                f"no capture of the tool call {call_id[:100]!r} is stored: "
+                "it never was, it has expired or was deleted"
             )
         return entries[0]
 

@@ -14,7 +14,7 @@ from overspill_service.archive import retention
 from overspill_service.archive.archive import inline_index
 from overspill_service.archive.recovery.entries import encode_entry, record_of
 from overspill_service.archive.recovery.expiries import is_expired
-from overspill_service.archive.recovery.stale_entries import forget
+from overspill_service.archive.recovery.stale_entries import drop_entry
 from overspill_service.archive.removal import remove_without_record, removed_uploads
 from overspill_service.archive.verification import is_intact
 from overspill_service.catalog.records import Entry, Tombstone
@@ -111,7 +111,7 @@ async def _withdraw(captures: Captures, upload: Upload) -> None:
     await upload.discard()
     found = await captures.archive.catalog.get(upload.tenant, upload.capture)
     if isinstance(found, Entry) and found.upload == upload.name:
-        await forget(captures.archive, found)
+        await drop_entry(captures.archive, found)
 
 
 async def _commit(captures: Captures, entry: Entry) -> Entry | Tombstone:
@@ -131,7 +131,7 @@ async def _commit(captures: Captures, entry: Entry) -> Entry | Tombstone:
 
 
 def _removed(entry: Entry) -> CatalogUnavailable:
-    return CatalogUnavailable(f"{entry.id} was removed while it was being sent; send it once more")
+    return CatalogUnavailable(f"{entry.id} was removed while it was being sent; send it again")
 
 
 def require_same(existing: Entry, sha256: bytes) -> None:

@@ -29,15 +29,15 @@ class FrameMapCache:
 
     def add(self, upload: str, frames: FrameMap) -> None:
         """Keep a map, unless it is larger than the whole cache."""
-        self.forget(upload)
+        self.discard(upload)
         if frames.memory_size > self._limit:
             return
         self._maps[upload] = frames
         self.memory_size += frames.memory_size
         while self.memory_size > self._limit:
-            self.forget(next(iter(self._maps)))
+            self.discard(next(iter(self._maps)))
 
-    def forget(self, upload: str) -> None:
+    def discard(self, upload: str) -> None:
         """Drop the map of an upload, for example of a removed capture."""
         dropped = self._maps.pop(upload, None)
         if dropped is not None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from overspill.reading.chunks import Chunk
 
-from overspill_service.archive.prefetch import Fetcher, Pace, Window
+from overspill_service.archive.prefetch import Block, Fetcher, Pace
 from overspill_service.errors import ObjectMissing
 from overspill_service.store_format.frames import decode_frame
 from overspill_service.store_format.object_keys import segment_key
@@ -77,13 +77,13 @@ class Reader:
         fetcher = Fetcher(self._fetch, self.frames, frames)
         async with (
             self._memory.shares(stored) as [share],
-            aclosing(fetcher.windows(share, pace)) as windows,
+            aclosing(fetcher.blocks(share, pace)) as blocks,
         ):
-            async for window in windows:
-                self.frames.check_stored(window.frames, window.data)
+            async for block in blocks:
+                self.frames.check_stored(block.frames, block.data)
                 pace.sent()
-                yield window.data
-                pace.consumed(len(window.data))
+                yield block.data
+                pace.consumed(len(block.data))
 
     async def chunks(self, frames: range) -> AsyncGenerator[Sequence[Chunk], None]:
         """Yield these frames decoded, in batches."""
@@ -103,15 +103,15 @@ class Reader:
         async with self._shares(frames) as (stored, raw):
             batches = _Batches[T](self._cpu.threads + 1, raw, pace)
             try:
-                async with aclosing(fetcher.windows(stored, pace)) as windows:
-                    async for window in windows:
-                        rest = window.frames[::-1] if is_reversed else window.frames
+                async with aclosing(fetcher.blocks(stored, pace)) as blocks:
+                    async for block in blocks:
+                        rest = block.frames[::-1] if is_reversed else block.frames
                         while rest:
                             if batch := batches.fitting(rest, self.frames):
                                 rest = rest[len(batch) :]
-                                first = window.frames.start
-                                job = self._cpu.start(self._decode, window.data, first, batch, work)
-                                batches.add(job, self.frames.size_of(batch), window if not rest else None)
+                                first = block.frames.start
+                                job = self._cpu.start(self._decode, block.data, first, batch, work)
+                                batches.add(job, self.frames.size_of(batch), block if not rest else None)
                             if not batch or batches.is_full:
                                 yield await batches.next()
                                 batches.consumed()
@@ -162,7 +162,7 @@ class _Batches(Generic[T]):
 
     def __init__(self, most: int, share: MemoryShare, pace: Pace) -> None:
         self._most, self._share, self._pace = most, share, pace
-        self._running: deque[tuple[asyncio.Future[list[T]], int, Window | None]] = deque()
+        self._running: deque[tuple[asyncio.Future[list[T]], int, Block | None]] = deque()
         self._size = self._wanted = 1
         self._held = 0
 
@@ -182,17 +182,17 @@ class _Batches(Generic[T]):
                 return batch
         return range(0)
 
-    def add(self, job: asyncio.Future[list[T]], size: int, window: Window | None) -> None:
-        """Add a batch of `size` bytes. `window` is released when the batch is done."""
-        self._running.append((job, size, window))
+    def add(self, job: asyncio.Future[list[T]], size: int, block: Block | None) -> None:
+        """Add a batch of `size` bytes. `block` is released when the batch is done."""
+        self._running.append((job, size, block))
         self._size = min(2 * self._size, MAX_BATCH_FRAMES)
 
     async def next(self) -> list[T]:
         """Return the results of the first batch. The caller holds them until it calls `consumed`."""
-        job, self._held, window = self._running.popleft()
+        job, self._held, block = self._running.popleft()
         results = await job
-        if window is not None:
-            window.release()
+        if block is not None:
+            block.release()
         self._pace.sent()
         return results
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from overspill_service.resources.memory_budget import MemoryShare
     from overspill_service.store_format.frame_map import FrameMap, Span
 
-FIRST_WINDOW: Final = 256 * 1024
-LARGEST_WINDOW: Final = 4 * 2**20
+FIRST_BLOCK_BYTES: Final = 256 * 1024
+MAX_BLOCK_BYTES: Final = 4 * 2**20
 """Stored bytes that one request fetches, at most."""
 SLOW_SECONDS: Final = 0.25
 SLOW_RATE: Final = 4 * 2**20
@@ -40,7 +40,7 @@ class Pace:
         self.is_slow = time.monotonic() - self._since > SLOW_SECONDS + size / SLOW_RATE
 
 
-class Window:
+class Block:
     """Fetched frames. A share of memory accounts for them until `release`."""
 
     def __init__(self, span: Span, share: MemoryShare) -> None:
@@ -66,30 +66,30 @@ class Fetcher:
         is_reversed: bool = False,
     ) -> None:
         self._fetch, self._map, self._rest, self._is_reversed = fetch, frame_map, frames, is_reversed
-        self._size = FIRST_WINDOW
+        self._size = FIRST_BLOCK_BYTES
 
-    async def windows(self, share: MemoryShare, pace: Pace) -> AsyncGenerator[Window, None]:
+    async def blocks(self, share: MemoryShare, pace: Pace) -> AsyncGenerator[Block, None]:
         """Yield the windows in order, or from last to first. The next call releases the window before it.
 
         `share` has room for any one frame.
         """
-        prefetched: asyncio.Future[Window] | None = None
+        prefetched: asyncio.Future[Block] | None = None
         try:
             while prefetched is not None or self._rest:
                 if prefetched is None:
                     prefetched = self._begin(share, 1 if pace.is_slow else self._size) or self._begin(
                         share, 1
                     )
-                window = await _require(prefetched)
+                block = await _require(prefetched)
                 prefetched = None if pace.is_slow else self._begin(share, self._size)
-                yield window
-                window.release()
+                yield block
+                block.release()
         finally:
             if prefetched is not None:
                 prefetched.cancel()
                 await asyncio.wait([prefetched])
 
-    def _begin(self, share: MemoryShare, size: int) -> asyncio.Future[Window] | None:
+    def _begin(self, share: MemoryShare, size: int) -> asyncio.Future[Block] | None:
         """Start to fetch about `size` bytes, at least one frame.
 
         Return None if there is no room, or nothing left.
@@ -101,15 +101,15 @@ class Fetcher:
             return None
         count = len(span.frames)
         self._rest = self._rest[:-count] if self._is_reversed else self._rest[count:]
-        self._size = min(2 * self._size, LARGEST_WINDOW)
-        return asyncio.ensure_future(self._fetched(Window(span, share), span))
+        self._size = min(2 * self._size, MAX_BLOCK_BYTES)
+        return asyncio.ensure_future(self._fetched(Block(span, share), span))
 
-    async def _fetched(self, window: Window, span: Span) -> Window:
-        window.data = await self._fetch(span)
-        return window
+    async def _fetched(self, block: Block, span: Span) -> Block:
+        block.data = await self._fetch(span)
+        return block
 
 
-async def _require(window: asyncio.Future[Window] | None) -> Window:
-    if window is None:
+async def _require(block: asyncio.Future[Block] | None) -> Block:
+    if block is None:
         raise RuntimeError("a share has no room for one frame")
-    return await window
+    return await block

@@ -97,7 +97,7 @@ async def put_tombstones(
 async def delete_objects(archive: Archive, removals: Sequence[PendingRemoval]) -> wire.Removed:
     """Delete the objects of captures that have tombstones, with as few requests as possible."""
     for removal in removals:
-        archive.maps.forget(removal.entry.upload)
+        archive.maps.discard(removal.entry.upload)
     await archive.store.delete([*chain.from_iterable(removal.keys for removal in removals)])
     return wire.Removed(
         captures=len(removals), stored_size=sum(removal.entry.stored_size for removal in removals)

@@ -55,7 +55,7 @@ class CaptureMetadata(Struct, frozen=True, kw_only=True):
     ttl: int | None = None
 
 
-class Body(Struct, frozen=True):
+class UploadBody(Struct, frozen=True):
     """An uploaded body: chunks, memory, `Content-Encoding`, and the announced SHA-256."""
 
     chunks: AsyncIterator[bytes]
@@ -64,7 +64,9 @@ class Body(Struct, frozen=True):
     digest: bytes | None = None
 
 
-async def put(captures: Captures, capture: str, metadata: CaptureMetadata, body: Body) -> tuple[Entry, bool]:
+async def put(
+    captures: Captures, capture: str, metadata: CaptureMetadata, body: UploadBody
+) -> tuple[Entry, bool]:
     """Store a body under an id. Return the entry, and whether it is new.
 
     The same content under the same id is stored once, however often and to whichever replica it is sent.
@@ -84,7 +86,7 @@ async def put(captures: Captures, capture: str, metadata: CaptureMetadata, body:
     return await run_to_completion(finish(captures, upload, draft))
 
 
-async def post(captures: Captures, metadata: CaptureMetadata, body: Body) -> tuple[Entry, bool]:
+async def post(captures: Captures, metadata: CaptureMetadata, body: UploadBody) -> tuple[Entry, bool]:
     """Store a body under the id that its session, call id and content give.
 
     Return the entry, and whether it is new. The id is known only at the end of the body. Until then the
@@ -117,7 +119,7 @@ async def _store_identified(captures: Captures, upload: Upload, draft: Entry) ->
 
 
 async def _receive(
-    captures: Captures, capture: str, body: Body, *, is_rekeyed: bool = False
+    captures: Captures, capture: str, body: UploadBody, *, is_rekeyed: bool = False
 ) -> tuple[Upload, Ingest]:
     """Receive a whole body. Afterwards all its segments except the last are in the store, or on their way."""
     archive = captures.archive
@@ -135,7 +137,7 @@ async def _receive(
 
 
 async def _repeat(
-    captures: Captures, existing: Entry, body: Body, expires: float, verification: Verification
+    captures: Captures, existing: Entry, body: UploadBody, expires: float, verification: Verification
 ) -> Entry:
     """Answer a body for an id that is taken: read it to the end and compare it, but do not store it."""
     ingest = _ingest(captures, body, is_dry_run=True)
@@ -144,12 +146,14 @@ async def _repeat(
     require_same(existing, ingest.sha256)
     if not await verification.is_intact():
         raise CatalogUnavailable(
-            f"what was stored of {existing.id} is damaged; send it once more to store it anew"
+            f"the stored bytes of {existing.id} are damaged; send it again to store it again"
         )
     return await renew(captures, existing, expires)
 
 
-def _upload(captures: Captures, capture: str, name: str, body: Body, *, is_rekeyed: bool = False) -> Upload:
+def _upload(
+    captures: Captures, capture: str, name: str, body: UploadBody, *, is_rekeyed: bool = False
+) -> Upload:
     archive = captures.archive
     return Upload(
         archive.store,
@@ -162,7 +166,7 @@ def _upload(captures: Captures, capture: str, name: str, body: Body, *, is_rekey
     )
 
 
-def _ingest(captures: Captures, body: Body, *, is_dry_run: bool = False) -> Ingest:
+def _ingest(captures: Captures, body: UploadBody, *, is_dry_run: bool = False) -> Ingest:
     return Ingest(
         body.encoding,
         level=captures.archive.level,

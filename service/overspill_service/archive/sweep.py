@@ -16,7 +16,7 @@ from overspill import wire
 
 from overspill_service.archive.recovery.entries import captures_in, record_of
 from overspill_service.archive.recovery.expiries import with_confirmed_expiries
-from overspill_service.archive.recovery.rebuild import adopt
+from overspill_service.archive.recovery.rebuild import ensure_entry
 from overspill_service.archive.removal import PendingRemoval, delete_objects, put_tombstones
 from overspill_service.archive.upload_leases import is_active
 from overspill_service.catalog.records import Entry, Tombstone
@@ -41,7 +41,7 @@ CONCURRENT_TENANTS: Final = 4
 log = logging.getLogger(__name__)
 
 
-class Swept(Struct, frozen=True):
+class SweepResult(Struct, frozen=True):
     """The result of a sweep of several tenants."""
 
     removed: wire.Removed
@@ -49,7 +49,7 @@ class Swept(Struct, frozen=True):
     """The tenants whose sweep failed."""
 
 
-async def sweep_all(archive: Archive, tenants: Iterable[str]) -> Swept:
+async def sweep_all(archive: Archive, tenants: Iterable[str]) -> SweepResult:
     """Remove the expired captures of several tenants, some at the same time.
 
     A failure with one tenant is logged and does not affect the others. Raises `ClockSkewed`.
@@ -66,7 +66,7 @@ async def sweep_all(archive: Archive, tenants: Iterable[str]) -> Swept:
 
     results = await fan_out(one, tenants, concurrency=CONCURRENT_TENANTS)
     removed = (each for each in results if not isinstance(each, str))
-    return Swept(_sum(removed), [each for each in results if isinstance(each, str)])
+    return SweepResult(_sum(removed), [each for each in results if isinstance(each, str)])
 
 
 async def sweep_expired(archive: Archive, tenant: str) -> wire.Removed:
@@ -97,7 +97,7 @@ def _sum(removed: Iterable[wire.Removed]) -> wire.Removed:
     )
 
 
-class Orphans(Struct, frozen=True):
+class OrphanResult(Struct, frozen=True):
     """The result of a search for orphans."""
 
     deleted: int = 0
@@ -106,7 +106,7 @@ class Orphans(Struct, frozen=True):
     """Bytes of remaining objects that no capture needs: too young, or of an upload that is still running."""
 
 
-async def sweep_orphans(archive: Archive, *, age: float) -> Orphans:
+async def sweep_orphans(archive: Archive, *, age: float) -> OrphanResult:
     """Go through all objects. Delete those that no entry will need, and restore the entries that are missing.
 
     The objects of an upload stay if it is younger than `age` seconds, or holds its lease. Nothing is deleted
@@ -114,31 +114,31 @@ async def sweep_orphans(archive: Archive, *, age: float) -> Orphans:
     """
     await archive.shared_clock.require_agreement()
     if not await archive.catalog.is_complete():
-        return Orphans()
+        return OrphanResult()
     before = await archive.store_time() - age
     deleted = size = 0
     async for found in captures_in(archive, object_keys.ROOT):
         swept = await _sweep_capture(archive, found, before)
         deleted, size = deleted + swept.deleted, size + swept.size
-    return Orphans(deleted, size + await archive.store.sweep_temporary(age))
+    return OrphanResult(deleted, size + await archive.store.sweep_temporary(age))
 
 
-async def _sweep_capture(archive: Archive, found: CaptureFound, before: float) -> Orphans:
+async def _sweep_capture(archive: Archive, found: CaptureFound, before: float) -> OrphanResult:
     try:
         known = await record_of(archive, found.tenant, found.capture)
     except RecordDamaged:  # its entry may need the objects
-        return Orphans()
+        return OrphanResult()
     if (
         known is None and not await archive.catalog.is_complete()
     ):  # the catalog has lost data since the check above
-        return Orphans()
-    if known is None and await adopt(archive, found):
+        return OrphanResult()
+    if known is None and await ensure_entry(archive, found):
         details = fields(tenant=found.tenant, capture=found.capture)
         log.warning("gave a capture its lost entry back", extra=details)
         known = await archive.catalog.get(found.tenant, found.capture)
     unneeded = {each.key: each.size for each in _unneeded(found, known, math.inf)}
     if not _unneeded(found, known, before):
-        return Orphans(0, sum(unneeded.values()))
+        return OrphanResult(0, sum(unneeded.values()))
     active = [upload.name for upload in found.uploads if await is_active(archive, upload.name)]
     keys: list[str] = []
     async for fresh in captures_in(archive, object_keys.capture_prefix(found.tenant, found.capture)):
@@ -146,7 +146,7 @@ async def _sweep_capture(archive: Archive, found: CaptureFound, before: float) -
             each.key for each in _unneeded(fresh, known, before) if _upload_of(each) not in active
         ]
     await archive.store.delete(keys)
-    return Orphans(len(keys), sum(size for key, size in unneeded.items() if key not in keys))
+    return OrphanResult(len(keys), sum(size for key, size in unneeded.items() if key not in keys))
 
 
 def _unneeded(found: CaptureFound, known: Entry | Tombstone | None, before: float) -> list[Stored]:

@@ -109,7 +109,7 @@ class Page:
         return True
 
 
-class Damaged:
+class SkippedRecords:
     """Captures whose records were skipped because they cannot be decoded. Each is logged once."""
 
     def __init__(self) -> None:

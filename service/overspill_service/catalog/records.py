@@ -14,8 +14,8 @@ from overspill import wire
 from overspill_service.store_format.object_keys import segment_key
 
 TOTALS_INCOMPLETE: Final = (
-    "the catalog is being rebuilt from the object store, and the tenant's limits cannot be held to until it "
-    "is; try again in a moment"
+    "the catalog is being rebuilt from the object store, and the tenant's limits cannot be checked before "
+    "that; try again in a moment"
 )
 
 

@@ -22,15 +22,15 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from overspill_service.catalog.redis import connections
 from overspill_service.catalog.redis.catalog import RedisCatalog
-from overspill_service.catalog.redis.link import DEADLINE_SECONDS, Link
+from overspill_service.catalog.redis.client import DEADLINE_SECONDS, RedisClient
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from overspill_service.catalog import Catalog
+    from overspill_service.catalog.redis.client import Connection
     from overspill_service.catalog.redis.connections import Address
-    from overspill_service.catalog.redis.link import Connection
 
 FORMS: Final = (
     "sqlite:///file, redis://host:port/db, rediss://host:port/db, "
@@ -59,7 +59,7 @@ def open_catalog(url: str, *, data_dir: Path, clock: Callable[[], float] = time.
     if parts.scheme == "sqlite":
         return SqliteCatalog(_path(parts, data_dir), clock)
     if connect := _CONNECTIONS.get(parts.scheme):
-        return RedisCatalog(Link(connect(parts), _deadline(parts)))
+        return RedisCatalog(RedisClient(connect(parts), _deadline(parts)))
     raise ValueError(f"there is no catalog of the kind {parts.scheme!r}; write one of {FORMS}")
 
 

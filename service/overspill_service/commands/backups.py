@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 DESCRIPTIONS = {
     "backup": "Back up the embedded store and catalog into a folder, while the service runs.",
-    "restore": "Put a backup back where there is no store and no catalog, and read all of it.",
+    "restore": "Restore a backup where there is no store and no catalog, and check every capture.",
     "copy": "Copy all captures to another object store and compare every byte; API keys to another catalog.",
 }
 HOLDER = "restore"

@@ -26,7 +26,7 @@ CONCURRENCY: Final = 4
 PAGE: Final = 1000
 
 
-class Copied(Struct, frozen=True, kw_only=True):
+class CopyResult(Struct, frozen=True, kw_only=True):
     """The result of a copy, in objects."""
 
     copied: int
@@ -46,7 +46,7 @@ class Pair(NamedTuple):
     target: Stored | None
 
 
-async def copy_objects(source: ObjectStore, target: ObjectStore, *, deletes: bool) -> Copied:
+async def copy_objects(source: ObjectStore, target: ObjectStore, *, deletes: bool) -> CopyResult:
     """Copy what the target lacks. With `deletes` also delete what the source does not have.
 
     Raises `StoreUnavailable` if the target returns other bytes than it was given, or none.
@@ -62,7 +62,7 @@ async def copy_objects(source: ObjectStore, target: ObjectStore, *, deletes: boo
     if deletes:
         await target.delete(extra)
     deleted = len(extra) if deletes else 0
-    return Copied(copied=copied, present=present, extra=len(extra) - deleted, deleted=deleted, size=size)
+    return CopyResult(copied=copied, present=present, extra=len(extra) - deleted, deleted=deleted, size=size)
 
 
 async def _copy(source: ObjectStore, target: ObjectStore, pair: Pair) -> bool:
@@ -78,10 +78,10 @@ async def _copy(source: ObjectStore, target: ObjectStore, pair: Pair) -> bool:
     elif pair.target.size != stored.size:
         raise _other_bytes(stored.key)
     try:
-        held = await target.read(stored.key, 0, stored.size)
+        copied_data = await target.read(stored.key, 0, stored.size)
     except (KeyError, CaptureDamaged) as error:
         raise _other_bytes(stored.key) from error
-    if held != data:
+    if copied_data != data:
         raise _other_bytes(stored.key)
     return pair.target is None
 

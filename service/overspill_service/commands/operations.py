@@ -38,7 +38,7 @@ DESCRIPTIONS: Final = {
     "rebuild": "Put every capture of the object store into the catalog.",
     "erase": "Remove all captures of a tenant, and its API keys.",
     **backups.DESCRIPTIONS,
-    "trust-clock": "Take this machine's clock as right, after it was set by more than a minute.",
+    "trust-clock": "Accept this machine's clock after it was set by more than a minute.",
     "check": "Check that the back ends are reachable and permit what the service needs.",
 }
 

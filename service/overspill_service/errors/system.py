@@ -24,7 +24,7 @@ MAX_CAUSES: Final = 8
 """Errors of a chain that are examined."""
 
 
-class Row(Struct, frozen=True):
+class FailureRow(Struct, frozen=True):
     """One kind of failure. `{place}` in `advice` stands for what failed."""
 
     name: str
@@ -33,26 +33,26 @@ class Row(Struct, frozen=True):
     advice: str
 
 
-MEMORY: Final = Row(
+MEMORY: Final = FailureRow(
     "memory", OutOfResources, "this process has no memory left; grant it more, or lower `max_uploads`"
 )
-THREADS: Final = Row(
+THREADS: Final = FailureRow(
     "threads",
     OutOfResources,
     "no thread can be started; raise the limit on processes and threads (ulimit -u, a container's pids)",
 )
-DESCRIPTORS: Final = Row(
+DESCRIPTORS: Final = FailureRow(
     "descriptors",
     OutOfResources,
     "no file descriptor is free; raise the limit on open files (ulimit -n, LimitNOFILE=)",
 )
-FULL: Final = Row("full", StoreFull, "{place} is full; delete files on it or enlarge it")
-INODES: Final = Row(
+FULL: Final = FailureRow("full", StoreFull, "{place} is full; delete files on it or enlarge it")
+INODES: Final = FailureRow(
     "inodes",
     StoreFull,
     "{place} has no free inodes: too many files; delete files on it, or use a file system with more inodes",
 )
-FILE_SIZE: Final = Row(
+FILE_SIZE: Final = FailureRow(
     "file_size",
     StoreFull,
     "a file on {place} would pass the limit on the size of files; raise it (ulimit -f, LimitFSIZE=)",
@@ -63,30 +63,32 @@ ROWS: Final = {
     errno.EMFILE: DESCRIPTORS,
     errno.ENFILE: DESCRIPTORS,
     errno.ENOSPC: FULL,
-    errno.EDQUOT: Row(
+    errno.EDQUOT: FailureRow(
         "quota", StoreFull, "the disk quota on {place} is used up; raise it or delete files on it"
     ),
     errno.EFBIG: FILE_SIZE,
-    errno.EROFS: Row(
+    errno.EROFS: FailureRow(
         "read_only",
         StoreUnavailable,
         "{place} is read-only; the system's log says why: mend it and mount it for writing",
     ),
     errno.EACCES: (
-        DENIED := Row(
+        DENIED := FailureRow(
             "denied",
             StoreUnavailable,
             "{place} may not be used by the user that runs the service; give the folder to this user",
         )
     ),
     errno.EPERM: DENIED,
-    errno.EIO: Row("failing", StoreUnavailable, "{place} fails to read or write; look into the system's log"),
+    errno.EIO: FailureRow(
+        "failing", StoreUnavailable, "{place} fails to read or write; look into the system's log"
+    ),
 }
 PROCESS_ROWS: Final = frozenset({MEMORY, THREADS, DESCRIPTORS})
 """Rows about this process. They count wherever they are met."""
 
 
-def row_of(error: BaseException) -> Row | None:
+def row_of(error: BaseException) -> FailureRow | None:
     """Return the row of the error itself, without its causes."""
     if isinstance(error, MemoryError):
         return MEMORY
@@ -127,7 +129,7 @@ def failure(error: OSError, place: str, folder: Path | None = None) -> ServiceEr
     return _error(row, place) if row else None
 
 
-def _error(row: Row, place: str) -> ServiceError:
+def _error(row: FailureRow, place: str) -> ServiceError:
     error = row.error(row.advice.format(place=place))
     error.failure_name = row.name
     return error

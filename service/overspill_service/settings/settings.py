@@ -61,9 +61,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     tenants: Annotated[Path | None, Meta(description="TOML file of tenants and key hashes")] = None
     anonymous: Annotated[
         bool,
-        Meta(
-            description="serve without keys on other than loopback, as one tenant (everyone sees everything)"
-        ),
+        Meta(description="serve without keys beyond loopback, as one tenant (everyone sees everything)"),
     ] = False
     key_secret: Annotated[
         str, Meta(description="secret that keys are hashed with; the same on every replica")
@@ -81,7 +79,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = 0
     max_captures: Annotated[int, Meta(ge=0, description="captures of a tenant, at most (0: no limit)")] = 0
     default_ttl: Annotated[
-        int, Meta(ge=1, description="retention in seconds where the client names none", extra=SECONDS)
+        int, Meta(ge=1, description="retention in seconds if the client names none", extra=SECONDS)
     ] = DEFAULT_TTL
     max_ttl: Annotated[int, Meta(ge=1, description="longest retention in seconds", extra=SECONDS)] = (
         90 * 24 * 3600
@@ -99,13 +97,18 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = 60.0
     write_timeout: Annotated[
         float,
-        Meta(gt=0, description="seconds that the client of a read may take no byte of it", extra=SECONDS),
+        Meta(
+            gt=0,
+            description="seconds after which a read is cut off if its client accepts no byte",
+            extra=SECONDS,
+        ),
     ] = 60.0
     memory: Annotated[
         int,
         Meta(
             ge=0,
-            description="bytes that uploads and reads of one process may hold at once (0: by what there is)",
+            description="bytes that uploads and reads of one process may hold at once "
+            "(0: half of what there is)",
             extra=BYTES,
         ),
     ] = 0

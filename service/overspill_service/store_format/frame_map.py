@@ -39,7 +39,7 @@ UNPACKED_LIMIT: Final = 64 * 1024 * 1024
 """Bytes that a packed map may decode to: 3 million frames, more than a TiB of content."""
 
 
-Row = tuple[int, int, int, int, int]
+FrameRow = tuple[int, int, int, int, int]
 """Of one frame: stored size, size, newlines, whether it is UTF-8, checksum."""
 NO_FRAMES: Final[tuple[tuple[int, ...], ...]] = ((),) * 5
 
@@ -73,7 +73,7 @@ class FrameMap:
         "newlines_checked",
     )
 
-    def __init__(self, counts: Sequence[int], rows: Iterable[Row]) -> None:
+    def __init__(self, counts: Sequence[int], rows: Iterable[FrameRow]) -> None:
         """`counts` has the number of frames of each segment, `rows` all frames in order."""
         stored_sizes, sizes, newlines, utf8, checksums = zip(*rows, strict=True) if sum(counts) else NO_FRAMES
         self._firsts = _running_sums(counts)
@@ -223,7 +223,7 @@ def pack(segments: Sequence[Sequence[Frame]]) -> bytes:
     return compress(msgspec.msgpack.encode(_Packed(VERSION, [*map(len, segments)], columns)))
 
 
-def _row_of(frame: Frame) -> Row:
+def _row_of(frame: Frame) -> FrameRow:
     return frame.stored_size, frame.size, frame.newlines, frame.utf8, frame.checksum
 
 

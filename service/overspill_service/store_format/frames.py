@@ -143,7 +143,7 @@ def compress(content: bytes | memoryview, level: int = LEVEL) -> bytes:
     return memoryview(stored).tobytes()
 
 
-def adopt(data: bytes) -> tuple[Frame, bytes] | None:
+def accept_frame(data: bytes) -> tuple[Frame, bytes] | None:
     """Return the frame and its content if `data` may be stored as it is, else None.
 
     It must be one frame, no larger than a `FrameWriter` makes them, with size and checksum, without a
@@ -173,7 +173,7 @@ def content_size(data: bytes) -> int:
 
 
 def decompress(data: bytes | memoryview, limit: int) -> bytes:
-    """Decode one zstd frame as `adopt` describes it, to at most `limit` bytes.
+    """Decode one zstd frame as `accept_frame` describes it, to at most `limit` bytes.
 
     Raises `CaptureDamaged` for any other bytes. Nothing is allocated before the header was checked.
     """

@@ -46,7 +46,7 @@ SKIPPABLE_HEADER_SIZE: Final = 8
 SIGNATURE: Final = b"OVSI"
 ZEROS: Final = bytes(3)
 DIGEST_SIZE: Final = 16
-MARK_TYPE: Final = np.dtype("<u4")
+NEWLINES_TYPE: Final = np.dtype("<u4")
 NOT_UTF8: Final = 1 << 31
 """Set in a frame's newline count if its content is not valid UTF-8."""
 MAX_OFFSET: Final = 2**63 - 1
@@ -87,7 +87,7 @@ class Index(Struct, frozen=True, kw_only=True):
         return sum(frame.newlines for frame in self.frames)
 
 
-class _Body(Struct, kw_only=True, forbid_unknown_fields=True):
+class _IndexBody(Struct, kw_only=True, forbid_unknown_fields=True):
     upload: str
     number: int
     last: bool
@@ -100,15 +100,15 @@ class _Body(Struct, kw_only=True, forbid_unknown_fields=True):
 
 def trailer(index: Index) -> bytes:
     """Return the bytes behind the segment's last frame: the index frame and the seek table."""
-    marks = [frame.newlines | (0 if frame.utf8 else NOT_UTF8) for frame in index.frames]
+    packed = [frame.newlines | (0 if frame.utf8 else NOT_UTF8) for frame in index.frames]
     body = msgspec.msgpack.encode(
-        _Body(
+        _IndexBody(
             upload=index.upload,
             number=index.number,
             last=index.last,
             first_offset=index.first_offset,
             first_newline=index.first_newline,
-            newlines=np.array(marks, MARK_TYPE).tobytes(),
+            newlines=np.array(packed, NEWLINES_TYPE).tobytes(),
             entry=index.entry,
         )
     )
@@ -166,7 +166,7 @@ def _require_bytes(tail: bytes, length: int, stored_size: int | None) -> None:
     raise TailTooShort(length)
 
 
-def _body(index: bytes, table: bytes) -> _Body:
+def _body(index: bytes, table: bytes) -> _IndexBody:
     """Return the body of an index frame. Raises `CaptureDamaged` if a field around it is wrong."""
     magic, length, name, version, zeros, digest = HEADER.unpack_from(index)
     if magic != MAGIC or length != len(index) - SKIPPABLE_HEADER_SIZE or name != SIGNATURE or zeros != ZEROS:
@@ -177,17 +177,17 @@ def _body(index: bytes, table: bytes) -> _Body:
     if digest != _digest(body, table):
         raise CaptureDamaged("the digest of the index is wrong")
     try:
-        return msgspec.msgpack.decode(body, type=_Body)
+        return msgspec.msgpack.decode(body, type=_IndexBody)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CaptureDamaged(f"the index does not decode: {error}") from error
 
 
-def _index(body: _Body, entries: list[seek_table.Entry]) -> Index:
-    if len(body.newlines) != len(entries) * MARK_TYPE.itemsize:
+def _index(body: _IndexBody, entries: list[seek_table.TableEntry]) -> Index:
+    if len(body.newlines) != len(entries) * NEWLINES_TYPE.itemsize:
         raise CaptureDamaged("the index and the seek table disagree on the number of frames")
     stored_sizes, sizes, checksums = np.array(entries, np.int64).reshape(-1, 3).T
-    marks = np.frombuffer(body.newlines, MARK_TYPE).astype(np.int64)
-    newlines, utf8 = marks & ~NOT_UTF8, marks & NOT_UTF8 == 0
+    packed = np.frombuffer(body.newlines, NEWLINES_TYPE).astype(np.int64)
+    newlines, utf8 = packed & ~NOT_UTF8, packed & NOT_UTF8 == 0
     columns = [column.tolist() for column in (stored_sizes, sizes, newlines, utf8, checksums)]
     check_listed(zip(*columns[:3], strict=True))
     index = Index(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from overspill_service.errors import CaptureTooLarge, DigestMismatch
 from overspill_service.store_format.decoding import BodyDecoder
-from overspill_service.store_format.frames import Frame, FrameWriter, adopt, content_size
+from overspill_service.store_format.frames import Frame, FrameWriter, accept_frame, content_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -57,18 +57,18 @@ class Ingest:
             return False
         if self._encoding is None:
             return True
-        return self._may_adopt(is_last=is_last) and 0 < content_size(b"".join(chunks)) <= INLINE_BYTES
+        return self._may_be_frame(is_last=is_last) and 0 < content_size(b"".join(chunks)) <= INLINE_BYTES
 
     def take(self, chunks: Sequence[bytes], *, is_last: bool) -> Iterator[tuple[list[Framed], bool]]:
         """Yield after each step the frames that it finished, and whether another step follows.
 
         Raises `CaptureTooLarge` and `DamagedEncoding`.
         """
-        if self._may_adopt(is_last=is_last):
-            adopted = self._adopt(chunks)
-            self.is_refused_as_frame = not adopted
-            yield adopted, not adopted
-            if adopted:
+        if self._may_be_frame(is_last=is_last):
+            accepted = self._accept(chunks)
+            self.is_refused_as_frame = not accepted
+            yield accepted, not accepted
+            if accepted:
                 return
         self._is_begun, self.is_refused_as_frame = True, False
         frames: list[Framed] = []
@@ -98,16 +98,16 @@ class Ingest:
             "nothing was stored: send it again"
         )
 
-    def _may_adopt(self, *, is_last: bool) -> bool:
+    def _may_be_frame(self, *, is_last: bool) -> bool:
         return self._encoding == "zstd" and is_last and not self._is_begun and not self._is_dry_run
 
-    def _adopt(self, chunks: Sequence[bytes]) -> list[Framed]:
+    def _accept(self, chunks: Sequence[bytes]) -> list[Framed]:
         """Return the whole body as one frame, if the client compressed it as it is stored."""
         body = b"".join(chunks)
-        adopted = adopt(body)
-        if adopted is None:
+        accepted = accept_frame(body)
+        if accepted is None:
             return []
-        frame, content = adopted
+        frame, content = accepted
         self._encoded.update(body)
         self._measure(content)
         return [(frame, body)]

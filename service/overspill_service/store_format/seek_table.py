@@ -23,7 +23,7 @@ from overspill_service.errors import CaptureDamaged
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Entry = tuple[int, int, int]
+TableEntry = tuple[int, int, int]
 """Of one frame: stored size, size, checksum."""
 
 HEADER: Final = struct.Struct("<II")
@@ -37,7 +37,7 @@ NO_CONTENT: Final = 0x51D8E999
 OVERHEAD: Final = HEADER.size + FOOTER.size
 
 
-def encode(entries: Sequence[Entry]) -> bytes:
+def encode(entries: Sequence[TableEntry]) -> bytes:
     """Return the whole seek table frame for these entries."""
     length = len(entries) * ENTRY.size + FOOTER.size
     return b"".join(
@@ -62,7 +62,7 @@ def count(tail: bytes | memoryview) -> int:
     return int(frames)
 
 
-def last_entry(tail: bytes | memoryview) -> Entry:
+def last_entry(tail: bytes | memoryview) -> TableEntry:
     """Return the last entry of the table at the end of `tail`."""
     stored_size, size, checksum = ENTRY.unpack(tail[-FOOTER.size - ENTRY.size : -FOOTER.size])
     return stored_size, size, checksum
@@ -73,7 +73,7 @@ def size_of(entries: int) -> int:
     return OVERHEAD + entries * ENTRY.size
 
 
-def decode(table: bytes | memoryview) -> list[Entry]:
+def decode(table: bytes | memoryview) -> list[TableEntry]:
     """Return the entries of a whole seek table frame.
 
     Raises `CaptureDamaged` if `table` is anything but exactly one.

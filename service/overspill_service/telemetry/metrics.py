@@ -112,7 +112,7 @@ class Metrics:
         )
         self.orphan_bytes = Gauge(
             "orphan_bytes",
-            "Stored bytes that no capture needs, uploads under way included, at the last look for orphans.",
+            "Stored bytes that no capture needs, running uploads included, at the last search for orphans.",
             namespace=NAMESPACE,
             registry=self._registry,
             multiprocess_mode="livesum",
@@ -141,7 +141,9 @@ class Metrics:
     def _count_uses(self) -> None:
         """Requests by tenant and by key id. The labels are empty without a valid key."""
         who = "tenant", "key"
-        self._uses = self._counter("tenant_requests", "Requests by who asks and problem code.", *who, "code")
+        self._uses = self._counter(
+            "tenant_requests", "Requests by tenant, key and problem code.", *who, "code"
+        )
         self._received = self._counter("tenant_received_bytes", "Bytes of bodies of requests.", *who)
         self._sent = self._counter("tenant_sent_bytes", "Bytes of bodies of answers.", *who)
 

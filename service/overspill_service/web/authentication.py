@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from overspill.wire import Scope
 
     from overspill_service.catalog import KeyStore
-    from overspill_service.tenants import Directory
+    from overspill_service.tenants import TenantDirectory
 
 REMEMBERED_SECONDS: Final = 15.0
 """How long a key from the catalog is trusted without asking again. A revocation takes up to so long."""
@@ -55,7 +55,7 @@ class Authenticator:
 
     def __init__(
         self,
-        directory: Directory,
+        directory: TenantDirectory,
         keys: KeyStore,
         *,
         clock: Callable[[], float],
@@ -74,7 +74,7 @@ class Authenticator:
         """Whether requests need no key."""
         return self._allows_anonymous
 
-    def replace_directory(self, directory: Directory, *, allows_anonymous: bool) -> None:
+    def replace_directory(self, directory: TenantDirectory, *, allows_anonymous: bool) -> None:
         """Use this directory from now on."""
         self._directory, self._allows_anonymous = directory, allows_anonymous
         self._remembered.clear()

@@ -87,7 +87,7 @@ ROUTES: Final = (
         path=Path.CAPTURE,
         scope=Scope.READ,
         handler=get,
-        summary="What is known of a capture.",
+        summary="Return what is known of a capture.",
         query=wire.RefQuery,
         answers=_ENTRY,
     ),

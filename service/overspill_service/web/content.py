@@ -127,9 +127,9 @@ ROUTES: Final = (
         query=wire.RefQuery,
         headers={
             hdrs.RANGE: "One range of bytes.",
-            hdrs.IF_RANGE: "Answer with the range only where this is the validator.",
-            hdrs.IF_MATCH: "Answer 412 where the content has none of these validators.",
-            hdrs.IF_NONE_MATCH: "Answer 304 where the content has one of these validators.",
+            hdrs.IF_RANGE: "Answer with the range only if this is the validator.",
+            hdrs.IF_MATCH: "Answer 412 if the content has none of these validators.",
+            hdrs.IF_NONE_MATCH: "Answer 304 if the content has one of these validators.",
             hdrs.ACCEPT_ENCODING: "zstd gives the stored frames undecoded.",
         },
         answers={200: "application/octet-stream", 206: "application/octet-stream", 304: None},

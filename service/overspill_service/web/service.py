@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from overspill_service.archive.archive import Archive
     from overspill_service.settings.settings import Settings
     from overspill_service.telemetry.metrics import Metrics
-    from overspill_service.tenants import Directory
+    from overspill_service.tenants import TenantDirectory
     from overspill_service.web.authentication import Authenticator
 
 
@@ -59,7 +59,7 @@ class Service:
     """The parts that handlers use. The composition root assembles them."""
 
     archive: Archive
-    directory: Directory
+    directory: TenantDirectory
     authenticator: Authenticator
     metrics: Metrics
     settings: Settings

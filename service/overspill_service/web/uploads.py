@@ -12,7 +12,7 @@ from overspill import wire
 from overspill.wire import Header, Path, Scope
 
 from overspill_service.archive import storing
-from overspill_service.archive.storing import Body
+from overspill_service.archive.storing import UploadBody
 from overspill_service.archive.upload_memory import upload_memory
 from overspill_service.errors import (
     Absent,
@@ -46,7 +46,7 @@ async def put(context: RequestContext[wire.NoQuery]) -> web.Response:
     metadata = metadata_of(context.request.headers)
     await _require_preconditions(context)
     async with _body_memory(context, encoding) as memory, _upload_slot(context):
-        body = Body(_chunks(context), memory, encoding, digest)
+        body = UploadBody(_chunks(context), memory, encoding, digest)
         entry, is_new = await storing.put(context.captures, context.ref, metadata, body)
     return _stored(context, entry, is_new=is_new)
 
@@ -56,7 +56,7 @@ async def post(context: RequestContext[wire.NoQuery]) -> web.Response:
     encoding, digest = _announced(context)
     metadata = metadata_of(context.request.headers)
     async with _body_memory(context, encoding, is_rekeyed=True) as memory, _upload_slot(context):
-        body = Body(_chunks(context), memory, encoding, digest)
+        body = UploadBody(_chunks(context), memory, encoding, digest)
         entry, is_new = await storing.post(context.captures, metadata, body)
     return _stored(context, entry, is_new=is_new, location=Path.CAPTURE.format(ref=entry.id))
 

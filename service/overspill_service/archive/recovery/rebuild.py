@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from overspill_service.archive.recovery.entries import captures_in, entry_of, record_of
 from overspill_service.archive.recovery.expiries import newer_marker, with_corrected_expiry
-from overspill_service.archive.recovery.stale_entries import UploadFilter, drop_stale, forget
+from overspill_service.archive.recovery.stale_entries import UploadFilter, drop_entry, drop_stale
 from overspill_service.archive.removal import finish_removals, removed_uploads
 from overspill_service.catalog.records import Entry, Quota, Tombstone
 from overspill_service.errors import CaptureDamaged, RecordDamaged, ServiceError
@@ -51,10 +51,10 @@ async def rebuild(archive: Archive, holder: str = "") -> int:
                 listed.add(upload.name)
         pending.append(found)
         if len(pending) == CONCURRENCY:
-            count += await _adopt_all(archive, pending, removed)
+            count += await _ensure_entries(archive, pending, removed)
             pending = []
             await _renew(archive, holder)
-    count += await _adopt_all(archive, pending, removed)
+    count += await _ensure_entries(archive, pending, removed)
     await _drop_stale(archive, listed, holder)
     await archive.catalog.mark_complete(began)
     return count
@@ -96,13 +96,13 @@ async def _unfinished_removals(archive: Archive) -> frozenset[str]:
     return await removed_uploads(archive)
 
 
-async def _adopt_all(
+async def _ensure_entries(
     archive: Archive, found: Iterable[CaptureFound], removed: frozenset[str] = frozenset()
 ) -> int:
-    return sum(await asyncio.gather(*(adopt(archive, each, removed) for each in found)))
+    return sum(await asyncio.gather(*(ensure_entry(archive, each, removed) for each in found)))
 
 
-async def adopt(archive: Archive, found: CaptureFound, removed: frozenset[str] = frozenset()) -> bool:
+async def ensure_entry(archive: Archive, found: CaptureFound, removed: frozenset[str] = frozenset()) -> bool:
     """Make sure that a capture with objects has an entry. Return False if its objects give none.
 
     `removed` uploads are ignored. If the catalog has the entry its objects are not read, but its expiry is
@@ -129,15 +129,15 @@ async def restore_entry(archive: Archive, entry: Entry, quota: Quota) -> Entry |
     So after the commit this looks for the objects again, and one of the two processes drops the entry. Raises
     what `Catalog.commit` raises.
     """
-    held = await archive.catalog.commit(entry, quota)
-    if not isinstance(held, Entry) or held.upload != entry.upload or not is_young(archive, entry):
-        return held
+    committed = await archive.catalog.commit(entry, quota)
+    if not isinstance(committed, Entry) or committed.upload != entry.upload or not is_young(archive, entry):
+        return committed
     try:
         await archive.index_of(entry, len(entry.segments) - 1)
     except CaptureDamaged:
-        await forget(archive, entry)
+        await drop_entry(archive, entry)
         return None
-    return held
+    return committed
 
 
 def is_young(archive: Archive, entry: Entry) -> bool:

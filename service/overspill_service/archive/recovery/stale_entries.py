@@ -72,11 +72,11 @@ async def _drop(archive: Archive, entry: Entry) -> bool:
     try:
         await archive.store.read(entry.segment_keys[-1], -1, 1)
     except KeyError:
-        return await forget(archive, entry)
+        return await drop_entry(archive, entry)
     return False
 
 
-async def forget(archive: Archive, entry: Entry) -> bool:
+async def drop_entry(archive: Archive, entry: Entry) -> bool:
     """Drop an entry whose objects are gone. Return False if the upload has no entry any more.
 
     No tombstone is kept, so the capture can be recovered if its objects appear again.

@@ -10,14 +10,14 @@ from overspill_service.catalog.redis.pages import Pages
 from overspill_service.errors import CatalogRefuses
 
 if TYPE_CHECKING:
-    from overspill_service.catalog.redis.link import Link
+    from overspill_service.catalog.redis.client import RedisClient
 
 
 class RedisAccess:
-    def __init__(self, link: Link) -> None:
-        self._link = link
-        self._completeness = Completeness(link)
-        self._pages = Pages(link)
+    def __init__(self, client: RedisClient) -> None:
+        self._client = client
+        self._completeness = Completeness(client)
+        self._pages = Pages(client)
         self._registered: set[str] = set()
         """Tenants that are registered in Redis, so that it keeps their totals."""
         self._eviction: str | None = None
@@ -31,19 +31,19 @@ class RedisAccess:
         return False
 
     async def now(self) -> float:
-        seconds, microseconds = await self._link.step(scripts.NOW, [key_names.COMPLETE])
+        seconds, microseconds = await self._client.step(scripts.NOW, [key_names.COMPLETE])
         return int(seconds) + int(microseconds) / 1e6
 
     async def ping(self) -> None:
-        await self._link.call("SET", key_names.PING, 1, "PX", key_names.PING_LIFE)
-        known, self._eviction = self._eviction, server_settings.eviction(await self._link.info("memory"))
+        await self._client.call("SET", key_names.PING, 1, "PX", key_names.PING_LIFE)
+        known, self._eviction = self._eviction, server_settings.eviction(await self._client.info("memory"))
         if self._eviction:
             if not known:  # only a rebuild finds what was evicted meanwhile
                 await self._completeness.doubt(EVICTED)
             raise CatalogRefuses(self._eviction)
 
     async def warnings(self) -> list[str]:
-        return await server_settings.warnings(self._link)
+        return await server_settings.warnings(self._client)
 
     async def _require_no_eviction(self) -> None:
         """Raise `CatalogRefuses` if the last `ping` found that entries may be evicted."""
@@ -53,4 +53,4 @@ class RedisAccess:
             raise CatalogRefuses(self._eviction)
 
     async def close(self) -> None:
-        await self._link.close()
+        await self._client.close()

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from overspill_service.catalog.redis import key_names, scripts
 
 if TYPE_CHECKING:
-    from overspill_service.catalog.redis.link import Link
+    from overspill_service.catalog.redis.client import RedisClient
 
 SECOND_PASS_SECONDS: Final = 60.0
 """Seconds from the beginning of a rebuild to its second pass."""
@@ -60,7 +60,7 @@ class Mark(NamedTuple):
         return " ".join(map(str, self))
 
 
-class Observation(NamedTuple):
+class RedisState(NamedTuple):
     """The state of Redis at one moment."""
 
     servers: str
@@ -81,8 +81,8 @@ class Observation(NamedTuple):
 class Completeness:
     """One process's view of Redis. `state` names the last complete state; it is empty while incomplete."""
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    def __init__(self, client: RedisClient) -> None:
+        self._client = client
         self._servers: str | None = None
         self._written_at = -math.inf
         self._replacement_lock = asyncio.Lock()
@@ -93,62 +93,62 @@ class Completeness:
         self._written_at = time.monotonic()
 
     async def is_complete(self) -> bool:
-        return (await self._observe()).is_complete
+        return (await self._read_state()).is_complete
 
     async def is_rebuild_due(self) -> bool:
         """Return True while incomplete, and again a minute after the last rebuild began."""
-        observed = await self._observe()
-        if observed.mark is None or not observed.is_complete:
+        current = await self._read_state()
+        if current.mark is None or not current.is_complete:
             return True
-        return observed.mark.passes < PASSES and await self._age(observed.mark.began) >= SECOND_PASS_SECONDS
+        return current.mark.passes < PASSES and await self._age(current.mark.began) >= SECOND_PASS_SECONDS
 
     async def is_settled(self) -> bool:
         """Return whether the second pass has ended. It finds the losses of processes that died."""
-        observed = await self._observe()
-        return observed.mark is not None and observed.is_complete and observed.mark.passes >= PASSES
+        current = await self._read_state()
+        return current.mark is not None and current.is_complete and current.mark.passes >= PASSES
 
     async def begin(self) -> str:
         """Record that a rebuild begins. Return the argument for `finish`."""
-        observed = await self._observe()
-        if observed.was_evicted:
-            await self._link.forget(key_names.OF_TENANTS)
-        if observed.was_evicted or not observed.epoch:
-            await self._link.call("SET", key_names.EPOCH, _new_epoch())
-            observed = await self._observe()
-        mark = Mark(observed.servers, observed.epoch, await self._now(), 1)
-        await self._link.call("SET", key_names.REBUILD, str(mark))
+        current = await self._read_state()
+        if current.was_evicted:
+            await self._client.delete_matching(key_names.OF_TENANTS)
+        if current.was_evicted or not current.epoch:
+            await self._client.call("SET", key_names.EPOCH, _new_epoch())
+            current = await self._read_state()
+        mark = Mark(current.servers, current.epoch, await self._now(), 1)
+        await self._client.call("SET", key_names.REBUILD, str(mark))
         return str(mark)
 
     async def finish(self, began: str) -> None:
         """Set the mark to the state in which the rebuild began. It is void if the state has changed since."""
         mark, stored = (
             Mark.parse(began.encode()),
-            Mark.parse(await self._link.call("GET", key_names.COMPLETE)),
+            Mark.parse(await self._client.call("GET", key_names.COMPLETE)),
         )
         if mark is None:
             raise ValueError(f"{began!r} does not name the beginning of a rebuild")
         if stored is not None and stored[:2] == mark[:2]:
             mark = mark._replace(passes=PASSES)
-        await self._link.call("SET", key_names.COMPLETE, str(mark))
+        await self._client.call("SET", key_names.COMPLETE, str(mark))
 
     async def doubt(self, kind: str = "") -> None:
         """Make the mark void. `kind` is `EVICTED` if single keys may have been lost."""
         self.state = ""
-        await self._link.step(scripts.NEW_EPOCH, [key_names.EPOCH], _new_epoch(), EVICTED, kind)
+        await self._client.step(scripts.NEW_EPOCH, [key_names.EPOCH], _new_epoch(), EVICTED, kind)
 
-    async def _observe(self) -> Observation:
+    async def _read_state(self) -> RedisState:
         servers, epoch, mark = await asyncio.gather(
             self._identity(),
-            self._link.call("GET", key_names.EPOCH),
-            self._link.call("GET", key_names.COMPLETE),
+            self._client.call("GET", key_names.EPOCH),
+            self._client.call("GET", key_names.COMPLETE),
         )
         if self._servers not in (None, servers):
             await self._handle_replacement(servers)
-            return await self._observe()
+            return await self._read_state()
         self._servers = servers
-        observed = Observation(servers, (epoch or b"").decode(errors="replace"), Mark.parse(mark))
-        self.state = f"{servers} {observed.epoch}" if observed.is_complete else ""
-        return observed
+        current = RedisState(servers, (epoch or b"").decode(errors="replace"), Mark.parse(mark))
+        self.state = f"{servers} {current.epoch}" if current.is_complete else ""
+        return current
 
     async def _handle_replacement(self, servers: str) -> None:
         """Begin a new epoch if this process wrote to servers that have been replaced."""
@@ -162,14 +162,16 @@ class Completeness:
         if self._written_at == -math.inf:
             return False
         since_written = time.monotonic() - self._written_at
-        rebuild = Mark.parse(await self._link.call("GET", key_names.REBUILD))
+        rebuild = Mark.parse(await self._client.call("GET", key_names.REBUILD))
         if rebuild is None or rebuild.servers != servers:
             return True
         return since_written <= await self._age(rebuild.began) + MARGIN_SECONDS
 
     async def _identity(self) -> str:
         """Return a digest of the ids of the server processes and of their replication histories."""
-        server, replication = await asyncio.gather(self._link.info("server"), self._link.info("replication"))
+        server, replication = await asyncio.gather(
+            self._client.info("server"), self._client.info("replication")
+        )
         names = _sorted(server, "run_id") + _sorted(replication, "master_replid")
         return hashlib.sha256(" ".join(names).encode()).hexdigest()[:32]
 
@@ -178,7 +180,7 @@ class Completeness:
 
     async def _now(self) -> int:
         """Return the time by Redis' clock, in milliseconds."""
-        seconds, microseconds = await self._link.step(scripts.NOW, [key_names.REBUILD])
+        seconds, microseconds = await self._client.step(scripts.NOW, [key_names.REBUILD])
         return int(seconds) * 1000 + int(microseconds) // 1000
 
 

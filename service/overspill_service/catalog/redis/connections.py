@@ -1,6 +1,6 @@
 """Three ways to reach Redis: one server, the master that sentinels name, a cluster.
 
-The retries of redis-py are off: `link` retries, with a deadline. Nothing connects before its first use.
+The retries of redis-py are off: `client` retries, with a deadline. Nothing connects before its first use.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from overspill_service.catalog.redis.pipelines import PIPELINE_TIMEOUT_SECONDS, 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from overspill_service.catalog.redis.link import Connection
+    from overspill_service.catalog.redis.client import Connection
 
     Address = tuple[str, int]
 

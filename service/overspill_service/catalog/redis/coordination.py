@@ -14,13 +14,13 @@ class RedisCoordination(RedisAccess):
         return await self._hold(key_names.lease(name), holder, ttl)
 
     async def release(self, name: str, holder: str) -> None:
-        await self._link.step(scripts.RELEASE, [key_names.lease(name)], holder)
+        await self._client.step(scripts.RELEASE, [key_names.lease(name)], holder)
 
     async def once(self, name: str, ttl: float) -> bool:
         return await self._hold(key_names.once(name), secrets.token_hex(8), ttl)
 
     async def _hold(self, key: str, holder: str, ttl: float) -> bool:
-        return bool(await self._link.step(scripts.LEASE, [key], holder, milliseconds(ttl)))
+        return bool(await self._client.step(scripts.LEASE, [key], holder, milliseconds(ttl)))
 
     async def is_rebuild_due(self) -> bool:
         return not await self.is_complete() or await self._completeness.is_rebuild_due()

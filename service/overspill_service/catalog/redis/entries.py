@@ -45,7 +45,7 @@ class RedisEntries(RedisAccess):
         return encoding.decode(answer)
 
     async def _commit(self, entry: Entry, quota: Quota) -> Any:
-        return await self._link.step(
+        return await self._client.step(
             scripts.COMMIT,
             key_names.of_entry(entry),
             encoding.encode_entry(entry),
@@ -65,23 +65,23 @@ class RedisEntries(RedisAccess):
 
         If there are limits, record that its totals are complete. Raises `CatalogIncomplete` if they are not.
         """
-        await self._link.call("SADD", key_names.TENANTS, tenant)
-        await self._link.call("HSETNX", key_names.totals(tenant), "captures", 0)
+        await self._client.call("SADD", key_names.TENANTS, tenant)
+        await self._client.call("HSETNX", key_names.totals(tenant), "captures", 0)
         if quota.is_limited:
             if not await self.is_complete():
                 raise CatalogIncomplete(TOTALS_INCOMPLETE)
-            await self._link.call("HSET", key_names.totals(tenant), "complete", self._completeness.state)
+            await self._client.call("HSET", key_names.totals(tenant), "complete", self._completeness.state)
         self._registered.add(tenant)
 
     async def get(self, tenant: str, capture: str) -> Entry | Tombstone | None:
-        value = await self._link.call("GET", key_names.capture(tenant, capture))
+        value = await self._client.call("GET", key_names.capture(tenant, capture))
         return None if value is None else encoding.decode(value)
 
     async def restore(self, entry: Entry) -> bool:
-        value = await self._link.call("GET", key_names.capture(entry.tenant, entry.id))
+        value = await self._client.call("GET", key_names.capture(entry.tenant, entry.id))
         if value is None or not encoding.is_damaged(value):
             return False
-        answer = await self._link.step(
+        answer = await self._client.step(
             scripts.RESTORE,
             key_names.of_entry(entry),
             value,
@@ -106,7 +106,7 @@ class RedisEntries(RedisAccess):
         while stored is not None and stored.marker == entry.marker:
             changed = replace(stored, expires=expires, marker=marker)
             values = encoding.encode_entry(stored), encoding.encode_entry(changed)
-            answer = await self._link.step(scripts.AMEND, keys, *values, entry.id, repr(expires))
+            answer = await self._client.step(scripts.AMEND, keys, *values, entry.id, repr(expires))
             if answer == scripts.DONE:
                 self._completeness.note_write()
                 return changed
@@ -118,7 +118,7 @@ class RedisEntries(RedisAccess):
         stored: Entry | None = entry
         value = encoding.encode_entry(entry)
         while stored is not None:
-            value = await self._link.step(
+            value = await self._client.step(
                 scripts.REMOVE,
                 key_names.of_entry(stored),
                 value,

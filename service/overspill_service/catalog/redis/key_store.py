@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 
 class RedisKeyStore(RedisAccess):
     async def add_key(self, key: KeyRecord) -> None:
-        await self._link.call("HSET", key_names.KEYS, key.hash, encoding.encode_key(key))
+        await self._client.call("HSET", key_names.KEYS, key.hash, encoding.encode_key(key))
 
     async def find_key(self, key_hash: str) -> KeyRecord | None:
-        value = await self._link.call("HGET", key_names.KEYS, key_hash)
+        value = await self._client.call("HGET", key_names.KEYS, key_hash)
         return None if value is None else encoding.decode_key(value)
 
     async def keys(self) -> list[KeyRecord]:
-        keys = [encoding.decode_key(value) for value in await self._link.call("HVALS", key_names.KEYS)]
+        keys = [encoding.decode_key(value) for value in await self._client.call("HVALS", key_names.KEYS)]
         return sorted(keys, key=lambda key: (key.created, key.hash))
 
     async def revoke_key(self, key_hash: str) -> bool:
-        await self._link.call("HDEL", key_names.USES, key_hash)
-        return bool(await self._link.call("HDEL", key_names.KEYS, key_hash))
+        await self._client.call("HDEL", key_names.USES, key_hash)
+        return bool(await self._client.call("HDEL", key_names.KEYS, key_hash))
 
     async def note_uses(self, uses: Mapping[str, float]) -> None:
         words = [word for key_hash, at in uses.items() for word in (key_hash, f"{key_hash} {at!r}")]
         if words:
-            await self._link.call("HSET", key_names.USES, *words)
+            await self._client.call("HSET", key_names.USES, *words)
 
     async def uses(self) -> dict[str, float]:
-        told = [value.decode().split() for value in await self._link.call("HVALS", key_names.USES)]
-        return {key_hash: float(at) for key_hash, at in told}
+        words = [value.decode().split() for value in await self._client.call("HVALS", key_names.USES)]
+        return {key_hash: float(at) for key_hash, at in words}

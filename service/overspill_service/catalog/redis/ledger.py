@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 class RedisLedger(RedisAccess):
     async def tenants(self) -> list[str]:
-        return sorted(name.decode() for name in await self._link.call("SMEMBERS", key_names.TENANTS))
+        return sorted(name.decode() for name in await self._client.call("SMEMBERS", key_names.TENANTS))
 
     async def forget_tenant(self, tenant: str) -> None:
         self._registered.discard(tenant)
-        await self._link.call("SREM", key_names.TENANTS, tenant)
-        await self._link.call("DEL", key_names.totals(tenant))
+        await self._client.call("SREM", key_names.TENANTS, tenant)
+        await self._client.call("DEL", key_names.totals(tenant))
 
     async def totals(self, tenant: str) -> Totals:
         keys = [key_names.totals(tenant), key_names.created(tenant)]
-        captures, size, stored_size, *oldest = await self._link.step(scripts.TOTALS, keys)
+        captures, size, stored_size, *oldest = await self._client.step(scripts.TOTALS, keys)
         when = encoding.instant_of(oldest[0]) if oldest else None
         return Totals(int(captures), int(size), int(stored_size), when)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
     from overspill_service.catalog.records import Entry, Query
-    from overspill_service.catalog.redis.link import Link
+    from overspill_service.catalog.redis.client import RedisClient
 
 MAX_BATCH: Final = 128
 """Entries that one command fetches, at most."""
@@ -28,9 +28,9 @@ MAX_SCANNED: Final = 4096
 class Pages:
     """Reads many entries at once. A record that cannot be decoded is skipped and remembered."""
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
-        self.damaged = encoding.Damaged()
+    def __init__(self, client: RedisClient) -> None:
+        self._client = client
+        self.damaged = encoding.SkippedRecords()
 
     async def find(
         self, tenant: str, query: Query, *, now: float, limit: int, cursor: str | None = None
@@ -40,7 +40,7 @@ class Pages:
         page = encoding.Page(limit)
         scanned, count = 0, min(limit + 1, MAX_BATCH)
         while scanned < MAX_SCANNED or not page.entries:
-            positions = await self._link.step(scripts.PAGE, indexes, high, low, count)
+            positions = await self._client.step(scripts.PAGE, indexes, high, low, count)
             async with aclosing(self._listed(tenant, positions)) as entries:
                 async for entry in entries:
                     if encoding.matches(entry, query, now) and not page.add(entry):
@@ -68,7 +68,7 @@ class Pages:
         while len(page.entries) < limit:
             count = limit - len(page.entries)
             keys = (key_names.expiry(tenant), "-inf", repr(now), "LIMIT", offset, count)
-            names = [name.decode() for name in await self._link.call("ZRANGEBYSCORE", *keys)]
+            names = [name.decode() for name in await self._client.call("ZRANGEBYSCORE", *keys)]
             async with aclosing(self._entries(tenant, names)) as entries:
                 async for _, entry in entries:
                     if entry.is_expired(now) and not page.add(entry):
@@ -86,7 +86,7 @@ class Pages:
         start, count = 0, FIRST_BATCH
         while start < len(captures):
             batch = captures[start : start + count]
-            values = await self._link.call("MGET", *(key_names.capture(tenant, name) for name in batch))
+            values = await self._client.call("MGET", *(key_names.capture(tenant, name) for name in batch))
             for number, (name, value) in enumerate(zip(batch, values, strict=True), start):
                 entry = self.damaged.entry(tenant, name, value)
                 if entry is not None:

@@ -28,9 +28,9 @@ COMMIT: Final = Script("""
 -- ARGV: value, position, id, expires, size, stored size, most stored, most captures (0: no limit), upload,
 --       complete state that the totals must be of ('': any)
 -- Returns the value of the entry that was there, or of the tombstone of this upload, or a number.
-local held = redis.call('GET', KEYS[1])
-if held and string.sub(held, 1, 1) ~= 'T' then return held end
-if held and string.find(held, '/' .. ARGV[9] .. '-', 1, true) then return held end
+local stored = redis.call('GET', KEYS[1])
+if stored and string.sub(stored, 1, 1) ~= 'T' then return stored end
+if stored and string.find(stored, '/' .. ARGV[9] .. '-', 1, true) then return stored end
 local totals = redis.call('HMGET', KEYS[3], 'captures', 'stored', 'complete')
 if not totals[1] or (ARGV[10] ~= '' and totals[3] ~= ARGV[10]) then return 0 end
 local most_stored, most_captures = tonumber(ARGV[7]), tonumber(ARGV[8])
@@ -58,9 +58,9 @@ return 1
 REMOVE: Final = Script("""
 -- ARGV: value, position, id, tombstone, its life in ms, -size, -stored size
 -- Returns 1, or what is there instead of the value.
-local held = redis.call('GET', KEYS[1])
-if held == ARGV[4] then return 1 end
-if held ~= ARGV[1] then return held end
+local stored = redis.call('GET', KEYS[1])
+if stored == ARGV[4] then return 1 end
+if stored ~= ARGV[1] then return stored end
 redis.call('SET', KEYS[1], ARGV[4], 'PX', ARGV[5])
 redis.call('ZREM', KEYS[2], ARGV[3])
 redis.call('HINCRBY', KEYS[3], 'captures', -1)
@@ -73,9 +73,9 @@ return 1
 AMEND: Final = Script("""
 -- KEYS: capture, expiry. ARGV: value, new value, id, expires
 -- Returns 1, or what is there instead of the value.
-local held = redis.call('GET', KEYS[1])
-if held == ARGV[2] then return 1 end
-if held ~= ARGV[1] then return held end
+local stored = redis.call('GET', KEYS[1])
+if stored == ARGV[2] then return 1 end
+if stored ~= ARGV[1] then return stored end
 redis.call('SET', KEYS[1], ARGV[2])
 redis.call('ZADD', KEYS[2], ARGV[4], ARGV[3])
 return 1
@@ -101,8 +101,8 @@ return {totals[1] or 0, totals[2] or 0, totals[3] or 0, oldest[1]}
 
 LEASE: Final = Script("""
 -- ARGV: holder, life in ms. Returns 1 where the holder has it now, else 0.
-local held = redis.call('GET', KEYS[1])
-if held and held ~= ARGV[1] then return 0 end
+local stored = redis.call('GET', KEYS[1])
+if stored and stored ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1
 """)
@@ -116,10 +116,10 @@ return 1
 NEW_EPOCH: Final = Script("""
 -- ARGV: word, how an epoch of eviction begins, how the new one begins. After an epoch of eviction comes
 -- another one. Where there is none, it may have been evicted: only an epoch of eviction takes its place.
-local held = redis.call('GET', KEYS[1])
+local stored = redis.call('GET', KEYS[1])
 local beginning = ARGV[3]
-if not held and beginning ~= ARGV[2] then return 1 end
-if held and string.sub(held, 1, #ARGV[2]) == ARGV[2] then beginning = ARGV[2] end
+if not stored and beginning ~= ARGV[2] then return 1 end
+if stored and string.sub(stored, 1, #ARGV[2]) == ARGV[2] then beginning = ARGV[2] end
 redis.call('SET', KEYS[1], beginning .. ARGV[1])
 return 1
 """)

@@ -9,7 +9,7 @@ from overspill_service.errors import CatalogUnavailable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from overspill_service.catalog.redis.link import Link
+    from overspill_service.catalog.redis.client import RedisClient
 
 _NOT_PERSISTED: Final = (
     'Redis writes nothing to its disk (appendonly no, save ""): a restart empties the catalog, which is then '
@@ -37,28 +37,28 @@ def eviction(memory: Sequence[dict[str, Any]]) -> str:
     return ""
 
 
-async def warnings(link: Link) -> list[str]:
+async def warnings(client: RedisClient) -> list[str]:
     """Return a sentence for each setting that should change. Raises `CatalogUnavailable`."""
-    found = [await _persistence(link), await _split(link), _tombstones(await link.info("memory"))]
+    found = [await _persistence(client), await _split(client), _tombstones(await client.info("memory"))]
     return [each for each in found if each]
 
 
-async def _persistence(link: Link) -> str:
-    if all(facts.get("aof_enabled") for facts in await link.info("persistence")):
+async def _persistence(client: RedisClient) -> str:
+    if all(facts.get("aof_enabled") for facts in await client.info("persistence")):
         return ""
     try:
-        answer = await link.call("CONFIG", "GET", "save")
+        answer = await client.call("CONFIG", "GET", "save")
     except CatalogUnavailable:  # a hosted Redis, or a user who may not run CONFIG
         return _MAYBE_NOT_PERSISTED
     return "" if answer and answer[-1] else _NOT_PERSISTED
 
 
-async def _split(link: Link) -> str:
+async def _split(client: RedisClient) -> str:
     """Return a warning if a master may go on alone.
 
     INFO counts the good replicas only if some are required.
     """
-    for facts in await link.info("replication"):
+    for facts in await client.info("replication"):
         if facts.get("connected_slaves") and "min_slaves_good_slaves" not in facts:
             return _SPLIT
     return ""

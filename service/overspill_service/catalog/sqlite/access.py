@@ -28,7 +28,7 @@ class SqliteAccess:
         `clock` is the machine's, in seconds since the epoch.
         """
         self._path, self._machine, self._boot = path, clock, file_clock.boot()
-        self._damaged = encoding.Damaged()
+        self._damaged = encoding.SkippedRecords()
         self._file, writer = schema.prepare(path)
         self._reading = file_clock.reconciled(file_clock.stored(writer), *self._moment())
         self._writer = Worker(self._file, [writer], "catalog-writer", writes=True)
@@ -48,7 +48,7 @@ class SqliteAccess:
         """Accept the machine's clock as right. Return by how many seconds that moves the time."""
         boot, steady, machine = self._moment()
         moved = machine - await self.now()
-        self._reading = file_clock.Reading(boot, steady, machine, is_sure=True)
+        self._reading = file_clock.ClockReading(boot, steady, machine, is_sure=True)
         await self._writer.run(partial(file_clock.store, self._reading))
         return moved
 

@@ -21,7 +21,7 @@ MAX_FOLLOWED_SECONDS: Final = 60.0
 _CLOCK: Final = "clock:%"
 
 
-class Reading(NamedTuple):
+class ClockReading(NamedTuple):
     """One reading of the catalog's clock. Times in seconds."""
 
     boot: str
@@ -52,34 +52,34 @@ def steady_seconds() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
-def reconciled(former: Reading | None, boot: str, steady: float, machine: float) -> Reading:
+def reconciled(former: ClockReading | None, boot: str, steady: float, machine: float) -> ClockReading:
     """Return the reading now, by the last reading and by the machine's clock."""
     if former is None:
-        return Reading(boot, steady, machine, is_sure=True)
+        return ClockReading(boot, steady, machine, is_sure=True)
     if former.boot != boot:  # nobody knows how long the machine was off
         is_behind = machine < former.unix_time - MAX_FOLLOWED_SECONDS
-        return Reading(boot, steady, former.unix_time if is_behind else machine, not is_behind)
+        return ClockReading(boot, steady, former.unix_time if is_behind else machine, not is_behind)
     unix_time = former.later(steady)
     if abs(machine - unix_time) <= MAX_FOLLOWED_SECONDS or (not former.is_sure and machine > unix_time):
-        return Reading(boot, steady, machine, is_sure=True)
-    return Reading(boot, steady, unix_time, former.is_sure)
+        return ClockReading(boot, steady, machine, is_sure=True)
+    return ClockReading(boot, steady, unix_time, former.is_sure)
 
 
-def stored(db: sqlite3.Connection) -> Reading | None:
+def stored(db: sqlite3.Connection) -> ClockReading | None:
     row = db.execute("SELECT name FROM facts WHERE name LIKE ?", (_CLOCK,)).fetchone()
     if row is None:
         return None
     _, name, steady, unix_time, sure = row[0].split(":")
-    return Reading(name, float(steady), float(unix_time), sure == "1")
+    return ClockReading(name, float(steady), float(unix_time), sure == "1")
 
 
-def store(reading: Reading, db: sqlite3.Connection) -> None:
+def store(reading: ClockReading, db: sqlite3.Connection) -> None:
     db.execute("DELETE FROM facts WHERE name LIKE ?", (_CLOCK,))
     fields = (reading.boot, f"{reading.steady:.3f}", f"{reading.unix_time:.3f}", str(int(reading.is_sure)))
     db.execute("INSERT INTO facts VALUES (?)", (":".join(("clock", *fields)),))
 
 
-def advance(boot: str, steady: float, machine: float, db: sqlite3.Connection) -> Reading:
+def advance(boot: str, steady: float, machine: float, db: sqlite3.Connection) -> ClockReading:
     """Read the clock and store the reading, in one step."""
     reading = reconciled(stored(db), boot, steady, machine)
     store(reading, db)

@@ -112,7 +112,7 @@ def _stored_record(tenant: str, capture: str, db: sqlite3.Connection) -> Entry |
 
 
 def find(
-    damaged: encoding.Damaged,
+    damaged: encoding.SkippedRecords,
     index: str,
     where: Sequence[str],
     values: dict[str, Any],
@@ -176,7 +176,7 @@ def remove(entry: Entry, tombstone: Tombstone, now: float, until: float, db: sql
 
 
 def expired(
-    damaged: encoding.Damaged, tenant: str, now: float, limit: int, db: sqlite3.Connection
+    damaged: encoding.SkippedRecords, tenant: str, now: float, limit: int, db: sqlite3.Connection
 ) -> list[Entry]:
     select = (
         "SELECT id, value FROM captures WHERE tenant = ? AND created IS NOT NULL AND expires <= ?"
@@ -187,7 +187,7 @@ def expired(
 
 
 def _entries(
-    damaged: encoding.Damaged, tenant: str, rows: Iterable[tuple[str, bytes]], limit: int
+    damaged: encoding.SkippedRecords, tenant: str, rows: Iterable[tuple[str, bytes]], limit: int
 ) -> tuple[list[Entry], bool]:
     """Return a page of the rows' entries, and whether there are more. Damaged records are skipped."""
     page = encoding.Page(limit)

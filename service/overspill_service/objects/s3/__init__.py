@@ -23,7 +23,7 @@ from overspill_service.objects.checks import check_operations, probe_key
 from overspill_service.objects.keys import check_key, check_prefix, is_key
 from overspill_service.objects.s3.bucket import Bucket
 from overspill_service.objects.s3.failures import failure
-from overspill_service.objects.s3.http import Body, Http, Request
+from overspill_service.objects.s3.http import Http, PutBody, Request
 from overspill_service.objects.s3.location import Location
 from overspill_service.objects.s3.retry import Retry
 from overspill_service.objects.s3.signing import Signer
@@ -79,7 +79,7 @@ class S3Store:
 
     async def put(self, key: str, pieces: Sequence[bytes]) -> None:
         check_key(key)
-        body = await Body.of(pieces)
+        body = await PutBody.of(pieces)
         reply = await self._put(key, body, self._condition)
         if reply.status == HTTPStatus.NOT_IMPLEMENTED and self._condition:
             self._condition = {}
@@ -154,7 +154,7 @@ class S3Store:
 
     async def probe(self) -> Abilities:
         """Find out what the store can do by writing and deleting a small object, and remember it."""
-        key, body = probe_key(), await Body.of([b"probe"])
+        key, body = probe_key(), await PutBody.of([b"probe"])
         replies = [await self._put(key, body, _CREATE_ONLY) for _ in range(2)]
         now = time.time()
         await self._delete(key)
@@ -190,7 +190,7 @@ class S3Store:
     def _url(self, key: str) -> str:
         return f"{self.base}/{self._location.prefix}{key}"
 
-    async def _put(self, key: str, body: Body, condition: Mapping[str, str]) -> Reply:
+    async def _put(self, key: str, body: PutBody, condition: Mapping[str, str]) -> Reply:
         return await self._http.send(Request("PUT", self._url(key), condition, body), self._retry)
 
     async def _delete(self, key: str) -> None:

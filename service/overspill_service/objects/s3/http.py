@@ -39,13 +39,13 @@ _SUCCESS: Final = range(200, 300)
 
 
 @dataclass(frozen=True)
-class Body:
+class PutBody:
     pieces: Sequence[bytes] = ()
     size: int = 0
     sha256: str = hashlib.sha256().hexdigest()
 
     @classmethod
-    async def of(cls, pieces: Sequence[bytes]) -> Body:
+    async def of(cls, pieces: Sequence[bytes]) -> PutBody:
         size = sum(map(len, pieces))
         if size <= INLINE_HASH_BYTES:
             return cls(pieces, size, _sha256(pieces))
@@ -64,7 +64,7 @@ class Request:
     method: str
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
-    body: Body = Body()
+    body: PutBody = PutBody()
     limit: int = 0
     """The longest body of a successful reply. Of a longer body one byte more is read."""
 
@@ -91,7 +91,7 @@ class _Payload(aiohttp.Payload):
 
     _autoclose = True
 
-    def __init__(self, body: Body) -> None:
+    def __init__(self, body: PutBody) -> None:
         super().__init__(body, content_type="application/octet-stream")
         self._body, self._size = body, body.size
 

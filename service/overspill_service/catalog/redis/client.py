@@ -46,7 +46,7 @@ class Connection(Protocol):
     async def close(self) -> None: ...
 
 
-class Link:
+class RedisClient:
     def __init__(self, connection: Connection, deadline: float = DEADLINE_SECONDS) -> None:
         self._connection = connection
         self._deadline = deadline
@@ -64,7 +64,7 @@ class Link:
         answer: list[dict[str, Any]] = await self._retry(lambda: self._connection.info(section))
         return answer
 
-    async def forget(self, pattern: str) -> None:
+    async def delete_matching(self, pattern: str) -> None:
         """Delete every matching key, with a deadline for each batch. Raises `CatalogUnavailable`."""
         keys = self._connection.scan(pattern)
         while batch := await self._retry(lambda: _batch(keys), is_repeatable=False):
