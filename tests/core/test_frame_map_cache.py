@@ -14,7 +14,7 @@ from overspill_service.store_format.frames import Frame
 
 NAMES = st.sampled_from("abcdef")
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["add", "forget", "get"]), NAMES, st.integers(0, 300)), max_size=40
+    st.tuples(st.sampled_from(["add", "discard", "get"]), NAMES, st.integers(0, 300)), max_size=40
 )
 
 
