@@ -1,4 +1,4 @@
-"""No test touches the spool of whoever runs the tests, or leaves its senders to the next."""
+"""No test touches the spool of whoever runs the tests, or leaves work in the background to the next."""
 
 from __future__ import annotations
 
@@ -34,11 +34,9 @@ def no_spool(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def no_senders_left() -> Iterator[None]:
+def nothing_left_in_the_background() -> Iterator[None]:
     yield
     module = sys.modules.get("overspill.delivery.background")
-    for sender in list(module._of_this_process._senders.values()) if module else ():
-        thread = sender._thread
-        sender.close()
-        if thread is not None:
-            thread.join(10)
+    for background in list(module._all.of_addresses.values()) if module else ():
+        background.close()
+        background.rounds.join(10)

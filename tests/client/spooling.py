@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from overspill.execution.waiting import result, wait_blocking
 from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
 from overspill.shapes.content import BinaryShape, TextShape
 from overspill.transfer.store_request import Origin, StoreRequest
+
+if TYPE_CHECKING:
+    from overspill.delivery.storage import Storage
+    from overspill.previews.notice import Kept
 
 URL: Final = "http://service.example"
 NOON: Final = 1_780_000_000.0
@@ -34,3 +39,20 @@ def spilled(
 ) -> StoreRequest:
     content = TextShape(text) if isinstance(text, str) else BinaryShape(text)
     return Spill.of(content, Policy(ttl=ttl, wait=wait), Origin(tool, call_id, session, "exit 1")).request
+
+
+def put_sync(storage: Storage, request: StoreRequest) -> Kept:
+    """What becomes of an output that code without an event loop stores, as a guard does."""
+    reply = storage.begin(_stored(storage, request))
+    wait_blocking(reply)
+    return reply.result()
+
+
+async def put(storage: Storage, request: StoreRequest) -> Kept:
+    """As `put_sync`, for code on an event loop."""
+    return await result(storage.begin(_stored(storage, request)))
+
+
+async def _stored(storage: Storage, request: StoreRequest) -> Kept:
+    async with storage.turn(request.origin.session, request.size) as turn:
+        return await storage.put(request, turn)

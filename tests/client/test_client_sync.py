@@ -10,12 +10,12 @@ import os
 import subprocess
 import sys
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from overspill import errors, wire
-from overspill.execution.loop_thread import Portal
+from overspill.execution.loop_thread import Calls, LoopEnded, LoopThread
 from overspill.transfer.client import Client
 from overspill.transfer.sync import Iteration, SyncClient
 from overspill.wire import Code
@@ -98,13 +98,13 @@ def test_an_iteration_that_is_forgotten_is_closed() -> None:
         finally:
             closed.set()
 
-    portal = Portal()
-    iteration: Iteration[int] = Iteration(portal, numbers())  # type: ignore[arg-type]  # an async generator
+    calls = Calls()
+    iteration: Iteration[int] = Iteration(calls, numbers())  # type: ignore[arg-type]  # an async generator
     assert next(iteration) == 0
     del iteration
 
     assert closed.wait(10)
-    portal.close(lambda: asyncio.sleep(0))
+    calls.close(lambda: asyncio.sleep(0))
 
 
 async def test_it_works_from_a_thread_while_a_loop_runs() -> None:
@@ -163,36 +163,39 @@ def test_closing_ends_a_call_that_another_thread_waits_for() -> None:
 
 
 def test_a_call_from_its_own_loop_is_refused() -> None:
-    portal = Portal()
+    calls = Calls()
 
     async def inside() -> None:
-        portal.run(asyncio.sleep(0))
+        calls.run(asyncio.sleep(0))
 
     with pytest.raises(RuntimeError, match="use Client there"):
-        portal.run(inside())
-    portal.close(lambda: asyncio.sleep(0))
+        calls.run(inside())
+    calls.close(lambda: asyncio.sleep(0))
 
 
 def test_what_is_submitted_while_the_loop_ends_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    portal = Portal()
+    calls = Calls()
     coroutine = asyncio.sleep(0)
 
-    def submitted_too_late(*_: object) -> Future[None]:
-        ended(portal)
-        return Future()
+    def submitted_too_late(*_: object) -> None:
+        monkeypatch.undo()
+        ended(calls.thread)
 
-    monkeypatch.setattr("asyncio.run_coroutine_threadsafe", submitted_too_late)
+    monkeypatch.setattr(calls.thread.loop, "call_soon_threadsafe", submitted_too_late)
+    reply = calls.submit(coroutine)
+    calls.close(lambda: asyncio.sleep(0))
 
-    assert portal.submit(coroutine).cancelled()
+    with pytest.raises(LoopEnded):
+        reply.result()
     assert inspect.getcoroutinestate(coroutine) == inspect.CORO_CLOSED
 
 
-def test_a_closed_portal_refuses() -> None:
-    portal = Portal()
-    portal.close(lambda: asyncio.sleep(0))
+def test_what_is_closed_refuses() -> None:
+    calls = Calls()
+    calls.close(lambda: asyncio.sleep(0))
 
     with pytest.raises(RuntimeError, match="closed"):
-        portal.run(asyncio.sleep(0))
+        calls.run(asyncio.sleep(0))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -215,17 +218,17 @@ def test_a_forked_child_and_its_parent_both_go_on() -> None:
         assert overspill.get(CAPTURE) == ENTRY
 
 
-def ended(portal: Portal | None) -> None:
-    """End the thread of a portal behind its client's back."""
-    assert portal is not None
-    portal._loop.call_soon_threadsafe(portal._stop.set)
-    portal._thread.join(30)
+def ended(thread: LoopThread) -> None:
+    """End the loop thread behind its users' backs."""
+    thread.loop.call_soon_threadsafe(thread._stop.set)
+    thread._thread.join(30)
 
 
 def test_a_client_whose_loop_thread_died_goes_on_with_another() -> None:
     with scripted_in_thread(json(ENTRY)) as service, SyncClient(service.url) as overspill:
         overspill.get(CAPTURE)
-        ended(overspill._portal)
+        assert overspill._calls is not None
+        ended(overspill._calls.thread)
 
         assert overspill.get(CAPTURE) == ENTRY
         assert len(loop_threads()) == 1
@@ -234,8 +237,9 @@ def test_a_client_whose_loop_thread_died_goes_on_with_another() -> None:
 def test_a_client_in_a_process_forked_without_pythons_knowledge_goes_on() -> None:
     with scripted_in_thread(json(ENTRY)) as service, SyncClient(service.url) as overspill:
         overspill.get(CAPTURE)
-        assert overspill._portal is not None
-        before, overspill._portal._process = overspill._portal, -1
+        assert overspill._calls is not None
+        before = overspill._calls.thread
+        before._process = -1
 
         assert overspill.get(CAPTURE) == ENTRY
         before._process = os.getpid()

@@ -301,7 +301,9 @@ def test_a_report_is_due_soon_where_outputs_were_spilled() -> None:
     assert (at_once, reporter.due()) == (False, True)
 
 
-def test_a_sender_is_told_when_to_come_again(steady: ServiceProcess, client: SyncClient, tool: str) -> None:
+def test_the_background_is_told_when_to_come_again(
+    steady: ServiceProcess, client: SyncClient, tool: str
+) -> None:
     clock, tally = Clock(), Tally()
     reporter = Reporter(tally, clock=clock)
     small_outputs(tally, tool, 3)
@@ -316,7 +318,7 @@ def test_a_sender_is_told_when_to_come_again(steady: ServiceProcess, client: Syn
     assert (early, seen(steady, tool)) == (0, 3)
 
 
-def test_a_sender_of_spilled_outputs_is_asked_back_soon(client: SyncClient) -> None:
+def test_after_spilled_outputs_the_background_is_asked_back_soon(client: SyncClient) -> None:
     clock, tally = Clock(), Tally()
     reporter = Reporter(tally, clock=clock)
     tally.add("grep", Outcome.CAPTURED, 70_000, 2_500)

@@ -16,7 +16,7 @@ from overspill.spools.spool import Shelf, Spool
 from overspill.wire import Outcome
 
 from tests.client.scripted import scripted_in_thread, silence
-from tests.client.spooling import spilled
+from tests.client.spooling import put_sync, spilled
 from tests.servers.overspill import clean_environment
 
 if TYPE_CHECKING:
@@ -172,11 +172,11 @@ def test_once_a_pause_is_over_one_process_tries_the_service_again(
     absence.note(Away(time.time() - 1, time.time() - 9, "it hung"))
     with SyncClient(service.url) as client:
         storages = [Storage(client, spool=shelf.spool) for _ in range(2)]
-        places = [storage._places["service"] for storage in storages]
-        may = [place._may_be_asked() for place in places]  # type: ignore[attr-defined]  # the service's
-        kept = storages[0].put_sync(spilled(LOG, session="one-tries"))
+        destinations = [storage._destinations["service"] for storage in storages]
+        may = [each._may_be_asked() for each in destinations]  # type: ignore[attr-defined]  # the service's
+        kept = put_sync(storages[0], spilled(LOG, session="one-tries"))
         absence.note(Away(time.time() - 1, time.time() - 9, "it hung"))
-        again = storages[1].put_sync(spilled(LOG, "call_2", session="one-tries"))
+        again = put_sync(storages[1], spilled(LOG, "call_2", session="one-tries"))
         for storage in storages:
             storage.close()
 

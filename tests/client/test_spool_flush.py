@@ -25,7 +25,7 @@ from overspill.wire import Code, Outcome
 
 from tests.client import scripted
 from tests.client.shell import Shell
-from tests.client.spooling import Clock, spilled
+from tests.client.spooling import Clock, put, put_sync, spilled
 from tests.servers import faulty_proxy
 from tests.servers.faulty_proxy import lose_reply, refuse, reset
 from tests.servers.overspill import clean_environment
@@ -206,10 +206,10 @@ async def test_an_output_whose_acknowledgement_was_lost_is_found_and_not_called_
         spill = spilled(LOG, session=f"acknowledged-{way}")
         if way == "sync":
             with SyncClient(proxy.url, retries=0) as client:
-                kept = await asyncio.to_thread(Storage(client).put_sync, spill)
+                kept = await asyncio.to_thread(put_sync, Storage(client), spill)
         else:
             async with Client(proxy.url, retries=0) as loop_client:
-                kept = await Storage(loop_client).put(spill)
+                kept = await put(Storage(loop_client), spill)
         async with Client(service.url) as direct:
             stored = await direct.get(spill.id)
 
@@ -221,7 +221,7 @@ async def test_an_output_that_may_be_stored_is_not_called_lost_for_sure(service:
     async with faulty_proxy.running(service.url) as proxy, Client(proxy.url, retries=0) as client:
         proxy.always("PUT", lose_reply)
         proxy.always("GET", reset)
-        kept = await Storage(client).put(spilled(LOG, session="doubtful"))
+        kept = await put(Storage(client), spilled(LOG, session="doubtful"))
 
     assert kept.outcome is Outcome.TRUNCATED
     assert kept.reason.endswith("; it may be stored there all the same")
@@ -230,7 +230,7 @@ async def test_an_output_that_may_be_stored_is_not_called_lost_for_sure(service:
 @pytest.mark.usefixtures("no_spool")
 async def test_an_output_that_never_left_is_lost_for_sure() -> None:
     async with Client(NOWHERE) as client:
-        kept = await Storage(client).put(spilled(LOG))
+        kept = await put(Storage(client), spilled(LOG))
 
     assert kept.reason == f"{NOWHERE} cannot be reached: connection refused"
 
@@ -242,7 +242,7 @@ import builtins, sys, time
 from overspill import SyncClient
 from overspill.guard.policy import Policy
 from overspill.delivery.storage import Storage
-from tests.client.spooling import Clock, spilled
+from tests.client.spooling import Clock, put_sync, spilled
 
 class Slow:
     def find_spec(self, name, path=None, target=None):
@@ -250,7 +250,7 @@ class Slow:
             time.sleep(4.5)
 
 sys.meta_path.insert(0, Slow())
-print(Storage(SyncClient(sys.argv[1], retries=0)).put_sync(spilled("text", wait=4.0)).reason)
+print(put_sync(Storage(SyncClient(sys.argv[1], retries=0)), spilled("text", wait=4.0)).reason)
 """
     done = subprocess.run(
         [sys.executable, "-c", code, NOWHERE],
@@ -380,12 +380,12 @@ def test_the_log_has_one_line_for_each_change_and_nothing_of_the_outputs(
         first, second = Storage(client), Storage(client)
         own_service.stop()
         for number in range(3):
-            first.put_sync(spilled(f"secret {number} {LOG}", f"a{number}"))
-            second.put_sync(spilled(f"secret {number} {LOG}", f"b{number}"))
+            put_sync(first, spilled(f"secret {number} {LOG}", f"a{number}"))
+            put_sync(second, spilled(f"secret {number} {LOG}", f"b{number}"))
         own_service.start()
         third = Storage(client)
         for number in range(2):
-            third.put_sync(spilled(f"secret {number} {LOG}", f"c{number}"))
+            put_sync(third, spilled(f"secret {number} {LOG}", f"c{number}"))
         for storage in (first, second, third):
             storage.close()
         changes = [record for record in caplog.records if "secret" not in record.getMessage()]
@@ -405,7 +405,7 @@ def test_the_log_says_once_that_outputs_are_lost(
     with SyncClient("http://127.0.0.1:2", retries=0) as client:  # no other test's
         storage = Storage(client)
         for number in range(3):
-            storage.put_sync(spilled(LOG, str(number)))
+            put_sync(storage, spilled(LOG, str(number)))
 
     assert len(caplog.messages) == 1
     assert caplog.messages[0].startswith("outputs are being cut and NOT stored: ")
@@ -451,9 +451,9 @@ def test_what_has_expired_in_a_workspace_goes(tmp_path: Path) -> None:
     clock = Clock()
     workspace = Workspace(tmp_path, clock=clock)
     storage = Storage(None, spool=workspace)
-    expired = tmp_path / storage.put_sync(spilled(LOG, "first", ttl=10)).path
+    expired = tmp_path / put_sync(storage, spilled(LOG, "first", ttl=10)).path
     clock.now += 3_600
-    storage.put_sync(spilled(LOG, "second"))
+    put_sync(storage, spilled(LOG, "second"))
 
     pause = threading.Event()
     assert any(not expired.exists() or pause.wait(0.05) for _ in range(1_200))

@@ -32,7 +32,7 @@ from overspill.transfer.store_request import Origin, StoreRequest
 from overspill.wire import Outcome
 
 from tests.client.shell import Shell
-from tests.client.spooling import spilled
+from tests.client.spooling import put, put_sync, spilled
 from tests.servers.overspill import clean_environment
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ async def test_a_service_that_is_not_there_leaves_the_output_in_the_spool(
     async with Client(NOWHERE, retries=0) as client:
         storage = new_storage(client)
         spill = spilled(LOG)
-        kept = await storage.put(spill)
+        kept = await put(storage, spill)
 
     assert kept.outcome is Outcome.SPOOLED
     assert kept.reason == f"{NOWHERE} cannot be reached: connection refused"
@@ -117,7 +117,7 @@ async def test_a_service_that_is_not_there_leaves_the_output_in_the_spool(
 
 def test_without_an_event_loop_too(new_storage: Callable[..., Storage]) -> None:
     with SyncClient(NOWHERE, retries=0) as client:
-        kept = new_storage(client).put_sync(spilled(LOG))
+        kept = put_sync(new_storage(client), spilled(LOG))
 
     assert kept.outcome is Outcome.SPOOLED
 
@@ -127,8 +127,8 @@ async def test_a_silent_service_costs_its_deadline_once(
 ) -> None:
     async with Client(silent, retries=0) as client:
         storage = new_storage(client)
-        first = await storage.put(under(SHORTLY))
-        second = await storage.put(under(Policy(wait=3600.0), call_id="call_2"))
+        first = await put(storage, under(SHORTLY))
+        second = await put(storage, under(Policy(wait=3600.0), call_id="call_2"))
 
     assert first.reason == "the service did not store it within 1 s"
     assert second.outcome is Outcome.SPOOLED
@@ -142,7 +142,7 @@ async def test_many_outputs_at_once_of_a_service_that_is_away_are_all_spooled(
     async with Client(NOWHERE, retries=0) as client:
         storage = new_storage(client)
         spills = [spilled(LOG, f"call_{number}") for number in range(40)]
-        kept = await asyncio.gather(*map(storage.put, spills))
+        kept = await asyncio.gather(*[put(storage, spill) for spill in spills])
 
     assert {each.outcome for each in kept} == {Outcome.SPOOLED}
     assert storage.shelf is not None
@@ -189,7 +189,7 @@ async def test_without_a_spool_the_reason_says_why_and_the_service_is_tried_agai
 ) -> None:
     async with Client(NOWHERE, retries=0) as client:
         storage = new_storage(client)
-        kept = [await storage.put(spilled(LOG, f"call_{number}")) for number in range(3)]
+        kept = [await put(storage, spilled(LOG, f"call_{number}")) for number in range(3)]
 
     assert {each.outcome for each in kept} == {Outcome.TRUNCATED}
     assert "cannot be reached: connection refused" in kept[2].reason
@@ -202,7 +202,7 @@ async def test_where_neither_takes_it_both_reasons_are_given(
     spool_path.mkdir(mode=0o777)
     spool_path.chmod(0o777)
     async with Client(NOWHERE, retries=0) as client:
-        kept = await new_storage(client).put(spilled(LOG))
+        kept = await put(new_storage(client), spilled(LOG))
 
     assert kept == Kept(
         outcome=Outcome.TRUNCATED,
@@ -217,7 +217,7 @@ async def test_a_band_may_put_the_spool_first(
 ) -> None:
     policy = Policy(bands=(Band(destinations=places),))
     async with Client(service.url) as client:
-        kept = await new_storage(client).put(under(policy, session="spool-first"))
+        kept = await put(new_storage(client), under(policy, session="spool-first"))
 
     assert (kept.outcome, kept.reason) == (Outcome.SPOOLED, "")
 
@@ -226,7 +226,7 @@ async def test_a_band_without_places_stores_nothing(
     service: ServiceProcess, new_storage: Callable[..., Storage]
 ) -> None:
     async with Client(service.url) as client:
-        kept = await new_storage(client).put(under(Policy(bands=(Band(destinations=()),))))
+        kept = await put(new_storage(client), under(Policy(bands=(Band(destinations=()),))))
 
     assert kept == Kept(outcome=Outcome.TRUNCATED, reason="outputs of this size are not to be stored")
 
@@ -237,8 +237,8 @@ async def test_a_refusal_of_one_capture_is_spooled_and_leaves_the_service_in_use
     own_service.restart(max_capture_size=10_000)
     async with Client(own_service.url) as client:
         storage = new_storage(client)
-        large = [await storage.put(spilled(LOG, f"call_{number}")) for number in range(3)]
-        small = await storage.put(spilled("small\n" * 100))
+        large = [await put(storage, spilled(LOG, f"call_{number}")) for number in range(3)]
+        small = await put(storage, spilled("small\n" * 100))
 
     assert {each.outcome for each in large} == {Outcome.SPOOLED}
     assert "capture_too_large" in large[0].reason
@@ -253,7 +253,7 @@ async def test_a_wrong_key_is_a_reason_and_leaves_the_service_in_use(
     own_service.restart(tenants=tenants_file(tmp_path, KEY))
     async with Client(own_service.url, "ovs_" + "b" * 32) as client:
         storage = new_storage(client)
-        kept = [await storage.put(spilled(LOG, f"call_{number}")) for number in range(3)]
+        kept = [await put(storage, spilled(LOG, f"call_{number}")) for number in range(3)]
 
     assert {each.outcome for each in kept} == {Outcome.SPOOLED}
     assert all("unauthorized, HTTP 401" in each.reason for each in kept)
@@ -299,7 +299,7 @@ async def test_cancelled_half_way_nothing_half_is_left(
 ) -> None:
     async with Client(silent, retries=0) as client:
         storage = new_storage(client)
-        task = asyncio.create_task(storage.put(under(Policy(wait=3600.0))))
+        task = asyncio.create_task(put(storage, under(Policy(wait=3600.0))))
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -314,10 +314,10 @@ async def test_several_event_loops_and_threads_share_a_storage(new_storage: Call
         kept: list[Kept] = []
 
         def in_a_loop(number: int) -> None:
-            kept.append(asyncio.run(storage.put(spilled(LOG, f"loop_{number}"))))
+            kept.append(asyncio.run(put(storage, spilled(LOG, f"loop_{number}"))))
 
         def in_a_thread(number: int) -> None:
-            kept.append(storage.put_sync(spilled(LOG, f"thread_{number}")))
+            kept.append(put_sync(storage, spilled(LOG, f"thread_{number}")))
 
         threads = [
             threading.Thread(target=target, args=[number])
@@ -337,8 +337,8 @@ async def test_an_asynchronous_client_stores_for_other_event_loops_too(
 ) -> None:
     async with Client(service.url) as client:
         storage = new_storage(client)
-        here = await storage.put(spilled(LOG, "here", session="loops"))
-        there = await asyncio.to_thread(asyncio.run, storage.put(spilled(LOG, "there", session="loops")))
+        here = await put(storage, spilled(LOG, "here", session="loops"))
+        there = await asyncio.to_thread(asyncio.run, put(storage, spilled(LOG, "there", session="loops")))
 
     assert (here.outcome, there.outcome) == (Outcome.CAPTURED, Outcome.CAPTURED)
 
@@ -346,11 +346,11 @@ async def test_an_asynchronous_client_stores_for_other_event_loops_too(
 def test_a_forked_child_spools_and_its_parent_still_does(new_storage: Callable[..., Storage]) -> None:
     with SyncClient(NOWHERE, retries=0) as client:
         storage = new_storage(client)
-        storage.put_sync(spilled(LOG, "before"))
+        put_sync(storage, spilled(LOG, "before"))
         child = os.fork()
         if child == 0:
-            os._exit(0 if storage.put_sync(spilled(LOG, "child")).outcome is Outcome.SPOOLED else 1)
-        kept = storage.put_sync(spilled(LOG, "parent"))
+            os._exit(0 if put_sync(storage, spilled(LOG, "child")).outcome is Outcome.SPOOLED else 1)
+        kept = put_sync(storage, spilled(LOG, "parent"))
         _, status = os.waitpid(child, 0)
 
     assert os.waitstatus_to_exitcode(status) == 0
@@ -445,7 +445,7 @@ def test_the_client_uploads_by_itself_once_the_service_is_back(
     with SyncClient(url, retries=0) as client:
         storage = new_storage(client)
         spill = spilled(LOG, session="comes-back")
-        kept = storage.put_sync(spill)
+        kept = put_sync(storage, spill)
         own_service.start()
 
         assert kept.outcome is Outcome.SPOOLED
@@ -460,11 +460,11 @@ def test_what_waits_is_uploaded_at_once_when_the_service_takes_another(
     monkeypatch.setattr("overspill.delivery.storage.SOON", 3600.0)
     with SyncClient(own_service.url, retries=0) as client:
         storage = new_storage(client)
-        assert storage.put_sync(spilled(LOG, "first")).outcome is Outcome.CAPTURED
+        assert put_sync(storage, spilled(LOG, "first")).outcome is Outcome.CAPTURED
         own_service.stop()
-        assert storage.put_sync(spilled(LOG, "second")).outcome is Outcome.SPOOLED
+        assert put_sync(storage, spilled(LOG, "second")).outcome is Outcome.SPOOLED
         own_service.start()
-        assert storage.put_sync(spilled(LOG, "third")).outcome is Outcome.CAPTURED
+        assert put_sync(storage, spilled(LOG, "third")).outcome is Outcome.CAPTURED
 
         assert until(lambda: storage.shelf is not None and not storage.shelf.entries())
 
@@ -475,7 +475,7 @@ def test_what_an_earlier_process_left_is_uploaded_with_the_next_capture(
     left = spilled(LOG, "left", session="left-behind")
     shelf = spooled_for(service.url, left)
     with SyncClient(service.url) as client:
-        new_storage(client).put_sync(spilled(LOG, "next", session="left-behind"))
+        put_sync(new_storage(client), spilled(LOG, "next", session="left-behind"))
 
         assert until(lambda: not shelf.entries())
         assert client.content(left.id) == LOG.encode()
@@ -515,7 +515,7 @@ def test_another_tenants_captures_are_never_uploaded_by_the_client(
     theirs = spooled_for(service.url, spilled(LOG, "theirs", session="tenants"), key="their-key")
     with SyncClient(service.url) as client:
         own = spooled_for(service.url, spilled(LOG, "own", session="tenants"))
-        new_storage(client).put_sync(spilled(LOG, "next", session="tenants"))
+        put_sync(new_storage(client), spilled(LOG, "next", session="tenants"))
 
         assert until(lambda: not own.entries())
         assert {entry.call_id for entry in client.list(session="tenants").captures} == {"own", "next"}
@@ -557,10 +557,10 @@ def test_the_interpreter_ends_with_the_spool_busy(spool_path: Path) -> None:
 from overspill import SyncClient
 from overspill.delivery.storage import Storage
 from tests.client.shell import Shell
-from tests.client.spooling import spilled
+from tests.client.spooling import put_sync, spilled
 storage = Storage(SyncClient({NOWHERE!r}, retries=0))
 for number in range(5):
-    print(storage.put_sync(spilled("x" * 60_000, str(number))).outcome)
+    print(put_sync(storage, spilled("x" * 60_000, str(number))).outcome)
 """
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -592,7 +592,7 @@ async def test_a_workspace_has_the_exact_content_in_a_file_that_the_notice_can_n
 ) -> None:
     async with Client(NOWHERE, retries=0) as client:
         spill = spilled(LOG)
-        kept = await new_storage(client, spool=Workspace(tmp_path)).put(spill)
+        kept = await put(new_storage(client, spool=Workspace(tmp_path)), spill)
 
     assert (kept.outcome, kept.path) == (Outcome.SPOOLED, f".overspill/{spill.id}.txt")
     assert (tmp_path / kept.path).read_text() == LOG
@@ -601,7 +601,7 @@ async def test_a_workspace_has_the_exact_content_in_a_file_that_the_notice_can_n
 
 def test_git_and_ripgrep_pass_over_the_outputs_in_a_workspace(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
-    Storage(None, spool=Workspace(tmp_path)).put_sync(spilled("needle\n" * 9_000))
+    put_sync(Storage(None, spool=Workspace(tmp_path)), spilled("needle\n" * 9_000))
     status = subprocess.run(
         ["git", "-C", tmp_path, "status", "--porcelain"], capture_output=True, check=True, text=True
     )
@@ -614,7 +614,7 @@ def test_git_and_ripgrep_pass_over_the_outputs_in_a_workspace(tmp_path: Path) ->
 
 
 def test_a_workspace_needs_no_service(tmp_path: Path) -> None:
-    kept = Storage(None, spool=Workspace(tmp_path)).put_sync(spilled(LOG))
+    kept = put_sync(Storage(None, spool=Workspace(tmp_path)), spilled(LOG))
 
     assert (kept.outcome, kept.reason) == (Outcome.SPOOLED, "")
     assert (tmp_path / kept.path).read_text() == LOG
@@ -622,16 +622,16 @@ def test_a_workspace_needs_no_service(tmp_path: Path) -> None:
 
 def test_a_file_that_the_agent_has_changed_is_written_anew(tmp_path: Path) -> None:
     storage = Storage(None, spool=Workspace(tmp_path))
-    path = tmp_path / storage.put_sync(spilled(LOG)).path
+    path = tmp_path / put_sync(storage, spilled(LOG)).path
     path.write_text("x" * len(LOG))
-    storage.put_sync(spilled(LOG))
+    put_sync(storage, spilled(LOG))
 
     assert path.read_text() == LOG
 
 
 def test_a_workspace_is_bounded_too(tmp_path: Path) -> None:
     storage = Storage(None, spool=Workspace(tmp_path, max_bytes=300_000))
-    kept = [storage.put_sync(spilled(str(n) * 100_000)) for n in range(4)]
+    kept = [put_sync(storage, spilled(str(n) * 100_000)) for n in range(4)]
 
     assert [(tmp_path / each.path).is_file() for each in kept] == [True, True, False, False]
     assert "the local spool is full" in kept[3].reason
@@ -646,20 +646,20 @@ def test_what_stands_where_the_outputs_go_is_not_followed(tmp_path: Path, plante
         (workspace / ".overspill").symlink_to(elsewhere)
     else:
         (workspace / ".overspill").write_text("mine")
-    kept = Storage(None, spool=Workspace(workspace)).put_sync(spilled(LOG))
+    kept = put_sync(Storage(None, spool=Workspace(workspace)), spilled(LOG))
 
     assert kept == Kept(outcome=Outcome.TRUNCATED, reason=".overspill in the workspace is no directory")
     assert list(elsewhere.iterdir()) == []
 
 
 def test_a_workspace_that_is_not_there_is_a_reason(tmp_path: Path) -> None:
-    kept = Storage(None, spool=Workspace(tmp_path / "gone")).put_sync(spilled(LOG))
+    kept = put_sync(Storage(None, spool=Workspace(tmp_path / "gone")), spilled(LOG))
 
     assert kept.reason == f"the workspace {tmp_path / 'gone'} is no directory"
 
 
 def test_nothing_configured_is_a_reason() -> None:
-    assert Storage(None).put_sync(spilled(LOG)) == Kept(
+    assert put_sync(Storage(None), spilled(LOG)) == Kept(
         outcome=Outcome.TRUNCATED, reason="no Overspill service is configured"
     )
 
@@ -668,7 +668,7 @@ def test_the_circuit_is_told_of_through_the_storage(new_storage: Callable[..., S
     with SyncClient(NOWHERE, retries=0) as client:
         storage = new_storage(client)
         for number in range(2):
-            storage.put_sync(spilled(LOG, str(number)))
+            put_sync(storage, spilled(LOG, str(number)))
 
         assert isinstance(storage.circuit, Circuit)
         assert storage.circuit.is_open

@@ -25,7 +25,7 @@ from overspill.agent_tools.inspect_request import (
     InspectRequest,
 )
 from overspill.delivery.storage import shelf_for
-from overspill.execution.threads import Threads
+from overspill.execution.threads import run_blocking
 from overspill.spools.capture import LocalCapture
 from overspill.spools.holder import Holder
 from overspill.transfer.sync import SyncClient
@@ -160,13 +160,11 @@ def inspection_tool(
 def _async(
     client: Client, session: str | None, holder: Holder
 ) -> Callable[..., Coroutine[Any, Any, InspectAnswer]]:
-    threads = Threads()
-
     async def inspect_output(*args: Any, **named: Any) -> InspectAnswer:
         try:
             request = _request(args, named)
-            async with holder.source_async(client, request.capture, session, threads) as source:
-                return await _answered(request, source, session, threads)
+            async with holder.source_async(client, request.capture, session) as source:
+                return await _answered(request, source, session)
         except Exception as error:  # noqa: BLE001  (the boundary: the tool never breaks its agent)
             return error_answer(error)
 
@@ -174,12 +172,12 @@ def _async(
 
 
 async def _answered(
-    request: InspectRequest, source: Client | LocalCapture, session: str | None, threads: Threads
+    request: InspectRequest, source: Client | LocalCapture, session: str | None
 ) -> InspectAnswer:
     fitting, answer = AnswerFitter(request), None
     while answer is None:
         if isinstance(source, LocalCapture):
-            found = await threads.run(request.read, source, session, fitting.max_bytes)
+            found = await run_blocking(request.read, source, session, fitting.max_bytes)
         else:
             found = await request.read(source, session, fitting.max_bytes)
         answer = fitting.answer(found)

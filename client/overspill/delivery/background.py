@@ -1,13 +1,16 @@
-"""One thread that sends to a service what can wait: spooled captures, counts of outputs.
+"""What is sent to services when there is time: spooled captures, counts of outputs.
 
-Jobs say when they want to run again; one that fails is tried again later and later. The thread starts when
+    Background      the jobs for one service and key
+    Rounds          the thread that does the jobs of all keys of one service, one after another
+
+Jobs say when they want to run again; one that fails is tried again later and later. A thread starts when
 there is something to do, ends when no job has anything left, and never keeps the interpreter alive.
 """
 
 from __future__ import annotations
 
 import logging
-import random
+import math
 import threading
 import time
 from collections import Counter, deque
@@ -17,6 +20,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from overspill.errors import OverspillError
 from overspill.execution import forks
+from overspill.execution.backoff import Backoff
 from overspill.transfer.sync import SyncClient
 
 if TYPE_CHECKING:
@@ -34,27 +38,95 @@ LONGEST: Final = 60.0
 log: Final = logging.getLogger("overspill")
 
 
-class Sender:
-    """Safe to use from any thread, and from signal handlers.
+class Rounds:
+    """The thread for one service. Safe to use from any thread; a forked child starts its own."""
 
-    A forked child has its own thread once it has something to send. `failures` counts the jobs that raised
-    what nobody expects; they are logged and tried again.
-    """
-
-    def __init__(self, address: Address, *, first: float = FIRST, longest: float = LONGEST) -> None:
-        self.address = address
-        self._first, self._longest = first, longest
-        self._jobs: dict[str, Job] = {}
-        self._forgotten: deque[str] = deque()
-        self.failures: int = 0
+    def __init__(self) -> None:
         self.reset_after_fork()
         forks.register(self)
 
     def reset_after_fork(self) -> None:
-        """In a forked child, begin without jobs and without a thread."""
         self._lock = threading.RLock()
         self._calls: SimpleQueue[None] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._members: dict[Background, None] = {}
+
+    def is_going_to(self, member: Background) -> bool:
+        """Whether the thread lives and will come to a member."""
+        thread = self._thread
+        return member in self._members and thread is not None and thread.is_alive()
+
+    def call(self, member: Background) -> None:
+        """Let the thread come to a member, which has something to do, or has it no more."""
+        with self._lock:
+            self._members[member] = None
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._serve, name="overspill-background", daemon=True)
+                try:
+                    self._thread.start()
+                except RuntimeError:  # the interpreter is ending, or has threads enough
+                    self._thread = None
+        self._calls.put(None)
+
+    def join(self, seconds: float) -> None:
+        """Wait for the end of the thread."""
+        thread = self._thread
+        if thread is not None:
+            thread.join(seconds)
+
+    def _serve(self) -> None:
+        while (pause := self._pause()) is not None:
+            self._wait(pause)
+            for member in list(self._members):
+                member.run_due()
+
+    def _pause(self) -> float | None:
+        """Return the seconds until a job is due; if there is none, None, and the thread ends."""
+        with self._lock:
+            pauses = {member: member.pause() for member in list(self._members)}
+            idle = [member for member, pause in pauses.items() if pause is None]
+            for member in idle:
+                del self._members[member]
+            if not self._members:
+                self._thread = None
+        for member in idle:
+            member.rest()
+        return min((pause for pause in pauses.values() if pause is not None), default=None)
+
+    def _wait(self, pause: float) -> None:
+        """Wait so many seconds, or until somebody calls."""
+        with suppress(Empty):
+            if pause > 0:
+                self._calls.get(timeout=pause)
+            while True:
+                self._calls.get_nowait()
+
+
+class Background:
+    """Jobs for one service and key. Safe to use from any thread, and from signal handlers.
+
+    `failures` counts the jobs that raised what nobody expects; they are logged and tried again.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        rounds: Rounds | None = None,
+        *,
+        first: float = FIRST,
+        longest: float = LONGEST,
+    ) -> None:
+        self.address = address
+        self.rounds = Rounds() if rounds is None else rounds
+        self._backoff = Backoff(first, longest)
+        self._jobs: dict[str, Job] = {}
+        self._forgotten: deque[str] = deque()
+        self.failures = 0
+        self.reset_after_fork()
+        forks.register(self)
+
+    def reset_after_fork(self) -> None:
+        self._lock = threading.RLock()
         self._client: SyncClient | None = None
         self._due: dict[str, float] = {}
         self._in_a_row: dict[str, int] = {}
@@ -62,9 +134,8 @@ class Sender:
 
     @property
     def is_running(self) -> bool:
-        """Return whether the thread runs."""
-        thread = self._thread
-        return thread is not None and thread.is_alive()
+        """Whether there is something to do, and a thread that does it."""
+        return self.rounds.is_going_to(self)
 
     def register(self, name: str, job: Job) -> None:
         """Take on a job; another of the same name goes."""
@@ -78,25 +149,22 @@ class Sender:
             self._jobs.pop(name, None)
             self._due.pop(name, None)
             self._in_a_row.pop(name, None)
-        self._calls.put(None)
+        if self.is_running:
+            self.rounds.call(self)
 
     def forget(self, name: str) -> None:
         """Let go of a job soon, without any lock: the garbage collector may call this at any moment."""
         self._forgotten.append(name)
 
-    def wake(self, name: str, *, after: float = 0.0) -> None:
+    def schedule(self, name: str, *, after: float = 0.0) -> None:
         """Let a job run within `after` seconds, whenever it was to run."""
         due = time.monotonic() + after
+        if self.is_running and self._due.get(name, math.inf) <= due:
+            return
         with self._lock:
             self._is_closed = False
             self._due[name] = min(due, self._due.get(name, due))
-            if not self.is_running:
-                self._thread = threading.Thread(target=self._serve, name="overspill-sender", daemon=True)
-                try:
-                    self._thread.start()
-                except RuntimeError:  # the interpreter is ending, or has threads enough
-                    self._thread = None
-        self._calls.put(None)
+        self.rounds.call(self)
 
     def close(self) -> None:
         """Stop, at once: what has not been sent stays where it waits. `wake` starts again."""
@@ -105,46 +173,28 @@ class Sender:
             self._due.clear()
             self._in_a_row.clear()
             client = self._client
-        self._calls.put(None)
+        if self.is_running:
+            self.rounds.call(self)
         if client is not None:
             client.close()
 
-    def _serve(self) -> None:
-        client = SyncClient(
-            self.address.url,
-            self.address.key,
-            session="",
-            timeout=self.address.timeout,
-            connect_timeout=self.address.connect_timeout,
-            retries=0,
-        )
-        self._client = client
-        try:
-            while (pause := self._pause()) is not None:
-                self._wait(pause)
-                for name in self._now_due():
-                    self._run(name, client)
-        finally:
-            if self._client is client:
-                self._client = None
-            client.close()
-
-    def _wait(self, pause: float) -> None:
-        """Wait so many seconds, or until somebody calls."""
-        with suppress(Empty):
-            if pause > 0:
-                self._calls.get(timeout=pause)
-            while True:
-                self._calls.get_nowait()
-
-    def _pause(self) -> float | None:
-        """Return the seconds until a job is due; if there is none, None, and the thread ends."""
+    def pause(self) -> float | None:
+        """Return the seconds until a job is due; None if there is none."""
         with self._lock:
             self._drop_forgotten()
-            if self._due:
-                return max(0.0, min(self._due.values()) - time.monotonic())
-            self._thread = None
-            return None
+            return max(0.0, min(self._due.values()) - time.monotonic()) if self._due else None
+
+    def run_due(self) -> None:
+        """Do the jobs that are due, one after another."""
+        for name in self._now_due():
+            self._run(name)
+
+    def rest(self) -> None:
+        """Close the connections: there is nothing to do for now."""
+        with self._lock:
+            client, self._client = self._client, None
+        if client is not None:
+            client.close()
 
     def _drop_forgotten(self) -> None:
         """For whoever holds the lock."""
@@ -161,25 +211,38 @@ class Sender:
                 del self._due[name]
         return names
 
-    def _run(self, name: str, client: SyncClient) -> None:
+    def _run(self, name: str) -> None:
         job = self._jobs.get(name)
         try:
-            pause = None if job is None else job(client)
+            pause = None if job is None else job(self._opened())
             self._in_a_row[name] = 0
         except (OverspillError, OSError, RuntimeError):  # RuntimeError: it was closed meanwhile
-            pause = self._backoff(name)
+            pause = self._pause_after_failure(name)
         except BaseException:  # the boundary: no job ends the thread of all others
             self.failures += 1
             log.exception("a background job failed and is tried again: %s", name)
-            pause = self._backoff(name)
+            pause = self._pause_after_failure(name)
         if pause is not None:
             self._again(name, pause)
 
-    def _backoff(self, name: str) -> float:
+    def _pause_after_failure(self, name: str) -> float:
         failures = self._in_a_row.get(name, 0)
         self._in_a_row[name] = failures + 1
-        longest = min(self._longest, self._first * (1 << min(failures, 16)))
-        return longest * random.uniform(0.5, 1.0)  # noqa: S311  (no secret)
+        return self._backoff.pause(failures)
+
+    def _opened(self) -> SyncClient:
+        with self._lock:
+            if self._client is None:
+                at = self.address
+                self._client = SyncClient(
+                    at.url,
+                    at.key,
+                    session="",
+                    timeout=at.timeout,
+                    connect_timeout=at.connect_timeout,
+                    retries=0,
+                )
+            return self._client
 
     def _again(self, name: str, pause: float) -> None:
         due = time.monotonic() + pause
@@ -188,41 +251,46 @@ class Sender:
                 self._due[name] = min(due, self._due.get(name, due))
 
 
-class _Senders:
+class _All:
     """Those of this process, and how many need each."""
 
     def __init__(self) -> None:
-        self._senders: dict[Address, Sender] = {}
-        self._users: Counter[Address] = Counter()
-        self._abandoned: deque[Sender] = deque()
+        self.of_addresses: dict[Address, Background] = {}
+        self.users: Counter[Address] = Counter()
+        self._rounds: dict[str, Rounds] = {}
+        self._abandoned: deque[Background] = deque()
         self.reset_after_fork()
         forks.register(self)
 
     def reset_after_fork(self) -> None:
         self._lock = threading.RLock()
 
-    def acquire(self, address: Address) -> Sender:
+    def acquire(self, address: Address) -> Background:
         with self._lock:
-            if address not in self._senders:
-                self._senders[address] = Sender(address)
-            self._users[address] += 1
-            sender = self._senders[address]
+            if address not in self.of_addresses:
+                rounds = self._rounds.setdefault(address.url, Rounds())
+                self.of_addresses[address] = Background(address, rounds)
+            self.users[address] += 1
+            background = self.of_addresses[address]
         self._release_abandoned()
-        return sender
+        return background
 
-    def release(self, sender: Sender) -> bool:
+    def release(self, background: Background) -> bool:
+        address = background.address
         with self._lock:
-            self._users[sender.address] -= 1
-            is_needed = self._users[sender.address] > 0
+            self.users[address] -= 1
+            is_needed = self.users[address] > 0
             if not is_needed:
-                self._senders.pop(sender.address, None)
-                del self._users[sender.address]
+                self.of_addresses.pop(address, None)
+                del self.users[address]
+                if not any(each.url == address.url for each in self.of_addresses):
+                    self._rounds.pop(address.url, None)
         if not is_needed:
-            sender.close()
+            background.close()
         return not is_needed
 
-    def abandon(self, sender: Sender) -> None:
-        self._abandoned.append(sender)
+    def abandon(self, background: Background) -> None:
+        self._abandoned.append(background)
 
     def _release_abandoned(self) -> None:
         with suppress(IndexError):
@@ -230,19 +298,19 @@ class _Senders:
                 self.release(self._abandoned.popleft())
 
 
-_of_this_process: Final = _Senders()
+_all: Final = _All()
 
 
-def sender_to(address: Address) -> Sender:
-    """The sender of this process to a service, with a key; `release` of it afterwards."""
-    return _of_this_process.acquire(address)
+def background_for(address: Address) -> Background:
+    """What this process does in the background for a service and a key; `release` it afterwards."""
+    return _all.acquire(address)
 
 
-def release(sender: Sender) -> bool:
-    """Close the sender once nobody needs it; return whether nobody does."""
-    return _of_this_process.release(sender)
+def release(background: Background) -> bool:
+    """Close it once nobody needs it; return whether nobody does."""
+    return _all.release(background)
 
 
-def abandon(sender: Sender) -> None:
+def abandon(background: Background) -> None:
     """As `release`, soon and without any lock: the garbage collector may call this at any moment."""
-    _of_this_process.abandon(sender)
+    _all.abandon(background)

@@ -1,4 +1,4 @@
-"""The service as a place for spills. A thread of the client's asks it, so an upload can outlast its agent.
+"""The service as a destination. The loop thread asks it, so an upload can outlast its agent.
 
 An upload is judged by its progress. One that does not end within the agent's patience but whose bytes move
 has not failed: it goes on, the circuit stays closed, and the spool has the output until it is through. One
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from overspill.delivery.circuit import FIRST
-from overspill.delivery.destinations import Failure, in_thread, reason
+from overspill.delivery.destinations import Failure, reason
 from overspill.errors import (
     Denied,
     Internal,
@@ -32,26 +32,25 @@ from overspill.errors import (
     Unavailable,
     Unreachable,
 )
-from overspill.execution import forks
-from overspill.execution.waiting import Reply
+from overspill.execution import forks, threads
 from overspill.previews.notice import Kept
 from overspill.spools import flush
 from overspill.spools.absence import Away
 from overspill.spools.own_directory import NotSpooled
 from overspill.text.body import FileBody
-from overspill.transfer.client import Client, load_transport
-from overspill.transfer.sync import SyncClient, begin
+from overspill.transfer.client import load_transport
+from overspill.transfer.sync import SyncClient, running
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from concurrent.futures import Future
+    from asyncio import Future, Task
+    from collections.abc import Callable, Coroutine
 
     from overspill.delivery.circuit import Circuit
-    from overspill.execution.waiting import Wait
     from overspill.spools.absence import Absence
     from overspill.spools.folder import Spooled
     from overspill.spools.spool import Shelf
+    from overspill.transfer.client import Client
     from overspill.transfer.store_request import StoreRequest
     from overspill.wire import Entry
 
@@ -63,8 +62,8 @@ _REFUSING: Final = (Denied, QuotaExceeded, StoreFull)
 """Refusals that last until somebody changes a key or a limit."""
 _SLOW_MODULES: Final = frozenset({"overspill.transfer.transport", "overspill.transfer.upload"})
 """The HTTP library and what belongs to it: on a busy machine importing them alone may take seconds."""
-_IMPORTING: Final = 60.0
-_ASKING: Final = 2.0
+_IMPORT_SECONDS: Final = 60.0
+_ASK_SECONDS: Final = 2.0
 """Seconds within which the service must say whether it has a capture that it did not acknowledge."""
 _SMALL: Final = 512 * 1024
 """Bytes that the system takes at once, however slow the link is: that they are gone is no progress."""
@@ -72,15 +71,16 @@ _BUFFERED: Final = 8 * 1024 * 1024
 """Bytes that may be on their way in buffers of systems and proxies."""
 _SLOWEST_LINK: Final = 1024 * 1024
 """Bytes a second at which such buffers empty at least, while nothing else can be seen to move."""
-_RECENTLY: Final = 1.0
+_RECENT_SECONDS: Final = 1.0
 """Seconds for which a service that took bytes of any upload is not thought to hang."""
-_MOST_UNDER_WAY: Final = 256 * 1024 * 1024
-"""Bytes of uploads that go on after their agents were told, at most."""
+_MOST_OUTLASTING: Final = 8
+_MOST_OUTLASTING_BYTES: Final = 64 * 1024 * 1024
+"""Uploads that go on after their agents were told, at most, and their bytes; one may be larger."""
 
 log: Final = logging.getLogger("overspill")
 
 
-class ServicePlace:
+class ServiceDestination:
     """The service behind either client, left alone for a while when it keeps failing."""
 
     def __init__(
@@ -101,35 +101,34 @@ class ServicePlace:
         """In a forked child, begin with no uploads and nothing known of the service."""
         self._lock = threading.RLock()
         self.circuit: Circuit = self._new_circuit()
-        self.moved_at: float = -_RECENTLY
+        self.moved_at: float = -_RECENT_SECONDS
         self._failing_since: datetime | None = None
         self._last_failure = ""
         self._has_noted = False
-        self._under_way: set[Upload] = set()
+        self._outlasting: set[Upload] = set()
 
-    async def put(self, wait: Wait, request: StoreRequest, before: Failure | None) -> Kept | Failure:  # noqa: ARG002
+    async def put(self, request: StoreRequest, before: Failure | None) -> Kept | Failure:  # noqa: ARG002
         """Store the output with the service, unless it has failed so often that it is not asked."""
         if not self._may_be_asked():
             since = "" if self._failing_since is None else f" since {self._failing_since:%Y-%m-%dT%H:%M:%SZ}"
             return Failure(f"the service has failed{since}: {self._last_failure}")
         if not sys.modules.keys() >= _SLOW_MODULES:
-            await wait(in_thread(load_transport), _IMPORTING)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(threads.run_blocking(load_transport), _IMPORT_SECONDS)
         upload = Upload(self, self.synchronous(), request)
         try:
-            await wait(upload.settled, request.wait)
+            await asyncio.wait([upload.settled], timeout=request.wait)
         except BaseException:  # the agent was cancelled
             upload.cancel()
             raise
         return upload.settled.result() if upload.settled.done() else self._outlasted(upload, request)
 
-    async def found(self, wait: Wait, request: StoreRequest) -> Kept | None:
-        """Ask the service for a short time whether it has a spill that it did not acknowledge."""
-        call = begin(self.synchronous(), Client.get, request.id)
-        if not await wait(call, _ASKING):
-            call.cancel()
-            return None
+    async def found(self, request: StoreRequest) -> Kept | None:
+        """Ask the service for a short time whether it has an output that it did not acknowledge."""
+        calls, client = running(self.synchronous())
         try:
-            entry = call.result()
+            async with asyncio.timeout(_ASK_SECONDS):
+                entry = await calls.task(client.get(request.id))
         except Exception:  # noqa: BLE001  (whatever fails here, it is not known to be stored)
             return None
         return self.captured(entry) if entry.sha256 == request.sha256.hex() else None
@@ -144,17 +143,17 @@ class ServicePlace:
         if not self._adopt(upload):
             upload.cancel()
             return Failure(f"the uploads before it take longer than {seconds}", is_doubtful=True)
-        begin(self.synchronous(), upload.watch)
+        upload.watch()
         return Failure(why, is_doubtful=True, upload=upload)
 
     def _adopt(self, upload: Upload) -> bool:
         """Let the upload go on; False where too many do already."""
-        with self._lock:
-            others = sum(each.size for each in list(self._under_way))  # other threads remove what has ended
-            if others and others + upload.size > _MOST_UNDER_WAY:
-                return False
-            self._under_way.add(upload)
-        upload.settled.add_done_callback(lambda _: self._under_way.discard(upload))
+        others = sum(each.size for each in self._outlasting)
+        is_many = len(self._outlasting) >= _MOST_OUTLASTING
+        if is_many or (others and others + upload.size > _MOST_OUTLASTING_BYTES):
+            return False
+        self._outlasting.add(upload)
+        upload.settled.add_done_callback(lambda _: self._outlasting.discard(upload))
         return True
 
     @property
@@ -210,8 +209,8 @@ class ServicePlace:
 
     def close(self) -> None:
         """Cut off the uploads that go on, and close the synchronous client beside an asynchronous one."""
-        for upload in list(self._under_way):
-            upload.cancel()
+        for upload in list(self._outlasting):
+            upload.cancel_from_outside()
         with self._lock:
             own, self._sync = self._sync, self._client if isinstance(self._client, SyncClient) else None
         if own is not None and own is not self._client:
@@ -227,18 +226,34 @@ class ServicePlace:
 
 
 class Upload:
-    """One upload. `settled` becomes what came of it, and does not raise."""
+    """One upload. `settled` becomes what came of it, and does not raise. For the loop thread."""
 
-    def __init__(self, place: ServicePlace, client: SyncClient, request: StoreRequest) -> None:
-        self.settled: Reply[Kept | Failure] = Reply()
+    def __init__(self, destination: ServiceDestination, client: SyncClient, request: StoreRequest) -> None:
         self.size: int = request.size
-        self._place = place
+        self._destination = destination
         self._sha256 = request.sha256.hex()
         self._sent = 0
         self._moved_at = time.monotonic()
         self._stalled = ""
-        self._call = begin(client, Client.put, _source(request), progress=self._note, **_metadata(request))
+        self._calls, asynchronous = running(client)
+        self._loop = asyncio.get_running_loop()
+        self.settled: Future[Kept | Failure] = self._loop.create_future()
+        self._call = self._calls.task(self._sending(asynchronous, request))
         self._call.add_done_callback(self._settle)
+
+    def _sending(self, client: Client, request: StoreRequest) -> Coroutine[Any, Any, Entry]:
+        return client.put(
+            request.body.path if isinstance(request.body, FileBody) else request.body,
+            id=request.id,
+            sha256=request.sha256,
+            call_id=request.origin.call_id,
+            session=request.origin.session,
+            tool=request.origin.tool,
+            status=request.origin.status,
+            content_type=request.content_type,
+            ttl=request.ttl,
+            progress=self._note,
+        )
 
     def is_moving(self) -> bool:
         """Return whether its bytes move, as far as can be known, or else those of others."""
@@ -247,15 +262,23 @@ class Upload:
     def stall(self, why: str) -> None:
         """Give it up, for the service seems to hang."""
         self._stalled = why
-        self._place.failed(why, slow=True)
+        self._destination.failed(why, slow=True)
         self._call.cancel()
 
     def cancel(self) -> None:
         """Stop the upload: nobody waits for it any more."""
         self._call.cancel()
 
-    async def watch(self, _: Client) -> None:
+    def cancel_from_outside(self) -> None:
+        """As `cancel`, from any thread."""
+        with suppress(RuntimeError):  # the loop has ended, and the upload with it
+            self._loop.call_soon_threadsafe(self._call.cancel)
+
+    def watch(self) -> None:
         """Give it up once it stalls."""
+        self._calls.task(self._watched())
+
+    async def _watched(self) -> None:
         while not self.settled.done():
             left = self._patience_left()
             if left <= 0:
@@ -267,9 +290,9 @@ class Upload:
         """Remove the spooled copy once it has succeeded, and let nobody else upload it meanwhile."""
         claimed = shelf.claim_upload(entry)
 
-        def finish() -> None:
+        def finish(settled: Future[Kept | Failure]) -> None:
             try:
-                if isinstance(self.settled.result(), Kept):
+                if isinstance(settled.result(), Kept):
                     shelf.uploaded(entry)
             except (NotSpooled, OSError) as error:  # it is uploaded once more, which changes nothing
                 log.info("the uploaded capture %s is still in the spool: %s", entry.id, error)
@@ -277,60 +300,50 @@ class Upload:
                 if claimed is not None:
                     claimed.close()
 
-        self.settled.add_done_callback(lambda _: in_thread(finish))
+        def begin(settled: Future[Kept | Failure]) -> None:
+            threads.begin_blocking(finish, settled)
+
+        try:
+            self._loop.call_soon_threadsafe(self.settled.add_done_callback, begin)
+        except RuntimeError:  # the loop has ended, and the upload with it
+            if claimed is not None:
+                claimed.close()
 
     def _patience_left(self) -> float:
         """Return the seconds for which the silence may still last."""
         now = time.monotonic()
         own = self._moved_at + self._allowed() - now
-        return max(own, self._place.moved_at + _RECENTLY - now)
+        return max(own, self._destination.moved_at + _RECENT_SECONDS - now)
 
     def _allowed(self) -> float:
         """Return how many seconds of silence are no sign that the service hangs."""
         if self._sent <= _SMALL:
             return 0.0
-        return _RECENTLY + min(self._sent, _BUFFERED) / _SLOWEST_LINK
+        return _RECENT_SECONDS + min(self._sent, _BUFFERED) / _SLOWEST_LINK
 
     def _note(self, sent: int) -> None:
         self._sent += sent
         self._moved_at = time.monotonic()
         if self._sent > _SMALL:
-            self._place.moved_at = self._moved_at
+            self._destination.moved_at = self._moved_at
 
-    def _settle(self, call: Future[Entry]) -> None:
+    def _settle(self, call: Task[Entry]) -> None:
         try:
             self.settled.set_result(self._outcome(call))
         except Exception as error:  # noqa: BLE001  (nobody may wait for ever)
-            with suppress(Exception):
-                self.settled.set_result(Failure(reason(error), is_doubtful=True))
+            self.settled.set_result(Failure(reason(error), is_doubtful=True))
 
-    def _outcome(self, call: Future[Entry]) -> Kept | Failure:
+    def _outcome(self, call: Task[Entry]) -> Kept | Failure:
         if call.cancelled():
             return Failure(self._stalled or "the upload was cut off", is_doubtful=True)
         error = call.exception()
         if error is not None:
-            return self._place.failure(error)
+            return self._destination.failure(error)
         if call.result().sha256 != self._sha256:
             return Failure("the service stored it with another digest", is_doubtful=True)
-        self._place.moved_at = time.monotonic()
-        return self._place.captured(call.result())
+        self._destination.moved_at = time.monotonic()
+        return self._destination.captured(call.result())
 
 
 def _is_doubtful(error: BaseException) -> bool:
     return error.was_sent if isinstance(error, Unreachable) else isinstance(error, _DOUBTFUL)
-
-
-def _source(request: StoreRequest) -> Any:
-    return request.body.path if isinstance(request.body, FileBody) else request.body
-
-
-def _metadata(request: StoreRequest) -> dict[str, Any]:
-    return {
-        "id": request.id,
-        "call_id": request.origin.call_id,
-        "session": request.origin.session,
-        "tool": request.origin.tool,
-        "content_type": request.content_type,
-        "ttl": request.ttl,
-        "status": request.origin.status,
-    }

@@ -1,4 +1,4 @@
-"""The disk of this machine as a place for spills.
+"""The disk of this machine as a destination.
 
 Keeping one has a deadline of its own, which no service shares. While the disk takes others, however slowly,
 a spill waits for its turn; only a disk that takes nothing at all for some time is given up.
@@ -9,46 +9,49 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from overspill.delivery.destinations import Failure
+from overspill.execution.waiting import wait
 from overspill.previews.notice import Kept
 from overspill.spools.claim import Claim
 from overspill.spools.order import Order
 from overspill.spools.own_directory import NotSpooled, told
-from overspill.spools.writer import SpoolWriter
+from overspill.spools.writer import writer_for
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from overspill.execution.waiting import Wait
     from overspill.spools.folder import Spooled
     from overspill.spools.spool import Shelf
     from overspill.transfer.store_request import StoreRequest
 
-PATIENCE: Final = 20.0
+DISK_SECONDS: Final = 20.0
 """Seconds for which the disk may take nothing of anything before an output is given up."""
+_STUCK: Final = f"the local spool did not store it within {DISK_SECONDS:g} s"
 _UNCONFIRMED: Final = "the disk of the local spool did not confirm in time that it is stored"
 
 
-class SpoolPlace:
+class SpoolDestination:
     """Keeps spills on `shelf`; `on_kept` hears of those that the service may take later."""
 
     def __init__(self, shelf: Shelf, on_kept: Callable[[], None]) -> None:
         self.shelf = shelf
         self._on_kept = on_kept
-        self._writer = SpoolWriter(shelf)
+        self._writer = writer_for(shelf)
 
-    async def put(self, wait: Wait, request: StoreRequest, before: Failure | None) -> Kept | Failure:
+    async def put(self, request: StoreRequest, before: Failure | None) -> Kept | Failure:
         """Store the output in the local spool, from where it is uploaded later."""
         before = before or Failure("")
+        if self._writer.is_stuck(DISK_SECONDS):
+            return Failure(_STUCK)
         order = self._order(request, before)
         kept = self._writer.submit(order)
         try:
-            while not await wait(kept, PATIENCE):
-                if self._writer.idle_seconds() < PATIENCE:
+            while not await wait(kept, DISK_SECONDS):
+                if self._writer.idle_seconds() < DISK_SECONDS:
                     continue
                 if order.claim.take():
-                    return Failure(f"the local spool did not store it within {PATIENCE:g} s")
-                if not await wait(kept, PATIENCE):  # it is being published
+                    return Failure(_STUCK)
+                if not await wait(kept, DISK_SECONDS):  # it is being published
                     return Failure(_UNCONFIRMED)
         finally:
             kept.cancel()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from typing import TYPE_CHECKING, Final
 
 from overspill.execution import forks
@@ -31,6 +32,7 @@ class _States:
 
     def reset_after_fork(self) -> None:
         self._lock = threading.RLock()
+        self._overfull_until = 0.0
 
     def replaced(self, key: tuple[str, str], outcome: Outcome) -> Outcome:
         """Remember the outcome; return the one before it."""
@@ -39,8 +41,18 @@ class _States:
             self._last[key] = outcome
         return before
 
+    def is_news(self, seconds: float) -> bool:
+        """Whether nothing was said for so many seconds of outputs that do not wait; it is, from now on."""
+        with self._lock:
+            now = time.monotonic()
+            is_news = now >= self._overfull_until
+            if is_news:
+                self._overfull_until = now + seconds
+            return is_news
+
 
 _states: Final = _States()
+_QUIET_SECONDS: Final = 60.0
 
 
 def note(url: str, kept: Kept, spool: Path | None) -> None:
@@ -59,3 +71,9 @@ def note(url: str, kept: Kept, spool: Path | None) -> None:
         log.warning("outputs are being cut and NOT stored: %s", kept.reason)
     else:
         log.info("the service at %s takes outputs again", url)
+
+
+def note_overfull(why: str) -> None:
+    """Log that outputs do not wait for their turn, once a minute at most."""
+    if _states.is_news(_QUIET_SECONDS):
+        log.warning("more outputs come than the service takes, so some do not wait for it: %s", why)

@@ -1,4 +1,10 @@
-"""An event loop in a thread of its own, which synchronous code hands coroutines to."""
+"""The event loop that does all network I/O of this process, in one thread that all guards and clients share.
+
+    SyncClient, Guard ──▶ Calls ─┐
+    SyncClient, Guard ──▶ Calls ─┴▶ LoopThread ──▶ coroutines, one task each
+
+The thread starts with its first user and ends with its last.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +12,45 @@ import asyncio
 import logging
 import os
 import threading
-from concurrent.futures import CancelledError
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from overspill.execution import forks
+from overspill.execution.waiting import Reply, result, wait_blocking
+from overspill.execution.workers import BLOCKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
-    from concurrent.futures import Future
 
 T = TypeVar("T")
 
 log: Final = logging.getLogger("overspill")
 
-_PATIENCE: Final = 5.0
+_CLOSE_SECONDS: Final = 5.0
 """Seconds that closing waits for the thread; it is a daemon, so the process can end without it."""
 
 
-class Portal:
+_here: Final = threading.local()
+
+
+class LoopEnded(RuntimeError):
+    """What was begun was ended before it was done."""
+
+    def __init__(self) -> None:
+        super().__init__("the client was closed while this call was running")
+
+
+class LoopThread:
     """Raises `RuntimeError` where no thread can be started."""
 
     def __init__(self) -> None:
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
-        self._loop = self._runner.get_loop()
+        self.loop = self._runner.get_loop()
         self._stop = asyncio.Event()
-        self._submitted: dict[Future[Any], Coroutine[Any, Any, Any]] = {}
         self._process = os.getpid()
+        self._submitted: dict[Reply[Any], tuple[Coroutine[Any, Any, Any], set[asyncio.Task[Any]]]] = {}
+        """What has not begun to run yet."""
+        self.users: set[object] = set()
         self._thread = threading.Thread(target=self._serve, name="overspill-loop", daemon=True)
         try:
             self._thread.start()
@@ -40,76 +61,229 @@ class Portal:
     @property
     def is_alive(self) -> bool:
         """Whether its thread and loop live, in this very process."""
-        return self._process == os.getpid() and self._thread.is_alive() and not self._loop.is_closed()
+        return self._process == os.getpid() and self._thread.is_alive() and not self.loop.is_closed()
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this is its thread."""
+        return threading.current_thread() is self._thread
+
+    def submit(self, coroutine: Coroutine[Any, Any, T], tasks: set[asyncio.Task[Any]]) -> Reply[T]:
+        """Begin the coroutine as one of `tasks`; return what becomes its result. Cancelling cancels it.
+
+        Raises `RuntimeError` where the loop is closed.
+        """
+        reply: Reply[T] = Reply()
+        self._submitted[reply] = coroutine, tasks
+        try:
+            self.loop.call_soon_threadsafe(self._begin_all)
+        except RuntimeError:  # the loop is closed
+            self._drop(reply)
+            raise
+        if self.loop.is_closed():  # it has ended meanwhile, and nobody would start or close this one
+            self._drop(reply)
+        return reply
+
+    def end(self) -> None:
+        """Let the thread end; what still runs is cancelled."""
+        if not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self._stop.set)
+        if not self.is_here:
+            self._thread.join(_CLOSE_SECONDS)
 
     def _serve(self) -> None:
         try:
             if _is_in_loop():
                 log.warning("a thread runs inside another event loop, as under gevent: use Client there")
-                self._loop.close()
+                self.loop.close()
             else:
+                _here.thread = self
                 with self._runner:
                     self._runner.run(self._stop.wait())
         finally:
-            for future, coroutine in list(self._submitted.items()):  # submitted too late to be started
-                coroutine.close()
-                future.cancel()
+            _here.thread = None
+            for reply in list(self._submitted):  # submitted too late to be started
+                self._drop(reply)
+
+    def _begin_all(self) -> None:
+        for reply in list(self._submitted):
+            self._begin(reply, *self._submitted.pop(reply))
+
+    def _begin(
+        self, reply: Reply[Any], coroutine: Coroutine[Any, Any, Any], tasks: set[asyncio.Task[Any]]
+    ) -> None:
+        if reply.is_cancelled:
+            coroutine.close()
+            reply.set_exception(LoopEnded())
+            return
+        task = self.loop.create_task(coroutine)
+        tasks.add(task)
+        reply.on_cancel = partial(self._cancel, task)
+        task.add_done_callback(partial(_answer, reply, tasks))
+        if reply.is_cancelled:
+            task.cancel()
+
+    def _cancel(self, task: asyncio.Task[Any]) -> None:
+        if not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(task.cancel)
+
+    def _drop(self, reply: Reply[Any]) -> None:
+        coroutine, _ = self._submitted.pop(reply, (None, None))
+        if coroutine is not None:
+            coroutine.close()
+            reply.set_exception(LoopEnded())
+
+
+def _answer(reply: Reply[Any], tasks: set[asyncio.Task[Any]], task: asyncio.Task[Any]) -> None:
+    tasks.discard(task)
+    reply.on_cancel = None
+    if task.cancelled():
+        reply.set_exception(LoopEnded())
+    elif (error := task.exception()) is not None:
+        reply.set_exception(error)
+    else:
+        reply.set_result(task.result())
+
+
+class _Shared:
+    """The loop thread of this process, while it has users."""
+
+    def __init__(self) -> None:
+        self._abandoned: list[LoopThread] = []
+        """What a forked child inherited and must not close: closing would disturb its parent's loop."""
+        self._thread: LoopThread | None = None
+        self.reset_after_fork()
+        forks.register(self)
+
+    def reset_after_fork(self) -> None:
+        self._lock = threading.RLock()
+        if self._thread is not None:
+            self._abandoned.append(self._thread)
+        self._thread = None
+
+    def join(self, user: object) -> LoopThread:
+        """Let `user` use it. In a loop thread that is the one; there no lock is waited for.
+
+        A signal handler that interrupts the start of a thread may start another one beside it.
+        """
+        here: LoopThread | None = getattr(_here, "thread", None)
+        if here is not None:
+            here.users.add(user)
+            return here
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive:
+                self._thread = LoopThread()
+            self._thread.users.add(user)
+            return self._thread
+
+    def leave(self, thread: LoopThread, user: object) -> None:
+        """Let `user` use it no more: the last one ends it."""
+        with self._lock:
+            thread.users.discard(user)
+            if thread.users:
+                return
+            if self._thread is thread:
+                self._thread = None
+        thread.end()
+
+
+_shared: Final = _Shared()
+
+
+class Calls:
+    """The coroutines that one user runs on the loop thread of this process, from any thread.
+
+    Raises `RuntimeError` where no thread can be started.
+    """
+
+    def __init__(self) -> None:
+        self.thread = _shared.join(self)
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._is_closed = False
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether anything can be run, in this very process."""
+        return self.thread.is_alive and not self._is_closed
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """What the coroutine returns or raises. An interrupt in the caller's thread cancels it.
 
-        Raises `RuntimeError` where the portal is closed, or is asked from inside its own loop.
+        Raises `RuntimeError` where this is closed, or called inside the loop thread.
         """
-        if threading.current_thread() is self._thread:
+        if self.thread.is_here:
             coroutine.close()
             raise RuntimeError("a SyncClient cannot be used inside its own event loop; use Client there")
-        future = self._submit(coroutine)
-        try:
-            return future.result()
-        except CancelledError:
-            raise RuntimeError("the client was closed while this call was running") from None
-        finally:
-            future.cancel()
+        reply = self.submit(coroutine)
+        wait_blocking(reply)
+        return reply.result()
 
-    def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+    def submit(self, coroutine: Coroutine[Any, Any, T]) -> Reply[T]:
         """Begin the coroutine; return what becomes its result. Cancelling that cancels the coroutine.
 
-        Raises `RuntimeError` where the portal is closed.
+        Raises `RuntimeError` where this is closed.
         """
-        return self._submit(coroutine)
+        if self._is_closed:
+            coroutine.close()
+            raise RuntimeError("the event loop of this client is closed")
+        return self.thread.submit(coroutine, self._tasks)
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> bool:
-        """Let the coroutine run without waiting for it, from any thread; False where the portal is closed."""
+        """Let the coroutine run without waiting for it; False where this is closed."""
         try:
-            self._submit(coroutine)
+            self.submit(coroutine)
         except RuntimeError:
             return False
         return True
 
+    def task(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Begin the coroutine for code inside a loop thread; return its task, which closing cancels."""
+        if not self.thread.is_here:
+            coroutine = _awaited(self.submit(coroutine))
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
     def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run `last`, cancel what is still running, and end the thread."""
-        if self.spawn(self._end(last)) and threading.current_thread() is not self._thread:
-            self._thread.join(_PATIENCE)
+        """Cancel what is still running, run `last`, and leave the thread, which ends with its last user."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        try:
+            ended = self.thread.submit(self._end(last), set())
+        except RuntimeError:  # the thread has ended already
+            ended = None
+        if ended is not None and not self.thread.is_here:
+            wait_blocking(ended, _CLOSE_SECONDS)
+        _shared.leave(self.thread, self)
+
+    def leave(self) -> None:
+        """Leave the thread once all that was begun has ended. For whoever begins nothing more."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        try:
+            self.thread.submit(self._drained(), set()).add_done_callback(self._left)
+        except RuntimeError:  # the thread has ended already
+            self._left(None)
 
     async def _end(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                await last()
-        finally:
-            self._stop.set()
+        for task in list(self._tasks):
+            task.cancel()
+        async with asyncio.timeout(_CLOSE_SECONDS):
+            await last()
 
-    def _submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
-        try:
-            future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
-        except RuntimeError:  # the loop is closed
-            coroutine.close()
-            raise
-        self._submitted[future] = coroutine
-        future.add_done_callback(lambda done: self._submitted.pop(done, None))
-        if self._loop.is_closed():  # it has ended meanwhile, and nobody would start or close this one
-            coroutine.close()
-            future.cancel()
-        return future
+    async def _drained(self) -> None:
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _left(self, _: object) -> None:
+        BLOCKING.submit(partial(_shared.leave, self.thread, self))
+
+
+async def _awaited(reply: Reply[T]) -> T:
+    return await result(reply)
 
 
 def _is_in_loop() -> bool:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections import deque
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -21,24 +22,15 @@ R = TypeVar("R")
 log: Final = logging.getLogger("overspill")
 
 
-class Pending(Protocol):
-    """A `Reply`, or a `concurrent.futures.Future`."""
-
-    def done(self) -> bool:
-        """Return whether there is a result, an exception, or a cancellation."""
-
-    def cancel(self) -> bool:
-        """Ask that it ends without a result; return whether it may still do so."""
-
-    def add_done_callback(self, callback: Callable[[Any], object], /) -> None:
-        """Call `callback` with this once it is done, at once if it is done already. The thread may be any."""
-
-
 class Reply(Generic[R]):
     """What a thread will answer, once, without any lock. `is_cancelled`: nobody waits for it any more."""
 
+    __slots__ = ("__weakref__", "_answer", "_callbacks", "is_cancelled", "on_cancel")
+
     def __init__(self) -> None:
-        self.is_cancelled: bool = False
+        self.is_cancelled = False
+        self.on_cancel: Callable[[], object] | None = None
+        """Called once nobody waits for the answer."""
         self._answer: tuple[R] | BaseException | None = None
         self._callbacks: deque[Callable[[Reply[R]], object]] = deque()
 
@@ -47,9 +39,22 @@ class Reply(Generic[R]):
         return self._answer is not None
 
     def cancel(self) -> bool:
-        """Note that nobody waits any more; return whether it was not done yet."""
+        """Say that nobody waits any more; return whether there was no answer yet."""
+        if self.done():
+            return False
         self.is_cancelled = True
-        return not self.done()
+        if self.on_cancel is not None:
+            self.on_cancel()
+        return True
+
+    def answer_with(self, work: Callable[..., R], *args: Any) -> None:
+        """Do `work(*args)` for the answer, unless nobody waits for it."""
+        if self.is_cancelled:
+            return
+        try:
+            self.set_result(work(*args))
+        except BaseException as error:  # noqa: BLE001  (it is raised where the answer is awaited)
+            self.set_exception(error)
 
     def set_result(self, result: R) -> None:
         """Take the result, and tell who waits."""
@@ -86,47 +91,95 @@ class Reply(Generic[R]):
                 log.exception("what follows an answer failed")
 
 
-class Wait(Protocol):
-    """How a caller waits: by blocking its thread, or by awaiting on its event loop."""
+def in_trio() -> bool:
+    """Return whether the caller runs under trio, which is never imported here."""
+    trio: Any = sys.modules.get("trio")
+    return trio is not None and bool(trio.lowlevel.in_trio_task())
 
-    async def __call__(self, future: Pending, seconds: float) -> bool:
-        """Wait for `future` for so long at most; return whether it is done."""
 
+async def wait(reply: Reply[Any], seconds: float | None = None) -> bool:
+    """Wait for `reply`, for so many seconds at most; return whether it is done.
 
-async def wait_on_loop(future: Pending, seconds: float) -> bool:
-    """As `Wait`, on an asyncio event loop. A cancelled caller cancels the future."""
-    loop, done = asyncio.get_running_loop(), asyncio.Event()
-
-    def tell(_: object) -> None:
-        with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(done.set)
-
-    future.add_done_callback(tell)
+    Works on asyncio and on trio, also as a back end of anyio. A cancelled caller cancels the reply.
+    """
+    if reply.done():
+        return True
     try:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await done.wait()
-    except asyncio.CancelledError:
-        future.cancel()
+        await (_wait_in_trio(reply, seconds) if in_trio() else _wait_in_asyncio(reply, seconds))
+    except BaseException:
+        reply.cancel()
         raise
-    return future.done()
+    return reply.done()
 
 
-async def wait_blocking(future: Pending, seconds: float) -> bool:
-    """As `Wait`, without an event loop: blocks the thread, and never suspends."""
+async def result(reply: Reply[R]) -> R:
+    """Wait for `reply`, and return or raise what it is."""
+    await wait(reply)
+    return reply.result()
+
+
+async def pause() -> None:
+    """Let other tasks of the event loop go on first."""
+    if in_trio():
+        await sys.modules["trio"].lowlevel.checkpoint()
+    else:
+        await asyncio.sleep(0)
+
+
+async def _wait_in_asyncio(reply: Reply[Any], seconds: float | None) -> None:
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def wake(_: object) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(_settle, done)
+
+    reply.add_done_callback(wake)
+    timer = None if seconds is None else loop.call_later(seconds, _settle, done)
+    try:
+        await done
+    finally:
+        if timer is not None:
+            timer.cancel()
+
+
+def _settle(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+async def _wait_in_trio(reply: Reply[Any], seconds: float | None) -> None:
+    trio: Any = sys.modules["trio"]
+    done, token = trio.Event(), trio.lowlevel.current_trio_token()
+
+    def wake(_: object) -> None:
+        with suppress(trio.RunFinishedError):
+            token.run_sync_soon(done.set)
+
+    reply.add_done_callback(wake)
+    with trio.move_on_after(float("inf") if seconds is None else seconds):
+        await done.wait()
+
+
+def wait_blocking(reply: Reply[Any], seconds: float | None = None) -> bool:
+    """As `wait`, without an event loop: blocks the thread."""
     done: SimpleQueue[None] = SimpleQueue()
-    future.add_done_callback(lambda _: done.put(None))
-    with suppress(Empty):
-        done.get(timeout=seconds)
-    return future.done()
+    reply.add_done_callback(lambda _: done.put(None))
+    try:
+        with suppress(Empty):
+            done.get(timeout=seconds)
+    except BaseException:  # such as an interrupt
+        reply.cancel()
+        raise
+    return reply.done()
 
 
-def finished(coroutine: Coroutine[Any, Any, R]) -> R:
+def run_sync(coroutine: Coroutine[Any, Any, R]) -> R:
     """Return what a coroutine that never suspends returns, or raise what it raises."""
     try:
         coroutine.send(None)
     except StopIteration as ended:
-        result: R = ended.value
-        return result
+        returned: R = ended.value
+        return returned
     coroutine.close()
     raise RuntimeError("a coroutine suspended where nothing could resume it")

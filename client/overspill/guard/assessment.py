@@ -56,9 +56,7 @@ def saves_enough(
     `is_kept`: there is a destination that can store it. For a small output this builds the notice, which
     takes milliseconds: call it in a thread.
     """
-    if policy.least_gain is None or policy.notice_style.fills:
-        return True
-    if not isinstance(found, Envelope) and not gain.is_small(found, policy):
+    if surely_saves_enough(found, policy):
         return True
     if _is_surely_shorter(found, policy, policy.limits(origin.tool), is_kept=is_kept):
         return True
@@ -70,6 +68,13 @@ def saves_enough(
         return spill.gains_by(replace(spill, id=_SAMPLE_ID).notice(kept, counts_tokens=False))
     except Unchangeable:  # the guard says that nothing can stand for it
         return True
+
+
+def surely_saves_enough(found: Shape, policy: Policy) -> bool:
+    """Return whether `saves_enough` is known at once: for a large output, or if no gain is asked for."""
+    if policy.least_gain is None or policy.notice_style.fills:
+        return True
+    return not isinstance(found, Envelope) and not gain.is_small(found, policy)
 
 
 def _is_surely_shorter(found: Shape, policy: Policy, limits: Limits, *, is_kept: bool) -> bool:

@@ -1,7 +1,8 @@
 """The two ways of waiting: on an event loop, and in the caller's own thread.
 
-The guard is written once for both: its coroutines wait through a `Way` alone. With `Blocking` they never
-suspend, and `finished` runs them without an event loop.
+The guard is written once for both: its coroutines wait through an `Executor` alone. With a `SyncExecutor`
+they never suspend, and `run_sync` runs them without an event loop. Either way, what is stored is stored by
+the loop thread of this process, which answers with a `Reply`.
 """
 
 from __future__ import annotations
@@ -9,86 +10,84 @@ from __future__ import annotations
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from overspill.execution.threads import Threads
-from overspill.execution.trio_threads import in_trio, run_in_trio_thread
-from overspill.execution.waiting import finished
+from overspill.execution import pacing, threads, waiting
+from overspill.execution.waiting import run_sync
 from overspill.shapes.content import is_quick
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
-    from overspill.delivery.storage import Storage
+    from overspill.execution.waiting import Reply
     from overspill.guard.turn import PendingResult, RunningCall
-    from overspill.previews.notice import Kept
     from overspill.shapes.content import Shape
     from overspill.text.limits import Limits
-    from overspill.transfer.store_request import StoreRequest
 
-__all__ = ["Blocking", "Looping", "Way", "finished"]
+__all__ = ["AsyncExecutor", "Executor", "SyncExecutor", "run_sync"]
 
 R = TypeVar("R")
 
 
-class Way(Protocol):
-    async def run(self, work: Callable[..., R], *args: Any) -> R:
-        """`work(*args)`, which may take milliseconds, or block."""
+class Executor(Protocol):
+    async def turn(self) -> None:
+        """Wait until it is this output's turn to be looked at."""
 
-    async def is_too_long(self, content: Shape, limits: Limits) -> bool:
+    async def run(self, flow: Hashable, work: Callable[..., R], *args: Any) -> R:
+        """`work(*args)`, which may take milliseconds; `flow` says whose turn it uses."""
+
+    async def is_too_long(self, flow: Hashable, content: Shape, limits: Limits) -> bool:
         """Whether `content` exceeds `limits`, and no notice stands in it already."""
 
     async def decide(self, call: RunningCall, offer: PendingResult) -> int | None:
         """As `RunningCall.decide`."""
 
-    async def put(self, storage: Storage, request: StoreRequest) -> Kept: ...
+    async def result(self, reply: Reply[R]) -> R:
+        """Wait for what another thread does, and return or raise its answer."""
 
 
-class Looping:
+class AsyncExecutor:
     """For code on an event loop, of asyncio or of trio: what takes long is done in threads."""
 
-    def __init__(self) -> None:
-        self._threads = Threads()
+    async def turn(self) -> None:
+        await pacing.turn()
 
-    def close(self) -> None:
-        self._threads.close()
+    async def run(self, flow: Hashable, work: Callable[..., R], *args: Any) -> R:
+        return await threads.run_fairly(flow, 0, work, *args)
 
-    async def run(self, work: Callable[..., R], *args: Any) -> R:
-        return await self._threads.run(work, *args)
-
-    async def is_too_long(self, content: Shape, limits: Limits) -> bool:
+    async def is_too_long(self, flow: Hashable, content: Shape, limits: Limits) -> bool:
         counts_tokens = limits.max_tokens is not None and limits.counter is not None
         if is_quick(content, limits) and not counts_tokens:
             return _is_too_long(content, limits)
-        return await self.run(_is_too_long, content, limits)
+        return await self.run(flow, _is_too_long, content, limits)
 
     async def run_alone(self, work: Callable[[], R]) -> R:
         """As `run`, for what may wait for a tool; in this context."""
-        return await self._threads.run_alone(copy_context().run, work)
+        return await threads.run_alone(copy_context().run, work)
 
     async def decide(self, call: RunningCall, offer: PendingResult) -> int | None:
-        if in_trio():
-            return await run_in_trio_thread(call.decide_sync, offer)
         return await call.decide(offer)
 
-    async def put(self, storage: Storage, request: StoreRequest) -> Kept:
-        if in_trio():
-            return await run_in_trio_thread(storage.put_sync, request)
-        return await storage.put(request)
+    async def result(self, reply: Reply[R]) -> R:
+        return await waiting.result(reply)
 
 
-class Blocking:
-    """For code without an event loop."""
+class SyncExecutor:
+    """For code without an event loop: pure work is done in the caller's thread."""
 
-    async def run(self, work: Callable[..., R], *args: Any) -> R:
+    async def turn(self) -> None:
+        """Go on at once."""
+
+    async def run(self, flow: Hashable, work: Callable[..., R], *args: Any) -> R:  # noqa: ARG002
         return work(*args)
 
-    async def is_too_long(self, content: Shape, limits: Limits) -> bool:
+    async def is_too_long(self, flow: Hashable, content: Shape, limits: Limits) -> bool:  # noqa: ARG002
         return _is_too_long(content, limits)
 
     async def decide(self, call: RunningCall, offer: PendingResult) -> int | None:
         return call.decide_sync(offer)
 
-    async def put(self, storage: Storage, request: StoreRequest) -> Kept:
-        return storage.put_sync(request)
+    async def result(self, reply: Reply[R]) -> R:
+        waiting.wait_blocking(reply)
+        return reply.result()
 
 
 def _is_too_long(content: Shape, limits: Limits) -> bool:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
 from overspill.delivery.storage import Storage, reason
+from overspill.execution import threads
 from overspill.guard import checks, turn
-from overspill.guard.executors import Blocking, Looping, finished
-from overspill.guard.pipeline import Output, Passage, word
+from overspill.guard.executors import AsyncExecutor, SyncExecutor, run_sync
+from overspill.guard.pipeline import Output, Pipeline, word
 from overspill.guard.policy import INLINE_CHARS, INLINE_LINES, Policy
 from overspill.guard.streams import Stream
 from overspill.guard.tool_objects import is_tool_object, with_guarded
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from overspill.wire import Outcome
 
 Tool = TypeVar("Tool")
+
+_ASYNC: Final = AsyncExecutor()
+_SYNC: Final = SyncExecutor()
 
 
 class Guard:
@@ -83,12 +87,10 @@ class Guard:
         self._storage = Storage(client, spool=spool, uploads_unasked=self._uploads_unasked)
         self.session: str = self._storage.session if session is None else session
         self._given: dict[str, Any] = {"client": client, "policy": policy, "session": session, "spool": spool}
-        self._looping = Looping()
-        self._blocking = Blocking()
-        self._passage = Passage(self.policy, self._storage, self.session)
-        self._passage.owner = self
+        self._pipeline = Pipeline(self.policy, self._storage, self.session)
+        self._pipeline.owner = self
         self._storage.look()
-        self._wrapper = Wrapper(self._passage, self._looping, self._blocking, self)
+        self._wrapper = Wrapper(self._pipeline, self)
 
     def __copy__(self) -> Self:
         """Return the guard itself: copies of an agent share their guard, its counts and its clients."""
@@ -115,23 +117,22 @@ class Guard:
 
     async def aclose(self) -> None:
         """As `close`, for asynchronous code."""
-        await self._looping.run(self.close)
+        await threads.run_blocking(self.close)
 
     def close(self) -> None:
         """Report the last counts and upload what waits, for some seconds and some tenths of a second at most.
 
         A service that is left alone is not asked. What is still spooled then waits for the next guard.
         """
-        self._passage.reports.close()
+        self._pipeline.reports.close()
         self._storage.close()
-        self._looping.close()
         if self._own_client is not None:
             self._own_client.close()
 
     @property
     def stats(self) -> dict[tuple[str, Outcome], OutputCount]:
         """What passed so far, by tool and outcome."""
-        return self._passage.tally.counts()
+        return self._pipeline.tally.counts()
 
     async def process(
         self,
@@ -152,18 +153,18 @@ class Guard:
         """
         shared = turn.current(self)
         if shared is None and policy is None:
-            quick = self._passage.quick(result, tool, matches_dropped)
+            quick = self._pipeline.quick(result, tool, matches_dropped)
             if quick is not None:
                 return quick
         output = self._output(result, tool, call_id, session, status, matches_dropped, policy)
         if is_async_chunk_iterator(result):
-            return await Stream(self._passage, self._looping, output).ended_async()
+            return await Stream(self._pipeline, _ASYNC, output).ended_async()
         if is_chunk_iterator(result):
-            return await Stream(self._passage, self._blocking, output).ended_in_thread(self._looping)
+            return await Stream(self._pipeline, _SYNC, output).ended_in_thread(_ASYNC)
         if shared is None:
-            return await self._passage.through(self._looping, output)
+            return await self._pipeline.process(_ASYNC, output)
         with shared.calling() as call:
-            return await self._passage.through(self._looping, output._replace(call=call))
+            return await self._pipeline.process(_ASYNC, output._replace(call=call))
 
     def process_sync(
         self,
@@ -179,18 +180,18 @@ class Guard:
         """As `process`, for code without an event loop; an asynchronous iterator is guarded as it is read."""
         shared = turn.current(self)
         if shared is None and policy is None:
-            quick = self._passage.quick(result, tool, matches_dropped)
+            quick = self._pipeline.quick(result, tool, matches_dropped)
             if quick is not None:
                 return quick
         output = self._output(result, tool, call_id, session, status, matches_dropped, policy)
         if is_async_chunk_iterator(result):
-            return Stream(self._passage, self._looping, output).begun()
+            return Stream(self._pipeline, _ASYNC, output).begun()
         if is_chunk_iterator(result):
-            return Stream(self._passage, self._blocking, output).ended()
+            return Stream(self._pipeline, _SYNC, output).ended()
         if shared is None:
-            return finished(self._passage.through(self._blocking, output))
+            return run_sync(self._pipeline.process(_SYNC, output))
         with shared.calling() as call:
-            return finished(self._passage.through(self._blocking, output._replace(call=call)))
+            return run_sync(self._pipeline.process(_SYNC, output._replace(call=call)))
 
     async def capture_output(
         self,
@@ -211,17 +212,17 @@ class Guard:
         policy = self._file_based(inline_threshold, inline_lines)
         guarded = await self.process(content, tool=source, call_id=call_id, session=session, policy=policy)
         if guarded.notice is not None or not (is_async_chunk_iterator(content) or is_chunk_iterator(content)):
-            return await self._looping.run(_captured, content, guarded)
+            return await threads.run(_captured, content, guarded)
         chunks: list[Any] = []
         try:
             if is_async_chunk_iterator(content):
                 async for chunk in guarded.value:
                     chunks.append(chunk)  # noqa: PERF401  (those before a failure count)
             else:
-                await self._looping.run_alone(partial(chunks.extend, guarded.value))
+                await _ASYNC.run_alone(partial(chunks.extend, guarded.value))
         except Exception as error:  # noqa: BLE001  (a tool's own: what came before it is the output)
             return _failed_stream(chunks, error)
-        return await self._looping.run(_captured, _joined(chunks), guarded)
+        return await threads.run(_captured, _joined(chunks), guarded)
 
     def capture_output_sync(
         self,
@@ -290,7 +291,7 @@ class Guard:
 
         from overspill.guard.counts.prometheus import export  # noqa: PLC0415
 
-        export(self._passage.tally, self, REGISTRY if registry is None else registry)
+        export(self._pipeline.tally, self, REGISTRY if registry is None else registry)
 
     def bypass(self) -> AbstractContextManager[None]:
         """Within the block, outputs pass whole: for code that calls tools and needs all that they return."""

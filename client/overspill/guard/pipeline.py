@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from overspill.delivery.storage import NO_CLIENT, reason
-from overspill.guard.assessment import saves_enough
+from overspill.execution import threads
+from overspill.guard.assessment import saves_enough, surely_saves_enough
 from overspill.guard.counts.report_job import ReportJob
 from overspill.guard.counts.tally import Tally
 from overspill.guard.decisions import Decision, Decisions
@@ -47,9 +48,11 @@ from overspill.transfer.store_request import Origin
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
     from overspill.delivery.storage import Storage
     from overspill.guard.counts.tally import InlineSizes
-    from overspill.guard.executors import Way
+    from overspill.guard.executors import Executor
     from overspill.guard.policy import Policy
     from overspill.guard.turn import RunningCall
     from overspill.shapes.content import Shape
@@ -90,12 +93,12 @@ class _Verdict(NamedTuple):
     previews: Previews | None = None
 
 
-class Lane:
+class FastPath:
     """One tool's short cut: texts, and messages of one, that are short or seen at once to stay inline."""
 
     __slots__ = ("_fits", "_max_bytes", "_max_chars", "_max_lines", "_sizes", "_whose")
 
-    def __init__(self, limits: Limits, sizes: InlineSizes, whose: tuple[Passage, str] | None = None) -> None:
+    def __init__(self, limits: Limits, sizes: InlineSizes, whose: tuple[Pipeline, str] | None = None) -> None:
         self._whose = whose
         self._fits = surely_fitting_chars(limits)
         self._max_bytes = min(_SHORT, surely_fitting_bytes(limits))
@@ -104,12 +107,12 @@ class Lane:
         self._sizes = sizes
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return where another process finds the lane: in the guard that was sent with it."""
+        """Return where another process finds it: in the guard that was sent with it."""
         assert self._whose is not None
-        passage, tool = self._whose
-        return methodcaller("lane", tool), (passage,)
+        pipeline, tool = self._whose
+        return methodcaller("fast_path", tool), (pipeline,)
 
-    def took(self, result: Any) -> int | None:
+    def inline_size(self, result: Any) -> int | None:
         """The bytes of a result that stays inline, which is counted; None for one that must be looked at."""
         text = result if type(result) is str else sole_text_of(result)
         if text is None:
@@ -131,7 +134,7 @@ class Lane:
         return size
 
 
-class Passage:
+class Pipeline:
     def __init__(self, policy: Policy, storage: Storage, session: str) -> None:
         self.policy = policy
         self.storage = storage
@@ -141,27 +144,27 @@ class Passage:
         self.tally.on_outputs = self.reports.start
         self._duplicates = Duplicates()
         self._decisions = Decisions()
-        self._lanes: dict[str, Lane] = {}
+        self._fast_paths: dict[str, FastPath] = {}
         self.owner: object = None
         """The guard, which goes along where a tool that it wraps is sent to another process."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return attrgetter("_passage"), (self.owner,)
+        return attrgetter("_pipeline"), (self.owner,)
 
-    def lane(self, tool: str) -> Lane:
-        if tool in self._lanes:
-            return self._lanes[tool]
-        lane = Lane(self.policy.limits(tool), self.tally.inline(tool), (self, tool))
-        if len(self._lanes) < _MOST_TOOLS:
-            self._lanes[tool] = lane
-        return lane
+    def fast_path(self, tool: str) -> FastPath:
+        if tool in self._fast_paths:
+            return self._fast_paths[tool]
+        path = FastPath(self.policy.limits(tool), self.tally.inline(tool), (self, tool))
+        if len(self._fast_paths) < _MOST_TOOLS:
+            self._fast_paths[tool] = path
+        return path
 
     def quick(self, result: Any, tool: str, matches_dropped: int | None) -> Guarded | None:
         """The short cut of a short text: some microseconds at most, for nearly every output is one."""
         if type(tool) is not str:
             return None
-        lane = self._lanes.get(tool) or self.lane(tool)
-        size = lane.took(result)
+        path = self._fast_paths.get(tool) or self.fast_path(tool)
+        size = path.inline_size(result)
         if size is None:
             return None
         return Guarded(
@@ -172,31 +175,37 @@ class Passage:
             matches_dropped=matches_dropped,
         )
 
-    async def through(self, way: Way, output: Output) -> Guarded:
+    async def process(self, executor: Executor, output: Output) -> Guarded:
         """The output as it may go into the conversation."""
+        await executor.turn()
         try:
-            content = examine(output.result)
-            verdict = _Verdict() if content is None else await self._verdict(way, output, content)
+            content, flow = examine(output.result), self.flow(output)
+            verdict = _Verdict() if content is None else await self._verdict(executor, flow, output, content)
             if content is None or not verdict.why:
-                guarded = _inline(output, await _measured(way, content))
+                guarded = _inline(output, await _measured(executor, flow, content))
             else:
-                guarded = await self._spilled(way, output, content, verdict)
+                guarded = await self._spilled(executor, flow, output, content, verdict)
         except Exception as error:  # noqa: BLE001  (the boundary: the guard never breaks its agent)
             guarded = _unmeasured(output, error)
         self._count(output, guarded)
         return guarded
 
-    async def replaced(self, way: Way, output: Output, content: StreamShape) -> Guarded:
+    async def replaced(self, executor: Executor, output: Output, content: StreamShape) -> Guarded:
         """The notice in the place of a stream that is too long; all of it where nothing is gained by that."""
         try:
-            if await way.run(self._is_worth_it, output, content):
-                guarded = await self._spilled(way, output, content, _Verdict(notice.TOO_LONG))
+            flow = self.flow(output)
+            if await self._is_worth_it(executor, flow, output, content):
+                guarded = await self._spilled(executor, flow, output, content, _Verdict(notice.TOO_LONG))
             else:
                 guarded = _inline(_whole(output, content), size_of(content))
         except Exception as error:  # noqa: BLE001  (as above)
             guarded = _lost(output, content, error)
         self._count(output, guarded)
         return guarded
+
+    def flow(self, output: Output) -> Hashable:
+        """Whose turn an output uses: that of its session, of this guard's."""
+        return id(self), output.session
 
     def count(
         self, output: Output, outcome: Outcome, before: int, after: int, *, is_left_whole: bool = False
@@ -217,41 +226,93 @@ class Passage:
             is_left_whole=is_left_whole,
         )
 
-    async def _verdict(self, way: Way, output: Output, content: Shape) -> _Verdict:
+    async def _verdict(self, executor: Executor, flow: Hashable, output: Output, content: Shape) -> _Verdict:
         """Beside other results of its turn, one within its limits may go too, or a long one get less room."""
         if call_context.is_bypassed():
             return _Verdict()
         is_exempt = output.tool in output.policy.exempt
-        is_long = not is_exempt and await way.is_too_long(content, output.policy.limits(output.tool))
+        limits = output.policy.limits(output.tool)
+        is_long = not is_exempt and await executor.is_too_long(flow, content, limits)
         previews = Previews() if is_long else None
-        if is_long and output.policy.least_gain is not None:
-            is_long = await way.run(self._is_worth_it, output, content, previews)
+        if is_long:
+            is_long = await self._is_worth_it(executor, flow, output, content, previews)
         if output.call is None:
             return _Verdict(notice.TOO_LONG if is_long else "", previews=previews)
-        offer = await way.run(_offer, output, content, is_long, is_exempt)
-        room = await way.decide(output.call, offer)
+        offer = await executor.run(flow, _offer, output, content, is_long, is_exempt)
+        room = await executor.decide(output.call, offer)
         if room is not None:
             return _Verdict(notice.TOO_LONG if offer.exceeds else TOO_MUCH_TOGETHER, room, previews)
         return _Verdict(notice.TOO_LONG if is_long else "", offer.size, previews)
 
-    def _is_worth_it(self, output: Output, content: Shape, previews: Previews | None = None) -> bool:
-        is_kept = self.storage.can_keep
-        return saves_enough(content, output.policy, self.origin(output), is_kept=is_kept, previews=previews)
+    async def _is_worth_it(
+        self,
+        executor: Executor,
+        flow: Hashable,
+        output: Output,
+        content: Shape,
+        previews: Previews | None = None,
+    ) -> bool:
+        """Whether the conversation gains by a notice in the output's place."""
+        if surely_saves_enough(content, output.policy):
+            return True
+        check = partial(saves_enough, is_kept=self.storage.can_keep, previews=previews)
+        return await executor.run(flow, check, content, output.policy, Origin(output.tool, "", ""))
 
-    async def _spilled(self, way: Way, output: Output, content: Shape, verdict: _Verdict) -> Guarded:
-        policy = output.policy if output.call is None else output.policy.with_short_notices()
-        why, room, previews = verdict
-        made = partial(Spill.of, why=why, room=room, identify=self.storage.can_keep, previews=previews)
-        spill = await way.run(made, content, policy, self.origin(output))
-        if (problem := await way.run(_unchangeable, spill)) is not None:
-            return _left_whole(output, content, problem)
-        kept = await way.put(self.storage, spill.request) if spill.id else _NOWHERE
+    async def _spilled(
+        self, executor: Executor, flow: Hashable, output: Output, content: Shape, verdict: _Verdict
+    ) -> Guarded:
+        """Store the output and make its notice: in the loop thread, once its turn has come."""
+        prepare = partial(self._prepared, output, content, verdict, self.origin(output))
+        if not self.storage.can_keep:
+            return await executor.run(flow, self._unstored, output, prepare)
         try:
-            return await way.run(self._settled, output, spill, kept)
-        except MemoryError:  # what is stored must not be called lost
-            return await way.run(self._settled, output, _with_small_preview(spill), kept)
+            stored = self.storage.begin(self._stored(flow, output, len(content.body), prepare))
+        except RuntimeError:  # the process has threads enough, or is ending
+            return await executor.run(flow, self._stored_here, output, prepare)
+        return await executor.result(stored)
+
+    async def _stored(
+        self, flow: Hashable, output: Output, size: int, prepare: Callable[[], Spill | Guarded]
+    ) -> Guarded:
+        """For the loop thread."""
+        async with self.storage.turn(flow, size) as turn:
+            spill = await threads.run_fairly(flow, size, prepare)
+            if isinstance(spill, Guarded):
+                return spill
+            kept = await self.storage.put(spill.request, turn)
+            return await threads.run_fairly(flow, size, self._settled, output, spill, kept)
+
+    def _stored_here(self, output: Output, prepare: Callable[[], Spill | Guarded]) -> Guarded:
+        spill = prepare()
+        if isinstance(spill, Guarded):
+            return spill
+        return self._settled(output, spill, self.storage.keep_here(spill.request))
+
+    def _unstored(self, output: Output, prepare: Callable[[], Spill | Guarded]) -> Guarded:
+        spill = prepare()
+        return spill if isinstance(spill, Guarded) else self._settled(output, spill, _NOWHERE)
+
+    def _prepared(self, output: Output, content: Shape, verdict: _Verdict, origin: Origin) -> Spill | Guarded:
+        """Encode and hash what is to be stored; an output that stays after all is given back."""
+        spill = Spill.of(
+            content,
+            output.policy if output.call is None else output.policy.with_short_notices(),
+            origin,
+            why=verdict.why,
+            room=verdict.room,
+            identify=self.storage.can_keep,
+            previews=verdict.previews,
+        )
+        problem = _unchangeable(spill)
+        return spill if problem is None else _left_whole(output, content, problem)
 
     def _settled(self, output: Output, spill: Spill, kept: Kept) -> Guarded:
+        try:
+            return self._noticed(output, spill, kept)
+        except MemoryError:  # what is stored must not be called lost
+            return self._noticed(output, _with_small_preview(spill), kept)
+
+    def _noticed(self, output: Output, spill: Spill, kept: Kept) -> Guarded:
         kept, same_as = self._decisions.first(spill.id, Decision(kept, self._repeated(spill, kept)))
         made = spill.notice(kept, same_as=same_as)
         value = spill.content.replaced(made)
@@ -311,10 +372,10 @@ def _offer(output: Output, content: Shape, is_long: bool, is_exempt: bool) -> Pe
     return PendingResult(size, spilled, is_long and not fills, call_id, least)
 
 
-async def _measured(way: Way, content: Shape | None) -> int:
+async def _measured(executor: Executor, flow: Hashable, content: Shape | None) -> int:
     if content is None:
         return 0
-    return size_of(content) if is_quick(content) else await way.run(size_of, content)
+    return size_of(content) if is_quick(content) else await executor.run(flow, size_of, content)
 
 
 def _whole(output: Output, content: Shape) -> Output:

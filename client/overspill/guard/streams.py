@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec.structs import replace
 
 from overspill.guard.assessment import reserve
-from overspill.guard.executors import finished
+from overspill.guard.executors import run_sync
 from overspill.guard.guarded import Guarded
 from overspill.shapes.chunk_stream import ChunkStream
 from overspill.shapes.guarded_chunks import aclose_source, close_source, guarded_chunks, guarded_chunks_async
@@ -17,13 +17,15 @@ from overspill.transfer import call_context
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
 
     from overspill.delivery.storage import Storage
-    from overspill.guard.executors import Looping, Way
-    from overspill.guard.pipeline import Output, Passage
+    from overspill.guard.executors import AsyncExecutor, Executor
+    from overspill.guard.pipeline import Output, Pipeline
     from overspill.guard.policy import Policy
     from overspill.shapes.chunk_stream import StreamShape
+
+R = TypeVar("R")
 
 _END: Final = object()
 _MOST_LOST: Final = 64 * 1024 * 1024
@@ -33,14 +35,14 @@ _MOST_LOST: Final = 64 * 1024 * 1024
 class Stream:
     """One result that comes in chunks; `guarded` is what became of it, once it was too long."""
 
-    def __init__(self, passage: Passage, way: Way, output: Output) -> None:
-        origin = passage.origin(output)  # that of now: a stream may be read elsewhere
-        self._passage = passage
-        self._way = way
+    def __init__(self, pipeline: Pipeline, executor: Executor, output: Output) -> None:
+        origin = pipeline.origin(output)  # that of now: a stream may be read elsewhere
+        self._pipeline = pipeline
+        self._executor = executor
         self._output = output._replace(
             call_id=origin.call_id, session=origin.session, is_minted=origin.is_minted
         )
-        most = _most_kept(passage.storage, output.policy)
+        most = _most_kept(pipeline.storage, output.policy)
         limits = output.policy.limits(output.tool)
         self._flow = ChunkStream(limits, max_bytes=most, reserve=reserve(output.policy))
         self._is_bypassed = call_context.is_bypassed()
@@ -52,7 +54,7 @@ class Stream:
         """The chunks that go into the conversation, of a synchronous source."""
         source = self._output.result
         if not self._is_bypassed:
-            source = guarded_chunks(source, self._flow, lambda flowed: finished(self._settle(flowed)))
+            source = guarded_chunks(source, self._flow, lambda flowed: run_sync(self._settle(flowed)))
         returned, failure = None, None
         try:
             while True:
@@ -64,7 +66,7 @@ class Stream:
         finally:
             close_source(source)
         if failure is not None:
-            raise finished(self._failure(failure))
+            raise run_sync(self._failure(failure))
         self._count()
         return returned
 
@@ -72,7 +74,7 @@ class Stream:
         """As `chunks`, of an asynchronous source."""
         source = self._output.result
         if not self._is_bypassed:
-            source = guarded_chunks_async(source, self._flow, self._settle, self._way.run)
+            source = guarded_chunks_async(source, self._flow, self._settle, self._run)
         failure = None
         try:
             async for chunk in source:
@@ -84,6 +86,9 @@ class Stream:
         if failure is not None:
             raise await self._failure(failure)
         self._count()
+
+    async def _run(self, work: Callable[..., R], *args: Any) -> R:
+        return await self._executor.run(self._pipeline.flow(self._output), work, *args)
 
     def begun(self) -> Guarded:
         """An asynchronous stream that is guarded as somebody reads it."""
@@ -107,10 +112,10 @@ class Stream:
         chunks.close()
         return self._with_all(self.guarded, held.replayed(iter(())))
 
-    async def ended_in_thread(self, looping: Looping) -> Guarded:
+    async def ended_in_thread(self, executor: AsyncExecutor) -> Guarded:
         """As `ended`, for an event loop: the tool may take its time. Cancelled, it is read no further."""
         try:
-            return await looping.run_alone(self.ended)
+            return await executor.run_alone(self.ended)
         except BaseException:  # the caller was cancelled, by whichever event loop
             self._is_dropped = self._flow.is_over = True
             raise
@@ -142,7 +147,7 @@ class Stream:
 
     async def _settle(self, flowed: StreamShape) -> Any:
         """The notice at the end of a stream that was too long."""
-        self.guarded = await self._passage.replaced(self._way, self._output, flowed)
+        self.guarded = await self._pipeline.replaced(self._executor, self._output, flowed)
         return self.guarded.value
 
     async def _failure(self, error: Exception) -> Exception:
@@ -150,7 +155,7 @@ class Stream:
         if self._is_bypassed:
             self._count()
             return error
-        raised = (await self._passage.through(self._way, self._output._replace(result=error))).value
+        raised = (await self._pipeline.process(self._executor, self._output._replace(result=error))).value
         return raised if isinstance(raised, Exception) else error
 
     def _noted(self, chunk: Any) -> Any:
@@ -164,7 +169,7 @@ class Stream:
         """Count a stream that has passed whole."""
         if self.guarded is None and not self._is_dropped:
             size = self._flow.size or self._size
-            self._passage.count(self._output, Outcome.INLINE, size, size)
+            self._pipeline.count(self._output, Outcome.INLINE, size, size)
 
     def _inline(self, value: Any) -> Guarded:
         size = self._flow.size or self._size

@@ -10,11 +10,13 @@ import asyncio
 import os
 import threading
 import time
-from concurrent import futures
 from contextlib import suppress
 from contextvars import ContextVar
 from itertools import count
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias
+
+from overspill.execution import waiting
+from overspill.execution.waiting import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -170,10 +172,9 @@ class RunningCall:
         """
         verdict = self._ledger.offer(self, offer)
         for _ in range(_LOOP_PASSES):
-            await asyncio.sleep(0)
+            await waiting.pause()
         self._ledger.leave(self)
-        if not verdict.done():
-            await asyncio.wait([asyncio.wrap_future(verdict)], timeout=self._ledger.timeout)
+        await waiting.wait(verdict, self._ledger.timeout)
         return self._ledger.settled(verdict)
 
     def decide_sync(self, offer: PendingResult) -> int | None:
@@ -184,13 +185,13 @@ class RunningCall:
         elif threading.get_ident() != self._ledger.thread:
             time.sleep(_START_SECONDS)
         self._ledger.leave(self)
-        futures.wait([verdict], timeout=self._ledger.timeout)
+        waiting.wait_blocking(verdict, self._ledger.timeout)
         return self._ledger.settled(verdict)
 
 
 class _Waiting(NamedTuple):
     offer: PendingResult
-    verdict: futures.Future[int | None]
+    verdict: Reply[int | None]
 
 
 class _Ledger:
@@ -218,9 +219,9 @@ class _Ledger:
             self._running.add(call)
             return next(self._numbers)
 
-    def offer(self, call: RunningCall, offer: PendingResult) -> futures.Future[int | None]:
+    def offer(self, call: RunningCall, offer: PendingResult) -> Reply[int | None]:
         """The decision to come on the result of a call."""
-        verdict: futures.Future[int | None] = futures.Future()
+        verdict: Reply[int | None] = Reply()
         with self._lock:
             self._waiting[call] = _Waiting(offer, verdict)
         return verdict
@@ -237,7 +238,7 @@ class _Ledger:
         with self._lock:
             self._waiting.pop(call, None)
 
-    def settled(self, verdict: futures.Future[int | None]) -> int | None:
+    def settled(self, verdict: Reply[int | None]) -> int | None:
         """The decision; where it did not come in time, it is taken now, and who still runs not waited for."""
         if not verdict.done():
             with self._lock:

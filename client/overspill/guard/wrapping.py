@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import inspect
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any, Final, ParamSpec
 
 from overspill.guard import turn
-from overspill.guard.executors import finished
+from overspill.guard.executors import AsyncExecutor, SyncExecutor, run_sync
 from overspill.guard.pipeline import Output
 from overspill.guard.return_types import keep_return_type
 from overspill.guard.streams import Stream
@@ -17,20 +17,20 @@ from overspill.shapes.guarded_chunks import is_async_chunk_iterator, is_chunk_it
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 
-    from overspill.guard.executors import Blocking, Looping
-    from overspill.guard.pipeline import Passage
+    from overspill.guard.pipeline import Pipeline
     from overspill.guard.turn import RunningCall
 
 P = ParamSpec("P")
+
+_ASYNC: Final = AsyncExecutor()
+_SYNC: Final = SyncExecutor()
 
 
 class Wrapper:
     """Wraps the tools of one guard, which is the `owner` of its turns."""
 
-    def __init__(self, passage: Passage, looping: Looping, blocking: Blocking, owner: object) -> None:
-        self._passage = passage
-        self._looping = looping
-        self._blocking = blocking
+    def __init__(self, pipeline: Pipeline, owner: object) -> None:
+        self._pipeline = pipeline
         self._owner = owner
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -47,7 +47,7 @@ class Wrapper:
         return self._function(tool, name)
 
     def _coroutine_function(self, tool: Callable[P, Awaitable[Any]], name: str) -> Callable[P, Any]:
-        took, owner = self._passage.lane(name).took, self._owner
+        inline_size, owner = self._pipeline.fast_path(name).inline_size, self._owner
 
         async def run(call: RunningCall | None, *args: P.args, **kwargs: P.kwargs) -> Any:
             try:
@@ -55,7 +55,7 @@ class Wrapper:
             except Exception as error:  # noqa: BLE001  (it is raised below, as it was where it is short)
                 failure = _as_raised(error)
             else:
-                if call is None and took(result) is not None:
+                if call is None and inline_size(result) is not None:
                     return result
                 return keep_return_type(tool, result, await self._value(result, name, call))
             raise await self._value(failure, name, call)
@@ -71,7 +71,7 @@ class Wrapper:
         return guarded
 
     def _function(self, tool: Callable[P, Any], name: str) -> Callable[P, Any]:
-        took, owner = self._passage.lane(name).took, self._owner
+        inline_size, owner = self._pipeline.fast_path(name).inline_size, self._owner
 
         def run(call: RunningCall | None, *args: P.args, **kwargs: P.kwargs) -> Any:
             try:
@@ -79,7 +79,7 @@ class Wrapper:
             except Exception as error:  # noqa: BLE001  (as above)
                 failure = _as_raised(error)
             else:
-                if call is None and took(result) is not None:
+                if call is None and inline_size(result) is not None:
                     return result
                 if inspect.isawaitable(result):  # the tool is asynchronous behind a plain function
                     return self._coroutine_function(lambda: result, name)()
@@ -99,8 +99,8 @@ class Wrapper:
     def _asynchronous_generator(self, tool: Callable[P, Any], name: str) -> Callable[P, Any]:
         @functools.wraps(tool)
         async def guarded(*args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[Any, None]:
-            output = Output(tool(*args, **kwargs), name, self._passage.policy)
-            chunks = Stream(self._passage, self._looping, output).chunks_async()
+            output = Output(tool(*args, **kwargs), name, self._pipeline.policy)
+            chunks = Stream(self._pipeline, _ASYNC, output).chunks_async()
             try:
                 async for chunk in chunks:
                     yield chunk
@@ -112,26 +112,26 @@ class Wrapper:
     def _generator(self, tool: Callable[P, Any], name: str) -> Callable[P, Any]:
         @functools.wraps(tool)
         def guarded(*args: P.args, **kwargs: P.kwargs) -> Generator[Any, Any, Any]:
-            output = Output(tool(*args, **kwargs), name, self._passage.policy)
-            return (yield from Stream(self._passage, self._blocking, output).chunks())
+            output = Output(tool(*args, **kwargs), name, self._pipeline.policy)
+            return (yield from Stream(self._pipeline, _SYNC, output).chunks())
 
         return guarded
 
     async def _value(self, result: Any, name: str, call: RunningCall | None) -> Any:
-        output = Output(result, name, self._passage.policy, call=call)
+        output = Output(result, name, self._pipeline.policy, call=call)
         if is_async_chunk_iterator(result):
-            return Stream(self._passage, self._looping, output).chunks_async()
+            return Stream(self._pipeline, _ASYNC, output).chunks_async()
         if is_chunk_iterator(result):
-            return Stream(self._passage, self._blocking, output).chunks()
-        return (await self._passage.through(self._looping, output)).value
+            return Stream(self._pipeline, _SYNC, output).chunks()
+        return (await self._pipeline.process(_ASYNC, output)).value
 
     def _value_sync(self, result: Any, name: str, call: RunningCall | None) -> Any:
-        output = Output(result, name, self._passage.policy, call=call)
+        output = Output(result, name, self._pipeline.policy, call=call)
         if is_async_chunk_iterator(result):
-            return Stream(self._passage, self._looping, output).chunks_async()
+            return Stream(self._pipeline, _ASYNC, output).chunks_async()
         if is_chunk_iterator(result):
-            return Stream(self._passage, self._blocking, output).chunks()
-        return finished(self._passage.through(self._blocking, output)).value
+            return Stream(self._pipeline, _SYNC, output).chunks()
+        return run_sync(self._pipeline.process(_SYNC, output)).value
 
 
 def _as_raised(error: Exception) -> Exception:

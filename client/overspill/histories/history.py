@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from overspill.guard.assessment import assess
-from overspill.guard.executors import finished
+from overspill.guard.executors import run_sync
 from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
 from overspill.histories.aging import NEWEST, beyond_budget, for_old_results
@@ -110,10 +110,10 @@ def spill_messages_sync(
     """Do what `spill_messages` does, for code without an event loop."""
     results = ResultGuard(guard, policy or guard.policy, session)
     chosen = results.too_long(messages)
-    spilled = finished(_spilled(messages, results.process_sync, chosen, keep_copies=keep_copies))
+    spilled = run_sync(_spilled(messages, results.process_sync, chosen, keep_copies=keep_copies))
     results = results._replace(policy=for_old_results(results.policy))
     chosen = results.beyond_budget(spilled, budget, newest)
-    return finished(_spilled(spilled, results.process_sync, chosen, keep_copies=keep_copies))
+    return run_sync(_spilled(spilled, results.process_sync, chosen, keep_copies=keep_copies))
 
 
 class ResultGuard(NamedTuple):
@@ -128,7 +128,7 @@ class ResultGuard(NamedTuple):
         return await self.guard.process(result.value, **self._call_facts(result))
 
     async def process_sync(self, result: ToolResult) -> Guarded:
-        """Pass one result through the guard in this thread. The coroutine never suspends; see `finished`."""
+        """Pass one result through the guard in this thread. The coroutine never suspends; see `run_sync`."""
         return self.guard.process_sync(result.value, **self._call_facts(result))
 
     def too_long(self, messages: list[Any]) -> list[ToolResult]:

@@ -11,7 +11,7 @@ import inspect
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
-from overspill.guard.executors import finished
+from overspill.guard.executors import run_sync
 from overspill.histories.history import ResultGuard, too_long
 from overspill.histories.overflow import overflow
 from overspill.histories.replacement import with_spilled
@@ -100,7 +100,7 @@ def recover_sync(
     recovery = _Recovery(
         _at_once(call), compacting, results_guard.process_sync, last.process_sync, results_guard, last, window
     )
-    return finished(recovery.run(messages, attempts))
+    return run_sync(recovery.run(messages, attempts))
 
 
 def _tight_policy(policy: Policy) -> Policy:
@@ -147,7 +147,7 @@ class _Attempt(NamedTuple):
 
 @dataclass(slots=True)
 class _Recovery:
-    """One recovery. It waits for nothing but its functions, so `finished` can run it without a loop."""
+    """One recovery. It waits for nothing but its functions, so `run_sync` can run it without a loop."""
 
     call: Callable[[list[Any]], Awaitable[Any]]
     compact: Callable[[list[Any]], Awaitable[Any]] | None

@@ -34,6 +34,7 @@ from overspill.errors import (
     TooManyRequests,
     UnsupportedEncoding,
 )
+from overspill.execution.backoff import Backoff
 from overspill.spools.own_directory import LockedFile
 from overspill.text import measure
 
@@ -57,8 +58,7 @@ _OF_ALL: Final = (Denied, QuotaExceeded, StoreFull, TooManyRequests)
 """Failures that the next capture would meet too."""
 _IN_A_ROW: Final = 3
 """So many captures that fail one after another mean that the service does."""
-_FIRST_PAUSE: Final = 30.0
-_LONGEST_PAUSE: Final = 3600.0
+_BACKOFF: Final = Backoff(first=30.0, longest=3600.0)
 """Seconds until a capture is sent again that failed; doubled with each failure."""
 _BLOCK: Final = 1024 * 1024
 
@@ -181,7 +181,7 @@ class Flush:
         log.warning("the spooled capture %s will not be uploaded: %s", entry.id, why)
 
     def _postpone(self, entry: Spooled, error: OverspillError) -> None:
-        pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(entry.failures, 16))
+        pause = _BACKOFF.bound(entry.failures)
         later = datetime.now(UTC) + timedelta(seconds=pause)
         self._shelf.amend(structs.replace(entry, failures=entry.failures + 1, next_try=later))
         self.done.postponed += 1

@@ -1,4 +1,4 @@
-"""Flushes that nobody asked for: by the sender of a guard, and at the end of a command.
+"""Flushes that nobody asked for: in the background of a guard, and at the end of a command.
 
     .flush    in a folder: locked by the one process that flushes; until when commands leave the service
               alone because it did not answer in time, in seconds since the epoch
@@ -39,11 +39,11 @@ _PAUSE: Final = 30.0
 """Seconds for which commands leave a service alone that failed slowly."""
 _SLOW: Final = 0.5
 OWN: Final = 0.2
-"""Seconds within which a sender of this process that was closed ends its flush."""
+"""Seconds within which what was closed in this process ends its flush."""
 
 
 def job(shelf: Shelf, client: SyncClient) -> float | None:
-    """Flush as a sender's job: return the seconds until the next flush, or None if nothing waits.
+    """Flush as a job in the background: return the seconds until the next flush, or None if nothing waits.
 
     Raises the `OverspillError` that stopped it.
     """

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from overspill import wire
 from overspill.errors import NotFound, OverspillError, ProtocolError, Unavailable, Unreachable, error_of
+from overspill.execution.threads import run_blocking
 from overspill.spools.capture import LocalCapture
 from overspill.spools.own_directory import NotSpooled
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from overspill.execution.threads import Threads
     from overspill.spools.spool import Shelf
     from overspill.transfer.client import Client
     from overspill.transfer.sync import SyncClient
@@ -55,11 +55,9 @@ class Holder:
             raise self._explained(error, ref, session) from None
 
     @asynccontextmanager
-    async def source_async(
-        self, client: Client, ref: str, session: str | None, threads: Threads
-    ) -> AsyncIterator[AsyncSource]:
+    async def source_async(self, client: Client, ref: str, session: str | None) -> AsyncIterator[AsyncSource]:
         """As `source`; a `LocalCapture` is to be read in a thread."""
-        local = await threads.run(self.local, ref, session)
+        local = await run_blocking(self.local, ref, session)
         if local is not None:
             with local:
                 if not await _is_newer_there_async(client, local, ref, session):
@@ -68,7 +66,7 @@ class Holder:
         try:
             yield client
         except _MISSING as error:
-            raise await threads.run(self._explained, error, ref, session) from None
+            raise await run_blocking(self._explained, error, ref, session) from None
 
     def local(self, ref: str, session: str | None = None) -> LocalCapture | None:
         """The capture where it waits on this machine, to be closed; None where it does not."""

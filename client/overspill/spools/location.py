@@ -10,6 +10,8 @@ from typing import Final
 
 MAX_BYTES: Final = 1024**3
 """What the spool may take of the disk, unless `OVERSPILL_SPOOL_BYTES` says otherwise."""
+WAITING_BYTES: Final = 1024**3
+"""Bytes of outputs that may wait for the service, unless `OVERSPILL_WAITING_BYTES` says otherwise."""
 EXIT_SECONDS: Final = 0.5
 """What a guard or a process that ends may take to upload what waits, unless the environment says more."""
 _OFF: Final = "off"
@@ -37,13 +39,22 @@ def directory() -> Path:
 
 def max_bytes() -> int:
     """Return the bound in bytes. Raises `ValueError` where the environment gives no size."""
-    given = os.environ.get("OVERSPILL_SPOOL_BYTES", "").strip()
+    return _bytes_of("OVERSPILL_SPOOL_BYTES", MAX_BYTES)
+
+
+def waiting_bytes() -> int:
+    """Return the bound in bytes. Raises `ValueError` where the environment gives no size."""
+    return _bytes_of("OVERSPILL_WAITING_BYTES", WAITING_BYTES)
+
+
+def _bytes_of(variable: str, otherwise: int) -> int:
+    given = os.environ.get(variable, "").strip()
     if not given:
-        return MAX_BYTES
+        return otherwise
     size = _SIZE.fullmatch(given)
     if size is None:
         raise ValueError(
-            f"OVERSPILL_SPOOL_BYTES must be a number of bytes, or such as 512MiB, 10GiB, 5GB; it is {given!r}"
+            f"{variable} must be a number of bytes, or such as 512MiB, 10GiB, 5GB; it is {given!r}"
         )
     number, prefix, binary = size.groups()
     factor: int = (1024 if binary else 1000) ** (" KMGT".index(prefix.upper()) if prefix else 0)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
-import random
 import stat
 import threading
 import time
@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Final, Self
 
 from overspill.execution import forks
+from overspill.execution.backoff import Backoff
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 PATIENCE: Final = 2.0
 """Seconds that a change waits for others, unless it is told to wait longer."""
 _BUSY: Final = "others keep the local spool busy"
-_SHORTEST_PAUSE: Final = 0.0005
-_LONGEST_PAUSE: Final = 0.02
+_BACKOFF: Final = Backoff(first=0.0005, longest=0.02)
 
 
 class _Own:
@@ -164,12 +164,12 @@ def _locked_file(path: Path, until: float, create: int) -> Iterator[int]:
 
 def _wait_for(descriptor: int, until: float) -> None:
     """Ask again and again: no system call waits for a lock for a limited time."""
-    pause = _SHORTEST_PAUSE
-    while not lock(descriptor):
+    for failures in itertools.count():
+        if lock(descriptor):
+            return
         if time.monotonic() > until:
             raise Busy(_BUSY)
-        time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  (no secret)
-        pause = min(2 * pause, _LONGEST_PAUSE)
+        time.sleep(_BACKOFF.pause(failures))
 
 
 def lock(descriptor: int, *, shut: bool = True) -> bool:

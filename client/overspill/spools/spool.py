@@ -33,7 +33,7 @@ from overspill.spools.room import Room
 from overspill.transfer import call_context
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
 
     from overspill.spools.claim import Claim
     from overspill.spools.draft import Draft
@@ -132,6 +132,11 @@ class Shelf:
         self.folder = folder
         self.url = url
         self._shown = shown
+
+    @property
+    def identity(self) -> Hashable:
+        """Equal for those that keep the same in the same way."""
+        return type(self), self.folder.path, self.url, self._shown, self.spool.max_bytes, self.spool.clock
 
     def exists(self) -> bool:
         """Return whether anything was ever kept here. Raises `NotSpooled` where the spool is not safe."""

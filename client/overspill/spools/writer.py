@@ -1,20 +1,25 @@
-"""One thread that keeps outputs in a spool, several at a time, so that they share waits for the disk."""
+"""Keeps outputs in spools, several at a time, so that they share their waits for the disk.
+
+Each folder has one writer in this process, whichever guards use it; its batches are written one after
+another by one of the threads for blocking work.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from _thread import start_new_thread  # `Thread.start` waits, for what an interrupted thread may hold
-from contextlib import suppress
+import weakref
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 from overspill.execution import forks
+from overspill.execution.workers import BLOCKING
 from overspill.spools.own_directory import NotSpooled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Hashable
 
     from overspill.execution.waiting import Reply
     from overspill.spools.folder import Spooled
@@ -24,14 +29,12 @@ if TYPE_CHECKING:
 _MOST_AT_ONCE: Final = 32
 _BYTES_AT_ONCE: Final = 32 * 1024 * 1024
 """Bytes of one batch, at most: whoever is in it waits for all of it."""
-_IDLE: Final = 1.0
-"""Seconds without an order after which the thread ends."""
 
 log: Final = logging.getLogger("overspill")
 
 
 class SpoolWriter:
-    """Safe to use from any thread, and from a signal handler. A forked child has a thread of its own."""
+    """Safe to use from any thread, and from a signal handler."""
 
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
@@ -40,36 +43,36 @@ class SpoolWriter:
 
     def reset_after_fork(self) -> None:
         """In a forked child, begin with no orders: the parent's thread writes its own."""
-        self._lock = threading.RLock()
         self._orders: SimpleQueue[Order] = SimpleQueue()
-        self._is_running = False
+        self._turn = threading.Lock()
+        """Held by the one thread that writes; nobody waits for it."""
         self._moved_at = time.monotonic()
 
     def submit(self, order: Order) -> Reply[Spooled]:
         """Return what becomes the entry, or raises what `Shelf.keep` does."""
         self._orders.put(order)
-        with self._lock:
-            if not self._is_running:
-                self._moved_at = time.monotonic()
-                self._is_running = _begins(self._serve)
-            is_running = self._is_running
-        if not is_running:
-            self._serve_here()
+        self._begin()
         return order.done
 
     def idle_seconds(self) -> float:
         """Return for how long the disk has taken nothing."""
         return time.monotonic() - self._moved_at
 
-    def _serve(self) -> None:
-        while (batch := self._batch()) is not None:
-            self._keep_all(batch)
+    def is_stuck(self, seconds: float) -> bool:
+        """Return whether something is to be written and the disk has taken nothing for so long."""
+        return self._turn.locked() and self.idle_seconds() >= seconds
 
-    def _serve_here(self) -> None:
-        """Keep what is ordered in the caller's thread: no other can be started."""
-        with suppress(Empty):
-            while True:
-                self._keep_all([self._orders.get_nowait()])
+    def _begin(self) -> None:
+        if self._turn.acquire(blocking=False):
+            self._moved_at = time.monotonic()
+            BLOCKING.submit(self._serve)
+
+    def _serve(self) -> None:
+        while batch := self._batch():
+            self._keep_all(batch)
+        self._turn.release()
+        if not self._orders.empty():  # one that came just then
+            self._begin()
 
     def _keep_all(self, batch: list[Order]) -> None:
         try:
@@ -80,13 +83,10 @@ class SpoolWriter:
                 _fail(order, NotSpooled(f"the local spool failed: {type(error).__name__}"))
         self._moved_at = time.monotonic()
 
-    def _batch(self) -> list[Order] | None:
-        """Return the next orders; None, and the thread ends, if there have been none for some time."""
-        try:
-            batch = [self._orders.get(timeout=_IDLE)]
-        except Empty:
-            return self._none()
-        size = batch[0].request.size
+    def _batch(self) -> list[Order]:
+        """Return the next orders; none if there are none."""
+        batch: list[Order] = []
+        size = 0
         while len(batch) < _MOST_AT_ONCE and size < _BYTES_AT_ONCE:
             try:
                 batch.append(self._orders.get_nowait())
@@ -94,18 +94,6 @@ class SpoolWriter:
                 break
             size += batch[-1].request.size
         return batch
-
-    def _none(self) -> list[Order] | None:
-        """End the thread if there is no order; the lock may be held by a thread that was interrupted."""
-        if not self._lock.acquire(blocking=False):
-            return []
-        try:
-            if not self._orders.empty():
-                return []
-            self._is_running = False
-            return None
-        finally:
-            self._lock.release()
 
     def _keep(self, batch: list[Order]) -> None:
         results = self._shelf.keep_all(batch, on_progress=self._note)
@@ -116,24 +104,23 @@ class SpoolWriter:
             else:
                 order.done.set_result(result)
                 kept.append((order, result))
-        if kept and not _begins(_tell, kept):
-            _tell(kept)
+        if kept:
+            BLOCKING.submit(partial(_tell, kept))
 
     def _note(self) -> None:
         self._moved_at = time.monotonic()
 
 
-def _begins(work: Callable[..., None], *args: object) -> bool:
-    """Begin `work` in a thread; False where the process has threads enough."""
-    try:
-        start_new_thread(work, args)
-    except RuntimeError:
-        return False
-    return True
+_writers: Final[weakref.WeakValueDictionary[Hashable, SpoolWriter]] = weakref.WeakValueDictionary()
+
+
+def writer_for(shelf: Shelf) -> SpoolWriter:
+    """Return the writer of this process for the folder of a shelf."""
+    return _writers.setdefault(shelf.identity, SpoolWriter(shelf))
 
 
 def _tell(kept: list[tuple[Order, Spooled]]) -> None:
-    """Say what was kept, in a thread of its own: whoever is told may have to wait for others."""
+    """Say what was kept, later: whoever is told may have to wait for others."""
     for order, entry in kept:
         try:
             order.on_kept(entry)

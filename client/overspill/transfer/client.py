@@ -15,7 +15,7 @@ import msgspec
 
 from overspill import wire
 from overspill.errors import ClientClosed, ProblemError, ProtocolError, Unreachable, error_of
-from overspill.execution.threads import Threads
+from overspill.execution import threads
 from overspill.transfer import request
 from overspill.transfer.address import Address, checked_key, checked_url
 from overspill.transfer.download import Stream
@@ -76,7 +76,6 @@ class Client:
         )
         self.session: str = os.environ.get("OVERSPILL_SESSION", "") if session is None else session
         self._compress = compress
-        self._threads = Threads()
         self._opened: Transport | None = None
         self._is_closed = False
 
@@ -114,7 +113,6 @@ class Client:
         transport, self._opened = self._opened, None
         if transport is not None:
             await transport.close()
-        self._threads.close()
 
     # --- captures ---------------------------------------------------------------------------------
 
@@ -130,6 +128,7 @@ class Client:
         status: str = "",
         labels: Mapping[str, str] | None = None,
         id: str | None = None,  # noqa: A002  (the field's own name)
+        sha256: bytes | None = None,
         progress: Callable[[int], object] | None = None,
     ) -> wire.Entry:
         """Store `content` and answer with its entry, once it is durable. Repeating it changes nothing.
@@ -137,7 +136,9 @@ class Client:
         A `str` is stored as `measure.encode` gives it: UTF-8, lone surrogates kept as their bytes. Paths
         and seekable files are read twice and may not change meanwhile (`ContentChanged`); other
         iterables go through a temporary file. `ttl` is seconds; `id` is computed (`wire.capture_id`)
-        where it is not given. `progress` is called with the bytes of each piece that has gone out.
+        where it is not given. `sha256` is the digest of the content, 32 bytes, for callers that have it
+        already: it is not computed then, and a wrong one raises `DigestMismatch`. `progress` is called with
+        the bytes of each piece that has gone out.
         """
         transport = await self._transport()
         where = self.session if session is None else session
@@ -148,12 +149,10 @@ class Client:
         )
         if content_type or isinstance(content, str):
             headers["Content-Type"] = content_type or "text/plain; charset=utf-8"
-        async with source.opened(content, self._threads) as known:
+        async with source.opened(content, sha256) as known:
             name = id or wire.capture_id(where, call_id, known.sha256)
             headers[wire.Header.REPR_DIGEST] = wire.encode_digest(known.sha256)
-            body = await upload.body_for(
-                known, self._threads, compress=self._compress, is_near=self.address.is_near
-            )
+            body = await upload.body_for(known, compress=self._compress, is_near=self.address.is_near)
             body = msgspec.structs.replace(body, on_sent=progress)
             sent = msgspec.structs.replace(
                 request.about("PUT", wire.Path.CAPTURE, name), headers=headers, body=body
@@ -269,7 +268,7 @@ class Client:
         from overspill.transfer.save import save  # noqa: PLC0415  (loaded when it is needed)
 
         async with self.stream(ref, session=session) as pieces:
-            return await save(pieces, path, self._threads)
+            return await save(pieces, path)
 
     # --- bounded reads ----------------------------------------------------------------------------
 
@@ -411,8 +410,8 @@ class Client:
         if self._is_closed:
             raise ClientClosed(CLOSED)
         if self._opened is None:
-            module = await self._threads.run(load_transport)
-            self._opened = self._opened or module(self.address, self._threads)
+            module = await threads.run_blocking(load_transport)
+            self._opened = self._opened or module(self.address)
         return self._opened
 
     def _narrow(self, ref: str, session: str | None) -> str | None:

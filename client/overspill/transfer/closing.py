@@ -1,6 +1,6 @@
-"""Closing an HTTP session outside of its event loop: from another loop, without any, or when it is dropped.
+"""Closing connections outside of their event loop: from another loop, without any, or when they are dropped.
 
-aiohttp closes a session on its own loop only, and complains of one that is dropped. Sockets of a loop that
+aiohttp closes a connector on its own loop only, and complains of one that is dropped. Sockets of a loop that
 does not run any more are taken from it, since nothing else would close them.
 """
 
@@ -12,49 +12,51 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    import aiohttp
+    from asyncio import AbstractEventLoop
 
-_PATIENCE: Final = 5.0
+    from aiohttp import BaseConnector
+
+_CLOSE_SECONDS: Final = 5.0
 """Seconds that another running loop has for closing; it may be busy."""
 
 
-async def close(session: aiohttp.ClientSession, loop: asyncio.AbstractEventLoop) -> None:
-    """Close a session of `loop`, whichever loop runs here."""
+async def close(connector: BaseConnector, loop: AbstractEventLoop) -> None:
+    """Close a connector of `loop`, whichever loop runs here."""
     if loop is asyncio.get_running_loop():
-        await session.close()
+        await connector.close()
     elif loop.is_running():
         with suppress(TimeoutError, RuntimeError):  # RuntimeError: the loop was closed just now
-            closing = asyncio.run_coroutine_threadsafe(session.close(), loop)
-            await asyncio.wait_for(asyncio.wrap_future(closing), _PATIENCE)
+            closing = asyncio.run_coroutine_threadsafe(_closed(connector), loop)
+            await asyncio.wait_for(asyncio.wrap_future(closing), _CLOSE_SECONDS)
     else:
-        _close_without_loop(session, loop)
+        _close_without_loop(connector, loop)
 
 
-def drop(session: aiohttp.ClientSession, loop: asyncio.AbstractEventLoop, process: int) -> None:
-    """Close a session that nobody closed, without a word. `process` is whose sockets they are."""
+def drop(connector: BaseConnector, loop: AbstractEventLoop, process: int) -> None:
+    """Close a connector that nobody closed, without a word. `process` is whose sockets they are."""
     if process != os.getpid():
-        _forget(session)
+        _forget(connector)
     elif loop.is_running():
         with suppress(RuntimeError):  # as above
-            loop.call_soon_threadsafe(_close_now, session)
+            loop.call_soon_threadsafe(_close_now, connector)
     else:
-        _close_without_loop(session, loop)
+        _close_without_loop(connector, loop)
 
 
-def _close_now(session: aiohttp.ClientSession) -> list[Any]:
+async def _closed(connector: BaseConnector) -> None:
+    await connector.close()
+
+
+def _close_now(connector: Any) -> list[Any]:
     """Begin to close all connections; return their transports."""
-    connector: Any = session.connector
-    if connector is None:
-        return []
     transports = _transports(connector)
     close_at_once = getattr(connector, "_close_immediately", None) or connector._close  # noqa: SLF001
     close_at_once()
-    session.detach()
     return transports
 
 
-def _close_without_loop(session: aiohttp.ClientSession, loop: asyncio.AbstractEventLoop) -> None:
-    for transport in _close_now(session):
+def _close_without_loop(connector: BaseConnector, loop: AbstractEventLoop) -> None:
+    for transport in _close_now(connector):
         _close_socket(transport, is_last=loop.is_closed())
 
 
@@ -82,11 +84,8 @@ def _selected(transport: Any) -> Any:
     return tls._transport  # noqa: SLF001
 
 
-def _forget(session: aiohttp.ClientSession) -> None:
-    """Let go of another process's session: its selector is shared, and must keep what it watches."""
-    connector: Any = session.connector
-    if connector is not None:
-        for transport in _transports(connector):
-            _close_socket(transport, is_last=True)
-        connector._closed = True  # noqa: SLF001
-    session.detach()
+def _forget(connector: Any) -> None:
+    """Let go of another process's connector: its selector is shared, and must keep what it watches."""
+    for transport in _transports(connector):
+        _close_socket(transport, is_last=True)
+    connector._closed = True  # noqa: SLF001

@@ -11,6 +11,7 @@ from msgspec import structs
 
 from overspill import wire
 from overspill.errors import ProtocolError, Unreachable
+from overspill.execution import threads
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -86,7 +87,7 @@ class Stream:
     async def _advance(self) -> None:
         """One step: more of what has arrived, or more from the network, or the end."""
         transport, progress = await self._opened()
-        if batch := await progress.take(self._decoding, transport):
+        if batch := await progress.take(self._decoding):
             self._ready.extend(batch)
             return
         assert self._response is not None
@@ -168,10 +169,10 @@ class _Progress:
     def is_complete(self) -> bool:
         return self._received == len(self._whole)
 
-    async def take(self, decoding: Iterator[bytes], transport: Transport) -> list[bytes]:
+    async def take(self, decoding: Iterator[bytes]) -> list[bytes]:
         if len(self._whole) < _WORTH_A_THREAD:
             return self._take(decoding)
-        return await transport.threads.run(self._take, decoding)
+        return await threads.run(self._take, decoding)
 
     def _take(self, decoding: Iterator[bytes]) -> list[bytes]:
         batch: list[bytes] = []

@@ -7,22 +7,22 @@ import tempfile
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from overspill.execution.threads import run_blocking
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from overspill.execution.threads import Threads
 
-
-async def save(pieces: AsyncIterator[bytes], path: str | os.PathLike[str], threads: Threads) -> int:
+async def save(pieces: AsyncIterator[bytes], path: str | os.PathLike[str]) -> int:
     """Write `pieces` beside `path` and then move them there; the bytes written. Raises `OSError`."""
     directory, name = os.path.split(os.path.abspath(path))  # noqa: ASYNC240, PTH100  (no I/O)
-    descriptor, partial = await threads.run(tempfile.mkstemp, ".part", f".{name}.", directory)
+    descriptor, partial = await run_blocking(tempfile.mkstemp, ".part", f".{name}.", directory)
     written = 0
     try:
         with open(descriptor, "wb") as file:  # noqa: ASYNC230, PTH123  (it is open; writing goes to threads)
             async for piece in pieces:
-                written += await threads.run(file.write, piece)
-        await threads.run(os.replace, partial, path)
+                written += await run_blocking(file.write, piece)
+        await run_blocking(os.replace, partial, path)
     except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(partial)  # noqa: PTH108

@@ -15,12 +15,11 @@ from tempfile import SpooledTemporaryFile
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, Protocol, Self, TypeAlias, cast
 
 from overspill.errors import ContentChanged
+from overspill.execution import threads
 from overspill.text import measure
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-
-    from overspill.execution.threads import Threads
 
 Source: TypeAlias = (
     str
@@ -64,10 +63,10 @@ class Content(Protocol):
 class InMemory:
     """Content in memory, which is not copied."""
 
-    def __init__(self, data: bytes | memoryview) -> None:
+    def __init__(self, data: bytes | memoryview, sha256: bytes | None = None) -> None:
         self.whole: memoryview = memoryview(data).cast("B")
         self.size: int = len(self.whole)
-        self.sha256: bytes = hashlib.sha256(self.whole).digest()
+        self.sha256: bytes = hashlib.sha256(self.whole).digest() if sha256 is None else sha256
 
     def pieces(self) -> Iterator[bytes | memoryview]:
         """Yield the bytes in pieces that a socket takes well."""
@@ -80,16 +79,16 @@ class InFile:
 
     whole = None
 
-    def __init__(self, file: BinaryIO | IO[bytes]) -> None:
+    def __init__(self, file: BinaryIO | IO[bytes], sha256: bytes | None = None) -> None:
         self._file = file
         self._lock = threading.Lock()
         self._start = file.tell()
-        state = hashlib.sha256()
-        self.size: int = 0
-        while block := self._read(self.size, _BLOCK):
-            state.update(block)
-            self.size += len(block)
-        self.sha256: bytes = state.digest()
+        self.size: int
+        self.sha256: bytes
+        if sha256 is None:
+            self.size, self.sha256 = self._hashed()
+        else:
+            self.size, self.sha256 = file.seek(0, os.SEEK_END) - self._start, sha256
 
     def pieces(self) -> Iterator[bytes | memoryview]:
         """Yield the bytes from where the file stood.
@@ -107,6 +106,13 @@ class InFile:
                 "the file changed while it was being captured; nothing was stored, try again"
             )
 
+    def _hashed(self) -> tuple[int, bytes]:
+        size, state = 0, hashlib.sha256()
+        while block := self._read(size, _BLOCK):
+            state.update(block)
+            size += len(block)
+        return size, state.digest()
+
     def _read(self, offset: int, length: int) -> bytes:
         with self._lock:
             self._file.seek(self._start + offset)
@@ -114,38 +120,39 @@ class InFile:
 
 
 @asynccontextmanager
-async def opened(source: Source, threads: Threads) -> AsyncIterator[Content]:
+async def opened(source: Source, sha256: bytes | None = None) -> AsyncIterator[Content]:
     """`source` as content for the length of the block; closes what it opened, not what it was given.
 
-    Raises `TypeError` where it is nothing that has bytes, and whatever reading it raises.
+    `sha256` is its digest, where that is known: then it is not computed again. Raises `TypeError` where it is
+    nothing that has bytes, and whatever reading it raises.
     """
     if isinstance(source, str | bytes | bytearray | memoryview):
-        yield await _of_memory(source, threads)
+        yield await _of_memory(source, sha256)
     elif isinstance(source, os.PathLike):
         with cast("BinaryIO", await threads.run_alone(open, source, "rb")) as named:  # a FIFO may wait
-            async with opened(named, threads) as content:
+            async with opened(named, sha256) as content:
                 yield content
     elif (file := _seekable(source)) is not None:
-        yield await threads.run(_of_file, file)
+        yield await threads.run_blocking(_of_file, file, sha256)
     else:
         with _Spool() as spool:
-            await _drain(source, spool, threads)
-            yield await threads.run(spool.content)
+            await _drain(source, spool)
+            yield await threads.run_blocking(spool.content, sha256)
 
 
-async def _of_memory(source: str | bytes | bytearray | memoryview, threads: Threads) -> Content:
-    if len(source) < _WORTH_A_THREAD:
-        return _snapshot(source)
-    return await threads.run(_snapshot, source)
+async def _of_memory(source: str | bytes | bytearray | memoryview, sha256: bytes | None) -> Content:
+    if len(source) < _WORTH_A_THREAD or (sha256 is not None and isinstance(source, bytes)):
+        return _snapshot(source, sha256)
+    return await threads.run(_snapshot, source, sha256)
 
 
-def _snapshot(source: str | bytes | bytearray | memoryview) -> Content:
+def _snapshot(source: str | bytes | bytearray | memoryview, sha256: bytes | None) -> Content:
     if isinstance(source, str):
-        return InMemory(measure.encode(source))
+        return InMemory(measure.encode(source), sha256)
     if isinstance(source, bytes):
-        return InMemory(source)
+        return InMemory(source, sha256)
     view = memoryview(source)
-    return InMemory(view if view.readonly and view.c_contiguous else bytes(view))
+    return InMemory(view if view.readonly and view.c_contiguous else bytes(view), sha256)
 
 
 def _seekable(source: object) -> BinaryIO | None:
@@ -153,16 +160,16 @@ def _seekable(source: object) -> BinaryIO | None:
     return file if hasattr(source, "read") and hasattr(source, "seekable") and file.seekable() else None
 
 
-def _of_file(file: BinaryIO | IO[bytes]) -> Content:
+def _of_file(file: BinaryIO | IO[bytes], sha256: bytes | None) -> Content:
     """Short content is taken into memory, so that it can be sent as one frame."""
     start = file.tell()
     data = file.read(_IN_MEMORY)
     if not isinstance(data, bytes):
         raise TypeError(f"a file must be opened in binary mode; reading it gave {type(data).__name__}")
     if len(data) < _IN_MEMORY:
-        return InMemory(data)
+        return InMemory(data, sha256)
     file.seek(start)
-    return InFile(file)
+    return InFile(file, sha256)
 
 
 class _Spool:
@@ -181,15 +188,15 @@ class _Spool:
         for piece in pieces:
             self._file.write(piece)
 
-    def content(self) -> Content:
+    def content(self, sha256: bytes | None) -> Content:
         self._file.seek(0)
-        return _of_file(cast("BinaryIO", self._file))
+        return _of_file(cast("BinaryIO", self._file), sha256)
 
 
-async def _drain(source: object, spool: _Spool, threads: Threads) -> None:
+async def _drain(source: object, spool: _Spool) -> None:
     if isinstance(source, AsyncIterable):
         async for batch in _batches(source):
-            await threads.run(spool.write, batch)
+            await threads.run_blocking(spool.write, batch)
     else:
         await threads.run_alone(spool.write, _checked(_blocks(source)))
 

@@ -1,4 +1,4 @@
-"""The synchronous client: every method of `Client`, run by a portal, with the same parameters and results."""
+"""The synchronous client: every method of `Client`, run by the loop thread, with the same parameters."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import weakref
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar, cast
 
 from overspill.errors import ClientClosed
-from overspill.execution.loop_thread import Portal
+from overspill.execution.loop_thread import Calls
 from overspill.transfer.client import CLOSED, CONNECT_TIMEOUT, RETRIES, TIMEOUT, Client
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
-    from concurrent.futures import Future
     from types import TracebackType
 
+    from overspill.execution.waiting import Reply
     from overspill.transfer.address import Address
 
 P = ParamSpec("P")
@@ -35,17 +35,17 @@ class _Closable(Protocol[T_co]):
 
 
 class Iteration(Generic[T]):
-    """An iterator over what the portal's loop brings; `close`, or leaving its `with` block, ends it early."""
+    """An iterator over what the loop thread brings; `close`, or leaving its `with` block, ends it early."""
 
-    def __init__(self, portal: Portal, source: _Closable[T]) -> None:
-        self._portal = portal
+    def __init__(self, calls: Calls, source: _Closable[T]) -> None:
+        self._calls = calls
         self._source = source
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> T:
-        item = self._portal.run(_next(self._source))
+        item = self._calls.run(_next(self._source))
         if item is _END:
             raise StopIteration
         return cast("T", item)
@@ -58,10 +58,10 @@ class Iteration(Generic[T]):
 
     def close(self) -> None:
         """End the iteration early. Does nothing the second time."""
-        self._portal.run(self._source.aclose())
+        self._calls.run(self._source.aclose())
 
     def __del__(self) -> None:
-        self._portal.spawn(self._source.aclose())
+        self._calls.spawn(self._source.aclose())
 
 
 async def _next(source: _Closable[T]) -> T | object:
@@ -78,8 +78,8 @@ def _method(
 
     @functools.wraps(asynchronous)
     def method(self: SyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        portal, client = self._running()
-        return portal.run(asynchronous(client, *args, **kwargs))
+        calls, client = self._running()
+        return calls.run(asynchronous(client, *args, **kwargs))
 
     return method
 
@@ -91,8 +91,8 @@ def _iterator(
 
     @functools.wraps(asynchronous)
     def method(self: SyncClient, /, *args: P.args, **kwargs: P.kwargs) -> Iteration[T]:
-        portal, client = self._running()
-        return Iteration(portal, asynchronous(client, *args, **kwargs))
+        calls, client = self._running()
+        return Iteration(calls, asynchronous(client, *args, **kwargs))
 
     return method
 
@@ -101,8 +101,9 @@ class SyncClient:
     """Overspill for synchronous code, from any thread: `with SyncClient() as client`.
 
     Parameters, methods and errors are those of `Client`. An event loop in a background thread does the
-    work; it starts with the first call, ends with `close`, with the last reference or with the process, and
-    a forked child gets its own. Inside a running event loop a call blocks that loop: use `Client` there.
+    work, the same for all clients of the process. It starts with the first call, and ends when the last
+    client is closed or dropped; a forked child gets its own. Inside a running event loop a call blocks that
+    loop: use `Client` there.
     """
 
     def __init__(
@@ -129,7 +130,7 @@ class SyncClient:
         self._client = self._new_client()
         self._lock = threading.RLock()
         self._is_closed = False
-        self._portal: Portal | None = None
+        self._calls: Calls | None = None
         self._finalizer: weakref.finalize[Any, Any] | None = None
         _clients.add(self)
 
@@ -167,40 +168,43 @@ class SyncClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connections and end the thread.
+        """Close the connections, end the calls that run, and end the thread if no other client needs it.
 
         Calls raise `ClientClosed` from then on; `with` opens it again.
         """
         with self._lock:
             self._is_closed = True
-            self._portal = None
+            self._calls = None
             finalizer, self._finalizer = self._finalizer, None
         if finalizer is not None:
             finalizer()
 
-    def _running(self) -> tuple[Portal, Client]:
+    def _running(self) -> tuple[Calls, Client]:
+        calls, client = self._calls, self._client
+        if calls is not None and calls.is_alive:  # without the lock, which an interrupted thread may hold
+            return calls, client
         with self._lock:
             if self._is_closed:
                 raise ClientClosed(CLOSED)
-            if self._portal is not None and not self._portal.is_alive:
+            if self._calls is not None and not self._calls.is_alive:
                 self._abandon()
-            if self._portal is None:
-                self._portal = Portal()
-                self._finalizer = weakref.finalize(self, _end, self._portal, self._client)
-            return self._portal, self._client
+            if self._calls is None:
+                self._calls = Calls()
+                self._finalizer = weakref.finalize(self, _end, self._calls, self._client)
+            return self._calls, self._client
 
     def _reset(self) -> None:
         """In a forked child: leave the parent's loop and sockets alone; its thread does not exist here."""
-        _abandoned.append((self._portal, self._client))
+        _abandoned.append((self._calls, self._client))
         self._lock = threading.RLock()
         self._abandon()
 
     def _abandon(self) -> None:
-        """Go on with another portal and other connections: these have no thread any more."""
+        """Go on with other connections: these have no thread any more."""
         if self._finalizer is not None:
             self._finalizer.detach()
         self._client = self._new_client()
-        self._portal = self._finalizer = None
+        self._calls = self._finalizer = None
 
     put: Final = _method(Client.put)
     get: Final = _method(Client.get)
@@ -232,17 +236,25 @@ def begin(
     method: Callable[Concatenate[Client, P], Coroutine[Any, Any, T]],
     *args: P.args,
     **kwargs: P.kwargs,
-) -> Future[T]:
+) -> Reply[T]:
     """Begin a coroutine method of `Client` without waiting for it; return what becomes its result.
 
     Cancelling that cancels the call. Raises `ClientClosed`.
     """
-    portal, asynchronous = client._running()  # noqa: SLF001  (this module's own)
-    return portal.submit(method(asynchronous, *args, **kwargs))
+    calls, asynchronous = running(client)
+    return calls.submit(method(asynchronous, *args, **kwargs))
 
 
-def _end(portal: Portal, client: Client) -> None:
-    portal.close(client.aclose)
+def running(client: SyncClient) -> tuple[Calls, Client]:
+    """Return the asynchronous client, for code inside the loop thread, and where to begin its calls.
+
+    Raises `ClientClosed`, and `RuntimeError` where no thread can be started.
+    """
+    return client._running()  # noqa: SLF001  (this module's own)
+
+
+def _end(calls: Calls, client: Client) -> None:
+    calls.close(client.aclose)
 
 
 _clients: weakref.WeakSet[SyncClient] = weakref.WeakSet()

@@ -1,4 +1,4 @@
-"""HTTP to one service: one connection pool, deadlines, retries, and problems turned into exceptions.
+"""HTTP to one service: deadlines, retries, and problems turned into exceptions.
 
 It knows nothing of captures. Redirects are never followed: the key is for one host only.
 """
@@ -19,12 +19,13 @@ from yarl import URL
 
 from overspill import wire
 from overspill.errors import OverspillError, ProtocolError, Unreachable, error_for
-from overspill.transfer import closing, retry
+from overspill.execution import threads
+from overspill.transfer import retry
+from overspill.transfer.connections import Connections
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 
-    from overspill.execution.threads import Threads
     from overspill.transfer.address import Address
     from overspill.transfer.request import Body, Request
 
@@ -68,17 +69,17 @@ class Deadline:
 class Transport:
     """Bound to the event loop that first uses it; one that finds that loop closed starts afresh."""
 
-    def __init__(self, address: Address, threads: Threads) -> None:
+    def __init__(self, address: Address) -> None:
         self.address = address
-        self.threads = threads
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._connections: Connections | None = None
         self._session: aiohttp.ClientSession | None = None
+        self._open: weakref.WeakSet[aiohttp.ClientResponse] = weakref.WeakSet()
         self._dropped: weakref.finalize[..., Transport] | None = None
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
         """The event loop that it is bound to; None where there is no connection yet."""
-        return None if self._session is None else self._loop
+        return None if self._connections is None else self._connections.loop
 
     async def call(self, request: Request) -> bytes:
         """The body of the answer. Raises a `ProblemError`, `Unreachable` or `ProtocolError`."""
@@ -86,7 +87,9 @@ class Transport:
 
     async def open(self, request: Request) -> aiohttp.ClientResponse:
         """A good answer whose body is still to come; the caller closes it."""
-        return await self._persist(request, self._respond)
+        response = await self._persist(request, self._respond)
+        self._open.add(response)
+        return response
 
     async def read(self, response: aiohttp.ClientResponse) -> bytes:
         """What has arrived of the body; empty at its end. Raises `Unreachable` where it breaks or stalls."""
@@ -99,12 +102,15 @@ class Transport:
             raise Unreachable(f"{self.address.url} broke off its answer: {_reason(error)}") from error
 
     async def close(self) -> None:
-        """Close the connections of the loop that they belong to."""
+        """End what is still open, and leave the connections to the other clients of the event loop."""
         session, self._session = self._session, None
+        connections, self._connections = self._connections, None
         if self._dropped is not None:
             self._dropped.detach()
-        if session is not None and self._loop is not None:
-            await closing.close(session, self._loop)
+        if session is not None and connections is not None:
+            session.detach()
+            _close_all(self._open, connections.loop)
+            await connections.leave()
 
     async def _persist(self, request: Request, attempt: Callable[[Request, Deadline], Awaitable[T]]) -> T:
         was_sent = False
@@ -142,17 +148,19 @@ class Transport:
             raise Unreachable(f"{self.address.url} gave {what} no answer within {seconds:g} s") from error
 
     async def _answer(self, request: Request, deadline: Deadline) -> bytes:
-        response = await self._respond(request, deadline)
-        try:
-            answer = await self._read_up_to(response, MAX_ANSWER)
-        finally:
-            response.close()  # which keeps the connection where all of the answer has been read
+        connections, _ = await self._bound()
+        async with connections.limit(self.address.url):
+            response = await self._respond(request, deadline)
+            try:
+                answer = await self._read_up_to(response, MAX_ANSWER)
+            finally:
+                response.close()  # which keeps the connection where all of the answer has been read
         if len(answer) > MAX_ANSWER:
             raise ProtocolError(f"{self.address.url} answered with more than {MAX_ANSWER} bytes")
         return answer
 
     async def _respond(self, request: Request, deadline: Deadline) -> aiohttp.ClientResponse:
-        outgoing = None if request.body is None else _Outgoing(request.body, self.threads, deadline)
+        outgoing = None if request.body is None else _Outgoing(request.body, deadline)
         try:
             response = await self._send(request, outgoing)
         except aiohttp.ClientError as error:
@@ -175,7 +183,7 @@ class Transport:
         if request.body is not None and request.body.length is not None:
             headers["Content-Length"] = str(request.body.length)
         whole = None if request.body is None or outgoing is None else outgoing.at_once
-        session = await self._bound_session()
+        _, session = await self._bound()
         return await session.request(
             request.method,
             URL(self.address.url + request.path, encoded=True).with_query(request.query or None),
@@ -184,24 +192,27 @@ class Transport:
             allow_redirects=False,
         )
 
-    async def _bound_session(self) -> aiohttp.ClientSession:
+    async def _bound(self) -> tuple[Connections, aiohttp.ClientSession]:
         loop = asyncio.get_running_loop()
-        if self._session is not None and self._loop is not loop:
-            if self._loop is not None and not self._loop.is_closed():
+        if self._connections is not None and self._connections.loop is not loop:
+            if not self._connections.loop.is_closed():
                 raise RuntimeError(
                     "this Client is in use by another event loop; make one per loop, or use SyncClient"
                 )
             await self.close()
-        if self._session is None:
-            self._loop, self._session = loop, self._new_session()
-            self._dropped = weakref.finalize(self, closing.drop, self._session, loop, os.getpid())
-        return self._session
+        if self._connections is None or self._session is None:
+            self._connections = Connections.of(loop)
+            self._session = self._new_session(self._connections.connector)
+            self._dropped = weakref.finalize(self, _drop, self._connections, self._session)
+        return self._connections, self._session
 
-    def _new_session(self) -> aiohttp.ClientSession:
+    def _new_session(self, connector: aiohttp.BaseConnector) -> aiohttp.ClientSession:
         headers = {"User-Agent": "overspill"}
         if self.address.key:
             headers["Authorization"] = f"Bearer {self.address.key}"
         return aiohttp.ClientSession(
+            connector=connector,
+            connector_owner=False,
             headers=headers,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=self.address.connect_timeout),
             auto_decompress=False,
@@ -232,12 +243,25 @@ class Transport:
         return error_for(_problem(response, body))
 
 
+def _close_all(responses: Iterable[aiohttp.ClientResponse], loop: asyncio.AbstractEventLoop) -> None:
+    """Close responses of `loop`, whichever loop runs here."""
+    for response in list(responses):
+        if loop.is_running():
+            loop.call_soon_threadsafe(response.close)
+        elif not loop.is_closed():
+            response.close()
+
+
+def _drop(connections: Connections, session: aiohttp.ClientSession) -> None:
+    session.detach()
+    connections.drop()
+
+
 class _Outgoing:
     """One attempt's way through a body. aiohttp hides what fails in it, so it is kept in `failure`."""
 
-    def __init__(self, body: Body, threads: Threads, deadline: Deadline) -> None:
+    def __init__(self, body: Body, deadline: Deadline) -> None:
         self._body = body
-        self._threads = threads
         self._deadline = deadline
         self.failure: Exception | None = None
 
@@ -255,7 +279,7 @@ class _Outgoing:
                 yield view[start : start + _PIECE]
             return
         pieces = self._body.pieces()
-        while (piece := await self._threads.run(next, pieces, None)) is not None:
+        while (piece := await threads.run_blocking(next, pieces, None)) is not None:
             yield piece
 
     async def __aiter__(self) -> AsyncIterator[bytes | memoryview]:

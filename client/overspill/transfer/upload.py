@@ -8,17 +8,18 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
+from overspill.execution import threads
 from overspill.transfer import compression
 from overspill.transfer.request import Body
 
 if TYPE_CHECKING:
-    from overspill.execution.threads import Threads
     from overspill.transfer.source import Content
 
-_WORTH_A_THREAD = 64 * 1024
+_WORTH_A_THREAD = 128 * 1024
+"""Bytes that take more time to compress than another thread takes to come to them."""
 
 
-async def body_for(content: Content, threads: Threads, *, compress: bool, is_near: bool) -> Body:
+async def body_for(content: Content, *, compress: bool, is_near: bool) -> Body:
     """The body that carries `content`.
 
     Up to `compression.SINGLE_FRAME` bytes it is one frame, if that is smaller. Longer content is
@@ -26,8 +27,8 @@ async def body_for(content: Content, threads: Threads, *, compress: bool, is_nea
     there the bytes cost less than the CPU.
     """
     if content.whole is not None and content.size <= compression.SINGLE_FRAME:
-        return await _short_body(content.whole, threads, compress=compress)
-    if not compress or is_near or not await threads.run(_sample_shrinks, content):
+        return await _short_body(content.whole, compress=compress)
+    if not compress or is_near or not await threads.run_blocking(_sample_shrinks, content):
         return Body(length=content.size, pieces=content.pieces)
     return Body(
         length=None,
@@ -36,7 +37,7 @@ async def body_for(content: Content, threads: Threads, *, compress: bool, is_nea
     )
 
 
-async def _short_body(data: memoryview, threads: Threads, *, compress: bool) -> Body:
+async def _short_body(data: memoryview, *, compress: bool) -> Body:
     frame = None
     if compress and len(data) < _WORTH_A_THREAD:
         frame = compression.compress_frame(data)

@@ -1,4 +1,4 @@
-"""Counts of a guard on their way to the service, whenever the sender goes."""
+"""Counts of a guard on their way to the service, in the background."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ class ReportJob:
         self._end: weakref.finalize[..., ReportJob] | None = None
 
     def start(self) -> None:
-        """See that the sender comes; costs next to nothing where it does."""
+        """See that they are sent now and then; costs next to nothing where they are."""
         if self._process == os.getpid():
             return
         self._process = os.getpid()
         self._storage.look()
-        sender = self._storage.sender
-        if sender is not None:
-            sender.register(self._name, _job(weakref.ref(self._reporter)))
-            sender.wake(self._name, after=INTERVAL)
+        background = self._storage.background
+        if background is not None:
+            background.register(self._name, _job(weakref.ref(self._reporter)))
+            background.schedule(self._name, after=INTERVAL)
             self._detach()
-            self._end = weakref.finalize(self, sender.forget, self._name)
+            self._end = weakref.finalize(self, background.forget, self._name)
             self._end.atexit = False
 
     def _detach(self) -> None:
@@ -48,24 +48,24 @@ class ReportJob:
 
     def hurry(self) -> None:
         """An output has spilled: there is a connection anyway."""
-        sender = self._storage.sender
-        if sender is not None:
-            sender.wake(self._name, after=SOON)
+        background = self._storage.background
+        if background is not None:
+            background.schedule(self._name, after=SOON)
 
     def close(self) -> None:
         """Make a last report, for `LAST_REPORT` seconds at most; none to a service that is left alone.
 
         Counting may go on afterwards.
         """
-        sender = self._storage.sender
-        if sender is None or self._process != os.getpid():
+        background = self._storage.background
+        if background is None or self._process != os.getpid():
             return
         self._process = 0
         self._detach()
-        sender.unregister(self._name)
+        background.unregister(self._name)
         if self._storage.is_service_away:
             return
-        at = sender.address
+        at = background.address
         with SyncClient(
             at.url, at.key, timeout=LAST_REPORT, connect_timeout=LAST_REPORT, retries=0
         ) as client:

@@ -76,7 +76,7 @@ class Reporter:
         return max(0.0, self._last + wait - self._clock())
 
     def deliver(self, client: SyncClient) -> float:
-        """As a sender's job: report where it is time for it; seconds until it is again."""
+        """As a job in the background: report where it is time for it; seconds until it is again."""
         if self.due():
             self.send(client)
         return self.pause()

@@ -1,4 +1,4 @@
-"""The thread that sends what can wait: when it starts, comes again, gives up for a while and ends."""
+"""What is sent in the background: when its thread starts, comes again, gives up for a while and ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from overspill.delivery.background import Sender, _of_this_process, release, sender_to
+from overspill.delivery.background import Background, _all, background_for, release
 from overspill.errors import Unreachable
 from overspill.guard.guard import Guard
 from overspill.transfer.address import Address
@@ -28,10 +28,10 @@ def address(url: str = "http://127.0.0.1:9") -> Address:
 
 
 @pytest.fixture
-def sender() -> Iterator[Sender]:
-    sender = Sender(address(), first=0.001, longest=0.01)
-    yield sender
-    sender.close()
+def background() -> Iterator[Background]:
+    background = Background(address(), first=0.001, longest=0.01)
+    yield background
+    background.close()
 
 
 class Job:
@@ -61,27 +61,27 @@ def until(condition: Callable[[], bool]) -> bool:
     return any(condition() or waiting.wait(0.01) for _ in range(int(PATIENCE * 100)))
 
 
-def test_a_sender_that_nobody_woke_has_no_thread(sender: Sender) -> None:
-    sender.register("job", Job(None))
+def test_what_has_nothing_to_do_has_no_thread(background: Background) -> None:
+    background.register("job", Job(None))
 
-    assert not sender.is_running
+    assert not background.is_running
 
 
-def test_a_job_runs_until_it_has_nothing_left_and_the_thread_ends(sender: Sender) -> None:
+def test_a_job_runs_until_it_has_nothing_left_and_the_thread_ends(background: Background) -> None:
     job = Job(0.0, 0.001, None)
-    sender.register("job", job)
-    sender.wake("job")
+    background.register("job", job)
+    background.schedule("job")
 
     assert job.ended()
-    assert until(lambda: not sender.is_running)
+    assert until(lambda: not background.is_running)
     assert job.runs == 3
 
 
 @pytest.mark.parametrize("failure", [Unreachable("down"), OSError("disk"), RuntimeError("closed")])
-def test_a_job_that_fails_runs_again(sender: Sender, failure: Exception) -> None:
+def test_a_job_that_fails_runs_again(background: Background, failure: Exception) -> None:
     job = Job(failure, failure, failure, None)
-    sender.register("job", job)
-    sender.wake("job")
+    background.register("job", job)
+    background.schedule("job")
 
     assert job.ended()
 
@@ -90,79 +90,79 @@ def test_a_job_that_fails_runs_again(sender: Sender, failure: Exception) -> None
     "failure", [ValueError("odd"), SystemExit(1), KeyboardInterrupt(), asyncio.CancelledError()], ids=repr
 )
 def test_a_job_that_raises_what_nobody_expects_is_logged_counted_and_tried_again(
-    sender: Sender, failure: BaseException, caplog: pytest.LogCaptureFixture
+    background: Background, failure: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
     job, other = Job(failure, None), Job(0.0, 0.0, None)
-    sender.register("job", job)
-    sender.register("other", other)
-    sender.wake("job")
-    sender.wake("other")
+    background.register("job", job)
+    background.register("other", other)
+    background.schedule("job")
+    background.schedule("other")
 
     assert job.ended()
     assert other.ended()
-    assert sender.failures == 1
+    assert background.failures == 1
     assert [record.message for record in caplog.records] == [
         "a background job failed and is tried again: job"
     ]
 
 
-def test_a_job_that_fails_does_not_hold_up_another(sender: Sender) -> None:
+def test_a_job_that_fails_does_not_hold_up_another(background: Background) -> None:
     failing, working = Job(*[Unreachable("down")] * 50, None), Job(0.0, 0.0, None)
-    sender.register("failing", failing)
-    sender.register("working", working)
-    sender.wake("failing")
-    sender.wake("working")
+    background.register("failing", failing)
+    background.register("working", working)
+    background.schedule("failing")
+    background.schedule("working")
 
     assert working.ended()
     assert failing.ended()
 
 
-def test_waking_a_job_that_waits_long_lets_it_run_at_once(sender: Sender) -> None:
+def test_waking_a_job_that_waits_long_lets_it_run_at_once(background: Background) -> None:
     job = Job(3600.0, None)
-    sender.register("job", job)
-    sender.wake("job")
+    background.register("job", job)
+    background.schedule("job")
     assert until(lambda: job.runs == 1)
-    sender.wake("job")
+    background.schedule("job")
 
     assert job.ended()
 
 
-def test_one_thread_serves_all_jobs_of_all_threads(sender: Sender) -> None:
+def test_one_thread_serves_all_jobs_of_all_threads(background: Background) -> None:
     threads: set[int] = set()
 
     def job(client: SyncClient) -> None:
         threads.add(threading.get_ident())
 
     for number in range(20):
-        sender.register(f"job {number}", job)
-    sender.register("last", (last := Job(None)))
+        background.register(f"job {number}", job)
+    background.register("last", (last := Job(None)))
     wakers = [
-        threading.Thread(target=sender.wake, args=[f"job {number}"], kwargs={"after": 0.05})
+        threading.Thread(target=background.schedule, args=[f"job {number}"], kwargs={"after": 0.05})
         for number in range(20)
     ]
     for waker in wakers:
         waker.start()
     for waker in wakers:
         waker.join()
-    sender.wake("last", after=0.1)
+    background.schedule("last", after=0.1)
 
     assert last.ended()
     assert len(threads) == 1
 
 
-def test_closing_ends_the_thread_and_waking_starts_another(sender: Sender) -> None:
+def test_closing_ends_the_thread_and_waking_starts_another(background: Background) -> None:
     job = Job(3600.0, 0.0, None)
-    sender.register("job", job)
-    sender.wake("job")
+    background.register("job", job)
+    background.schedule("job")
     assert until(lambda: job.runs == 1)
-    sender.close()
-    assert until(lambda: not sender.is_running)
-    sender.wake("job")
+    background.close()
+    assert until(lambda: not background.is_running)
+    background.schedule("job")
 
     assert job.ended()
 
 
-def test_a_job_that_is_let_go_of_while_it_runs_does_not_run_again(sender: Sender) -> None:
+def test_a_job_that_is_let_go_of_while_it_runs_does_not_run_again(background: Background) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     def job(client: SyncClient) -> float:
@@ -170,16 +170,16 @@ def test_a_job_that_is_let_go_of_while_it_runs_does_not_run_again(sender: Sender
         go_on.wait(PATIENCE)
         return 3600.0
 
-    sender.register("job", job)
-    sender.wake("job")
+    background.register("job", job)
+    background.schedule("job")
     assert begun.wait(PATIENCE)
-    sender.unregister("job")
+    background.unregister("job")
     go_on.set()
 
-    assert until(lambda: not sender.is_running)
+    assert until(lambda: not background.is_running)
 
 
-def test_a_job_that_ends_after_the_sender_was_closed_does_not_run_again(sender: Sender) -> None:
+def test_a_job_that_ends_after_its_end_does_not_run_again(background: Background) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     def job(client: SyncClient) -> float:
@@ -187,20 +187,23 @@ def test_a_job_that_ends_after_the_sender_was_closed_does_not_run_again(sender: 
         go_on.wait(PATIENCE)
         return 3600.0
 
-    sender.register("job", job)
-    sender.wake("job")
+    background.register("job", job)
+    background.schedule("job")
     assert begun.wait(PATIENCE)
-    sender.close()
+    background.close()
     go_on.set()
 
-    assert until(lambda: not sender.is_running)
+    assert until(lambda: not background.is_running)
 
 
-def test_a_process_has_one_sender_to_a_service_which_ends_with_its_last_user() -> None:
-    first, second = sender_to(address("http://127.0.0.1:8")), sender_to(address("http://127.0.0.1:8"))
+def test_a_process_does_one_thing_after_another_for_a_service_which_ends_with_its_last_user() -> None:
+    first, second = (
+        background_for(address("http://127.0.0.1:8")),
+        background_for(address("http://127.0.0.1:8")),
+    )
     job = Job(3600.0, None)
     first.register("job", job)
-    first.wake("job")
+    first.schedule("job")
     assert until(lambda: job.runs == 1)
     release(first)
     still = second.is_running
@@ -211,64 +214,64 @@ def test_a_process_has_one_sender_to_a_service_which_ends_with_its_last_user() -
     assert until(lambda: not second.is_running)
 
 
-def test_guards_that_are_dropped_unclosed_leave_no_jobs_and_need_no_sender() -> None:
+def test_guards_that_are_dropped_unclosed_leave_no_jobs_and_need_no_thread() -> None:
     with SyncClient("http://127.0.0.1:7", retries=0) as client:
-        sender = sender_to(client.address)
+        background = background_for(client.address)
         for _ in range(200):
             Guard(client, spool=False).process_sync("short", tool="t")
         gc.collect()
         Guard(client, spool=False).process_sync("short", tool="t")
         gc.collect()
-        left = len(sender._jobs), len(sender._due), _of_this_process._users[client.address]
-        release(sender)
+        left = len(background._jobs), len(background._due), _all.users[client.address]
+        release(background)
 
     assert max(left) <= 3
 
 
-def test_the_sender_of_guards_that_were_all_dropped_ends_with_the_next_ones() -> None:
+def test_the_thread_of_guards_that_were_all_dropped_ends_with_the_next_ones() -> None:
     with SyncClient("http://127.0.0.1:7", retries=0) as client:
         Guard(client, spool=False).process_sync("short", tool="t")
         gc.collect()
         with Guard(client, spool=False) as guard:
             guard.process_sync("short", tool="t")
-            sender = _of_this_process._senders[client.address]
+            background = _all.of_addresses[client.address]
 
-    assert until(lambda: not sender.is_running)
-    assert client.address not in _of_this_process._users
+    assert until(lambda: not background.is_running)
+    assert client.address not in _all.users
 
 
-def test_a_forked_child_has_a_thread_of_its_own(sender: Sender) -> None:
+def test_a_forked_child_has_a_thread_of_its_own(background: Background) -> None:
     parent = Job(3600.0, 3600.0)
-    sender.register("job", parent)
-    sender.wake("job")
+    background.register("job", parent)
+    background.schedule("job")
     assert until(lambda: parent.runs == 1)
     child = os.fork()
     if child == 0:
         mine = Job(None)
-        sender.register("job", mine)
-        idle = not sender.is_running
-        sender.wake("job")
+        background.register("job", mine)
+        idle = not background.is_running
+        background.schedule("job")
         os._exit(0 if idle and mine.ended() else 1)
     _, status = os.waitpid(child, 0)
 
     assert os.waitstatus_to_exitcode(status) == 0
-    assert sender.is_running
+    assert background.is_running
 
 
 def test_the_interpreter_ends_while_a_job_waits_and_another_runs() -> None:
     code = """
 import threading
 from overspill.transfer.address import Address
-from overspill.delivery.background import Sender
-sender = Sender(Address(url="http://127.0.0.1:9", key="", timeout=30, connect_timeout=5, retries=0))
+from overspill.delivery.background import Background
+background = Background(Address(url="http://127.0.0.1:9", key="", timeout=30, connect_timeout=5, retries=0))
 running = threading.Event()
 def hangs(client):
     running.set()
     threading.Event().wait()
-sender.register("waits", lambda client: 3600.0)
-sender.register("hangs", hangs)
-sender.wake("waits")
-sender.wake("hangs")
+background.register("waits", lambda client: 3600.0)
+background.register("hangs", hangs)
+background.schedule("waits")
+background.schedule("hangs")
 running.wait()
 print("ends")
 """

@@ -1,0 +1,108 @@
+"""How many outputs are on their way to one service, or one disk, at the same time; all others wait fairly.
+
+An output that waits costs its own memory and a coroutine. It is encoded, hashed, compressed and sent once it
+has a slot, so a burst of any size takes the memory and the connections of a few outputs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+from overspill.execution.fair_queue import FairQueue
+from overspill.text import measure
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Future
+    from collections.abc import AsyncIterator, Hashable
+
+MOST: Final = 24
+"""Outputs on their way at the same time."""
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""Their bytes together; one that is larger goes alone."""
+QUEUE_SECONDS: Final = 30.0
+"""Seconds that an output waits for its turn, where something else can keep it."""
+
+
+class Overfull(Exception):
+    """Why an output does not wait for its turn, in words for a notice."""
+
+
+class Slots:
+    """Those of one service. For the loop thread alone."""
+
+    def __init__(self, most: int = MOST, most_bytes: int = MOST_BYTES, *, most_waiting: int) -> None:
+        self._most, self._most_bytes, self._most_waiting = most, most_bytes, most_waiting
+        self._taken = 0
+        self._taken_bytes = 0
+        self._queue: FairQueue[tuple[Future[None], int]] = FairQueue()
+
+    @property
+    def waiting(self) -> int:
+        """How many outputs wait."""
+        return len(self._queue)
+
+    @asynccontextmanager
+    async def slot(self, flow: Hashable, size: int, seconds: float | None) -> AsyncIterator[None]:
+        """Hold a slot for an output of so many bytes. It waits `seconds` for it at most; None: for ever.
+
+        Raises `Overfull` where that takes longer, or where too many bytes wait already.
+        """
+        await self._take(flow, size, seconds)
+        try:
+            yield
+        finally:
+            self._taken -= 1
+            self._taken_bytes -= size
+            self._hand_out()
+
+    async def _take(self, flow: Hashable, size: int, seconds: float | None) -> None:
+        if not self._queue and self._fits(size):
+            self._hold(size)
+            return
+        if self._queue.size + size > self._most_waiting:
+            raise Overfull(f"{measure.readable_size(self._queue.size)} of outputs wait already")
+        turn: Future[None] = asyncio.get_running_loop().create_future()
+        place = self._queue.push((turn, size), flow, size)
+        try:
+            async with asyncio.timeout(seconds):
+                await turn
+        except BaseException as error:
+            self._queue.remove(place)
+            if turn.done() and not turn.cancelled():  # its turn came at the same moment
+                self._taken -= 1
+                self._taken_bytes -= size
+                self._hand_out()
+            if isinstance(error, TimeoutError):
+                raise Overfull(f"the outputs before it took more than {seconds:g} s") from None
+            raise
+
+    def _fits(self, size: int) -> bool:
+        is_room = self._taken < self._most and self._taken_bytes + size <= self._most_bytes
+        return is_room or not self._taken
+
+    def _hold(self, size: int) -> None:
+        self._taken += 1
+        self._taken_bytes += size
+
+    def _hand_out(self) -> None:
+        """Let those go whose turn it is."""
+        while self._queue:
+            turn, size = self._queue.first()
+            if not self._fits(size):
+                return
+            self._queue.pop()
+            if not turn.done():
+                self._hold(size)
+                turn.set_result(None)
+
+
+_of_loops: Final[weakref.WeakKeyDictionary[AbstractEventLoop, dict[str, Slots]]] = weakref.WeakKeyDictionary()
+
+
+def slots_of(target: str, most_waiting: int) -> Slots:
+    """Return the slots that all guards of this process share, for a service or a folder."""
+    slots = _of_loops.setdefault(asyncio.get_running_loop(), {})
+    return slots.setdefault(target, Slots(most_waiting=most_waiting))

@@ -1,0 +1,28 @@
+"""How long to wait before something that failed is tried again: twice as long each time, up to a bound.
+
+The wait is drawn at random below that (Brooker, "Exponential Backoff and Jitter", 2015), so that many who
+failed together do not all come again together.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import NamedTuple
+
+_MOST_DOUBLINGS = 30
+
+
+class Backoff(NamedTuple):
+    """`first` and `longest` are seconds; `least` is the part of the wait that is not left to chance."""
+
+    first: float
+    longest: float
+    least: float = 0.5
+
+    def bound(self, failures: int) -> float:
+        """Return the longest wait, in seconds, after so many failures before this one."""
+        return min(self.longest, self.first * float(1 << min(failures, _MOST_DOUBLINGS)))
+
+    def pause(self, failures: int) -> float:
+        """Return how many seconds to wait, drawn at random."""
+        return self.bound(failures) * random.uniform(self.least, 1.0)  # noqa: S311  (no secret)
