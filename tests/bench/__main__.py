@@ -17,6 +17,7 @@ import zstandard
 
 from tests.bench import (
     fetched,
+    fleet,
     grep,
     guard,
     ingest,
@@ -53,6 +54,7 @@ BENCHMARKS: Final[dict[str, Callable[[Servers, Scale], Iterator[Row]]]] = {
     "memory": memory.measure,
     "uploads": uploads.measure,
     "guard": guard.measure,
+    "fleet": fleet.measure,
     "peers": peers.measure,
     "previews": previews.measure,
     "soak": soak.measure,

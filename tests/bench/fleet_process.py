@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 WARM_UP: Final = 3
 TICK: Final = 0.005
-"""Seconds between two looks at the clock, at the threads and at the sockets."""
+"""Seconds between two looks at the clock."""
+LOOK: Final = 0.25
+"""Seconds between two looks at the threads and the sockets."""
 
 
 class Task(Struct, frozen=True, kw_only=True):
@@ -85,7 +87,7 @@ class Watch:
         self.memory = self._memory.peak - self._before
 
     def _look(self) -> None:
-        while not self._is_over.wait(0.1):
+        while not self._is_over.wait(LOOK):
             self.threads = max(self.threads, threads() - 1)
             self.sockets = max(self.sockets, sockets())
 
@@ -117,17 +119,13 @@ def _cpu() -> float:
 
 
 def run(task: Task) -> Figures:
-    outputs = [_text(number, task.size) for number in range(task.count)]
+    outputs = [text(number, task.size) for number in range(task.count)]
     with ExitStack() as stack:
         return HOWS[task.how](task, outputs, stack)
 
 
-def _text(number: int, size: int) -> str:
-    base = (
-        "x" * size
-        if os.environ.get("FLEET_PLAIN")
-        else texts.text(os.environ.get("FLEET_KIND", texts.LOG), size).decode()
-    )
+def text(number: int, size: int) -> str:
+    base = texts.text(texts.LOG, size).decode()
     return (f"output {number} " + base)[:size]
 
 
@@ -156,7 +154,7 @@ def _tasks(task: Task, outputs: list[str], stack: ExitStack) -> Figures:
 
     async def main() -> int:
         for number in range(WARM_UP):
-            await guards[0].process(_text(-1 - number, task.size), tool="tool", call_id=f"w{number}")
+            await guards[0].process(text(-1 - number, task.size), tool="tool", call_id=f"w{number}")
         with watch:
             ticker = asyncio.create_task(watch.tick())
             async with asyncio.TaskGroup() as group:
@@ -176,7 +174,7 @@ def _threads(task: Task, outputs: list[str], stack: ExitStack) -> Figures:
     reasons: Counter[str] = Counter()
     lock, slowest = threading.Lock(), [0.0]
     for number in range(WARM_UP):
-        guards[0].process_sync(_text(-1 - number, task.size), tool="tool", call_id=f"w{number}")
+        guards[0].process_sync(text(-1 - number, task.size), tool="tool", call_id=f"w{number}")
     workers = min(task.count, 200)
 
     def one(first: int) -> None:
@@ -206,7 +204,7 @@ def _one_by_one(task: Task, outputs: list[str], stack: ExitStack) -> Figures:
     guards, watch = _guards(task, stack), Watch()
     counts: Counter[str] = Counter()
     for number in range(WARM_UP):
-        guards[0].process_sync(_text(-1 - number, task.size), tool="tool", call_id=f"w{number}")
+        guards[0].process_sync(text(-1 - number, task.size), tool="tool", call_id=f"w{number}")
     with watch:
         for number, output in enumerate(outputs):
             guarded = guards[0].process_sync(output, tool="tool", call_id=f"c{number}")
@@ -220,7 +218,7 @@ def _awaited(task: Task, outputs: list[str], stack: ExitStack) -> Figures:
 
     async def main() -> None:
         for number in range(WARM_UP):
-            await guards[0].process(_text(-1 - number, task.size), tool="tool", call_id=f"w{number}")
+            await guards[0].process(text(-1 - number, task.size), tool="tool", call_id=f"w{number}")
         with watch:
             for number, output in enumerate(outputs):
                 guarded = await guards[0].process(output, tool="tool", call_id=f"c{number}")
@@ -241,7 +239,7 @@ def _puts(task: Task, outputs: list[str], stack: ExitStack) -> Figures:
                 counts[entry.state] += 1
 
             for number in range(WARM_UP):
-                await client.put(_text(-1 - number, task.size))
+                await client.put(text(-1 - number, task.size))
             with watch:
                 ticker = asyncio.create_task(watch.tick())
                 async with asyncio.TaskGroup() as group:
