@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from overspill.guard.guard import Guard
 from overspill.guard.policy import Policy
 from overspill.guard.spill import NOTICE_BYTES, Spill
-from overspill.guard.turn import PendingResult, Turn, choose, current, rooms
+from overspill.guard.turn import PendingResult, Turn, choose_spills, current, notice_limits
 from overspill.previews.notice import Kept
 from overspill.shapes.content import examine
 from overspill.transfer.store_request import Origin
@@ -29,7 +29,7 @@ NOTICE = 300
 LATER = 10
 """Rounds of the event loop within which everything has happened that can happen."""
 
-offers_of = st.lists(
+pending_results = st.lists(
     st.builds(
         PendingResult,
         size=st.integers(0, 2_000),
@@ -42,12 +42,12 @@ offers_of = st.lists(
 )
 
 
-def offer(size: int, call_id: str = "") -> PendingResult:
+def pending(size: int, call_id: str = "") -> PendingResult:
     return PendingResult(size, NOTICE, call_id=call_id)
 
 
-def total(offers: Sequence[PendingResult], spills: Sequence[bool]) -> int:
-    return sum(each.cost(spills=spill) for each, spill in zip(offers, spills, strict=True))
+def total(results: Sequence[PendingResult], spills: Sequence[bool]) -> int:
+    return sum(each.cost(spills=spill) for each, spill in zip(results, spills, strict=True))
 
 
 async def settle() -> None:
@@ -55,17 +55,17 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def played(budget: int, offers: Sequence[PendingResult], order: Sequence[int]) -> list[bool]:
+async def played(budget: int, results: Sequence[PendingResult], order: Sequence[int]) -> list[bool]:
     """What is decided where all calls start together and have their results in this order."""
-    gates = [asyncio.Event() for _ in offers]
+    gates = [asyncio.Event() for _ in results]
 
     async def call(number: int) -> bool:
         with turn.calling() as running:
             await gates[number].wait()
-            return await running.decide(offers[number]) is not None
+            return await running.decide(results[number]) is not None
 
     async with asyncio.timeout(30), Turn(budget, OWNER) as turn:
-        calls = [asyncio.create_task(call(number)) for number in range(len(offers))]
+        calls = [asyncio.create_task(call(number)) for number in range(len(results))]
         await settle()
         for number in order:
             gates[number].set()
@@ -74,97 +74,106 @@ async def played(budget: int, offers: Sequence[PendingResult], order: Sequence[i
 
 
 def test_the_largest_spill_first_and_no_more_than_needed() -> None:
-    offers = [offer(5_000), offer(40_000), offer(9_000), offer(20_000)]
+    results = [pending(5_000), pending(40_000), pending(9_000), pending(20_000)]
 
-    assert choose(offers, 80_000) == [False, False, False, False]
-    assert choose(offers, 73_999) == [False, True, False, False]
-    assert choose(offers, 20_000) == [False, True, False, True]
+    assert choose_spills(results, 80_000) == [False, False, False, False]
+    assert choose_spills(results, 73_999) == [False, True, False, False]
+    assert choose_spills(results, 20_000) == [False, True, False, True]
 
 
 def test_among_equals_the_call_id_and_then_the_order_decide() -> None:
-    assert choose([offer(1_000, "b"), offer(1_000, "a")], 1_500) == [False, True]
-    assert choose([offer(1_000), offer(1_000)], 1_500) == [True, False]
+    assert choose_spills([pending(1_000, "b"), pending(1_000, "a")], 1_500) == [False, True]
+    assert choose_spills([pending(1_000), pending(1_000)], 1_500) == [True, False]
 
 
 def test_what_spilling_would_not_shrink_is_never_spilled_for_the_budget() -> None:
-    assert choose([offer(NOTICE), offer(NOTICE - 1), offer(NOTICE + 1)], 0) == [False, False, True]
+    assert choose_spills([pending(size) for size in (NOTICE, NOTICE - 1, NOTICE + 1)], 0) == [
+        False,
+        False,
+        True,
+    ]
 
 
 def test_what_must_not_spill_counts_and_the_others_spill_in_its_place() -> None:
-    assert choose([PendingResult(90_000), offer(5_000)], 50_000) == [False, True]
+    assert choose_spills([PendingResult(90_000), pending(5_000)], 50_000) == [False, True]
 
 
 def test_what_exceeds_its_own_limits_spills_and_counts_as_its_notice() -> None:
-    assert choose([PendingResult(90_000, NOTICE, exceeds=True), offer(5_000)], 5_300) == [True, False]
-    assert choose([PendingResult(90_000, NOTICE, exceeds=True), offer(5_000)], 5_299) == [True, True]
+    results = [PendingResult(90_000, NOTICE, exceeds=True), pending(5_000)]
 
-
-@given(offers_of, st.integers(0, 8_000))
-def test_the_budget_holds_wherever_it_can(offers: list[PendingResult], room: int) -> None:
-    spills = choose(offers, room)
-
-    least = total(offers, [each.exceeds or each.saved > 0 for each in offers])
-    assert total(offers, spills) <= max(room, least)
-
-
-@given(offers_of, st.integers(0, 8_000))
-def test_nothing_spills_for_the_budget_without_need(offers: list[PendingResult], room: int) -> None:
-    spills = choose(offers, room)
-
-    chosen = [number for number, each in enumerate(offers) if spills[number] and not each.exceeds]
-    if chosen:
-        smallest = min(offers[number].size for number in chosen)
-        last = [number for number in chosen if offers[number].size == smallest]
-        assert any(total(offers, [s and i != number for i, s in enumerate(spills)]) > room for number in last)
-        assert all(spills[i] for i, each in enumerate(offers) if each.size > smallest and each.saved > 0)
-
-
-@given(offers_of, st.integers(0, 8_000), st.integers(0, 300))
-def test_notices_share_what_there_is_room_for(offers: list[PendingResult], room: int, least: int) -> None:
-    offers = [
-        each if each.spilled is None else each._replace(least=min(least, each.spilled)) for each in offers
+    assert choose_spills(results, 5_300) == [
+        True,
+        False,
     ]
-    allowed = rooms(offers, room)
+    assert choose_spills(results, 5_299) == [True, True]
 
-    taken = [each.size if most is None else most for each, most in zip(offers, allowed, strict=True)]
-    short = [each.shortened() for each in offers]
+
+@given(pending_results, st.integers(0, 8_000))
+def test_the_budget_holds_wherever_it_can(results: list[PendingResult], room: int) -> None:
+    spills = choose_spills(results, room)
+
+    least = total(results, [each.exceeds or each.saved > 0 for each in results])
+    assert total(results, spills) <= max(room, least)
+
+
+@given(pending_results, st.integers(0, 8_000))
+def test_nothing_spills_for_the_budget_without_need(results: list[PendingResult], room: int) -> None:
+    spills = choose_spills(results, room)
+
+    chosen = [number for number, each in enumerate(results) if spills[number] and not each.exceeds]
+    if chosen:
+        smallest = min(results[number].size for number in chosen)
+        last = [number for number in chosen if results[number].size == smallest]
+        assert any(total(results, [s and i != at for i, s in enumerate(spills)]) > room for at in last)
+        assert all(spills[i] for i, each in enumerate(results) if each.size > smallest and each.saved > 0)
+
+
+@given(pending_results, st.integers(0, 8_000), st.integers(0, 300))
+def test_notices_share_what_there_is_room_for(results: list[PendingResult], room: int, least: int) -> None:
+    results = [
+        each if each.spilled is None else each._replace(least=min(least, each.spilled)) for each in results
+    ]
+    allowed = notice_limits(results, room)
+
+    taken = [each.size if most is None else most for each, most in zip(results, allowed, strict=True)]
+    short = [each.shortened() for each in results]
     fewest = total(short, [each.exceeds or each.saved > 0 for each in short])
     assert sum(taken) <= max(room, fewest)
-    for each, most in zip(offers, allowed, strict=True):
+    for each, most in zip(results, allowed, strict=True):
         assert most is None or (each.least or 0) <= most <= (each.spilled or 0)
 
 
 def test_notices_are_as_long_as_ever_where_that_is_enough() -> None:
-    offers = [PendingResult(10_000, 3_000, least=1_000)] * 3
+    results = [PendingResult(10_000, 3_000, least=1_000)] * 3
 
-    assert rooms(offers, 23_000) == [3_000, None, None]
-    assert rooms(offers, 9_000) == [3_000, 3_000, 3_000]
-    assert rooms(offers, 8_000) == [2_666, 2_666, 2_666]
-    assert rooms([PendingResult(2_000, 3_000, least=1_000)] * 3, 5_000) == [1_000, None, None]
-    assert rooms(offers, 1_000) == [1_000, 1_000, 1_000]
+    assert notice_limits(results, 23_000) == [3_000, None, None]
+    assert notice_limits(results, 9_000) == [3_000, 3_000, 3_000]
+    assert notice_limits(results, 8_000) == [2_666, 2_666, 2_666]
+    assert notice_limits([PendingResult(2_000, 3_000, least=1_000)] * 3, 5_000) == [1_000, None, None]
+    assert notice_limits(results, 1_000) == [1_000, 1_000, 1_000]
 
 
 @settings(max_examples=60, deadline=None)
-@given(offers_of, st.integers(0, 8_000), st.randoms(use_true_random=False))
+@given(pending_results, st.integers(0, 8_000), st.randoms(use_true_random=False))
 def test_which_spill_does_not_depend_on_who_is_ready_first(
-    offers: list[PendingResult], budget: int, chance: random.Random
+    results: list[PendingResult], budget: int, chance: random.Random
 ) -> None:
-    order = list(range(len(offers)))
+    order = list(range(len(results)))
     chance.shuffle(order)
 
-    assert asyncio.run(played(budget, offers, order)) == choose(offers, budget)
+    assert asyncio.run(played(budget, results, order)) == choose_spills(results, budget)
 
 
 async def test_among_equals_the_one_that_was_called_first_spills() -> None:
-    equals = [offer(9_000)] * 3
+    equals = [pending(9_000)] * 3
 
     assert await played(20_000, equals, [2, 1, 0]) == [True, False, False]
 
 
-def in_threads(budget: int, offers: Sequence[PendingResult], order: Sequence[int]) -> list[bool]:
+def in_threads(budget: int, results: Sequence[PendingResult], order: Sequence[int]) -> list[bool]:
     """As `played`, each call in a thread of its own."""
-    everyone = threading.Barrier(len(offers))
-    turns = [threading.Event() for _ in offers]
+    everyone = threading.Barrier(len(results))
+    turns = [threading.Event() for _ in results]
 
     def call(number: int) -> bool:
         with turn.calling() as running:
@@ -173,25 +182,25 @@ def in_threads(budget: int, offers: Sequence[PendingResult], order: Sequence[int
             turns[place].wait(30)
             if place + 1 < len(turns):
                 turns[place + 1].set()
-            return running.decide_sync(offers[number]) is not None
+            return running.decide_sync(results[number]) is not None
 
     turns[0].set()
-    with Turn(budget, OWNER) as turn, ThreadPoolExecutor(len(offers)) as pool:
-        return list(pool.map(call, range(len(offers))))
+    with Turn(budget, OWNER) as turn, ThreadPoolExecutor(len(results)) as pool:
+        return list(pool.map(call, range(len(results))))
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.permutations(range(4)))
 def test_threads_share_a_budget_in_the_same_way(order: list[int]) -> None:
-    offers = [offer(5_000), offer(40_000), offer(9_000), offer(20_000)]
+    results = [pending(5_000), pending(40_000), pending(9_000), pending(20_000)]
 
-    assert in_threads(20_000, offers, order) == [False, True, False, True]
+    assert in_threads(20_000, results, order) == [False, True, False, True]
 
 
 async def test_a_tool_that_never_awaits_is_counted_with_its_siblings() -> None:
     async def call(size: int) -> bool:
         with turn.calling() as running:
-            return await running.decide(offer(size)) is not None
+            return await running.decide(pending(size)) is not None
 
     async with Turn(15_000, OWNER) as turn:
         spills = await asyncio.gather(*map(call, (9_000, 8_000, 10_000)))
@@ -202,7 +211,7 @@ async def test_a_tool_that_never_awaits_is_counted_with_its_siblings() -> None:
 async def test_calls_one_after_another_are_decided_at_once() -> None:
     async def call(size: int) -> bool:
         with turn.calling() as running:
-            return await running.decide(offer(size)) is not None
+            return await running.decide(pending(size)) is not None
 
     async with Turn(15_000, OWNER) as turn:
         spills = [await call(size) for size in (10_000, 6_000, 4_000, 5_000)]
@@ -216,7 +225,7 @@ def test_calls_one_after_another_need_no_event_loop() -> None:
     with Turn(15_000, OWNER) as turn:
         for size in (10_000, 6_000, 4_000):
             with turn.calling() as running:
-                spills.append(running.decide_sync(offer(size)) is not None)
+                spills.append(running.decide_sync(pending(size)) is not None)
 
     assert spills == [False, True, False]
 
@@ -233,12 +242,12 @@ async def stuck(turn: Turn) -> None:
 
 async def stuck_with_a_result(turn: Turn) -> None:
     with turn.calling() as running:
-        await running.decide(offer(90_000))
+        await running.decide(pending(90_000))
 
 
 async def deciding(turn: Turn, size: int) -> bool:
     with turn.calling() as running:
-        return await running.decide(offer(size)) is not None
+        return await running.decide(pending(size)) is not None
 
 
 async def test_a_failing_tool_keeps_nobody_waiting() -> None:
@@ -290,7 +299,7 @@ def test_nothing_ever_waits_for_calls_that_have_ended_in_any_way(
                 await gates[number].wait()
                 if ends[number][0] == "raises":
                     raise LookupError
-                return await running.decide(offer(ends[number][1])) is not None
+                return await running.decide(pending(ends[number][1])) is not None
 
         async with asyncio.timeout(30), Turn(15_000, OWNER) as turn:
             calls = [asyncio.create_task(call(number)) for number in range(len(ends))]
@@ -303,8 +312,8 @@ def test_nothing_ever_waits_for_calls_that_have_ended_in_any_way(
     results = asyncio.run(play())
 
     sizes = [size for end, size in ends if end == "returns"]
-    assert [each for each in results if isinstance(each, bool)] == choose(
-        [offer(size) for size in sizes], 15_000
+    assert [each for each in results if isinstance(each, bool)] == choose_spills(
+        [pending(size) for size in sizes], 15_000
     )
 
 
@@ -316,7 +325,7 @@ async def test_calls_inside_a_call_take_no_part() -> None:
         outside = await asyncio.create_task(inner())
         with turn.calling() as running:
             inside = [current(OWNER), await inner(), await asyncio.create_task(inner())]
-            await running.decide(offer(1))
+            await running.decide(pending(1))
         after = current(OWNER)
 
     assert (outside, inside, after) == (turn, [None, None, None], turn)
@@ -360,7 +369,7 @@ async def test_a_call_that_outlives_its_turn_is_decided_at_once() -> None:
         for call in calls:
             call.__enter__()
     async with asyncio.timeout(30):
-        spills = await calls[0].decide(offer(16_000)) is not None
+        spills = await calls[0].decide(pending(16_000)) is not None
     for call in calls:
         call.__exit__()
 
@@ -373,7 +382,7 @@ async def test_a_call_that_takes_too_long_is_waited_for_once() -> None:
         slow = asyncio.create_task(stuck(turn))
         await settle()
         first = await deciding(turn, 9_000)
-        turn._ledger.timeout = 3_600
+        turn._state.timeout = 3_600
         second = await deciding(turn, 8_000)
         slow.cancel()
 
@@ -382,7 +391,7 @@ async def test_a_call_that_takes_too_long_is_waited_for_once() -> None:
 
 def test_a_thread_waits_no_longer_than_its_timeout() -> None:
     with Turn(15_000, OWNER, timeout=0) as turn, turn.calling(), turn.calling() as running:
-        assert running.decide_sync(offer(9_000)) is None
+        assert running.decide_sync(pending(9_000)) is None
 
 
 async def test_a_synchronous_tool_in_the_event_loop_holds_up_nobody() -> None:
@@ -391,7 +400,7 @@ async def test_a_synchronous_tool_in_the_event_loop_holds_up_nobody() -> None:
         slow = asyncio.create_task(stuck(turn))
         await settle()
         with turn.calling() as running:
-            spills = running.decide_sync(offer(14_000)) is not None
+            spills = running.decide_sync(pending(14_000)) is not None
         slow.cancel()
 
         assert (spills, await other) == (False, True)
@@ -406,12 +415,12 @@ async def test_tasks_and_threads_share_one_budget() -> None:
         assert turn is not None
         with turn.calling() as running:
             loop.call_soon_threadsafe(has_result.set)
-            return running.decide_sync(offer(9_000)) is not None
+            return running.decide_sync(pending(9_000)) is not None
 
     async def in_task() -> bool:
         with turn.calling() as running:
             await has_result.wait()
-            return await running.decide(offer(8_000)) is not None
+            return await running.decide(pending(8_000)) is not None
 
     async with asyncio.timeout(30), Turn(15_000, OWNER) as turn:
         spills = await asyncio.gather(in_task(), asyncio.to_thread(in_thread))

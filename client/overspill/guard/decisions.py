@@ -1,4 +1,4 @@
-"""What was decided on each capture first, so that an output shown again has the same notice to the byte."""
+"""The first decision on each capture. An output that is shown again gets the same notice, byte for byte."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class Decision(NamedTuple):
-    """What became of a capture, and which earlier one of its session has the same bytes, if any has."""
+    """What became of a capture, and the id of an earlier one of its session with the same bytes."""
 
     kept: Kept
     same_as: str | None = None
 
 
 class Decisions:
-    """Remembers the last `most` captures, for any thread. `clock` gives seconds since the epoch."""
+    """The decisions on the last `most` captures, for any thread. `clock` gives seconds since the epoch."""
 
     def __init__(self, most: int = 10_000, clock: Callable[[], float] = time.time) -> None:
         self._most = most
@@ -38,9 +38,9 @@ class Decisions:
         self._lock = threading.RLock()
 
     def first(self, id: str, now: Decision) -> Decision:  # noqa: A002  (the field's own name)
-        """Return the first decision on a capture, and remember `now` where there is none.
+        """Return the first decision on a capture. If there is none, remember `now` and return it.
 
-        A first one that has expired, or that stored nothing where `now` did, is replaced: it would hide a
+        A first decision is replaced if it has expired, or if it stored nothing and `now` did: it would hide a
         capture that can be read. An output without an id is not remembered.
         """
         if not id:

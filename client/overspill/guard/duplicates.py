@@ -1,4 +1,4 @@
-"""Which outputs of a session were there before, byte for byte, and under which capture they are kept."""
+"""Remembers outputs by their digest, to name the earlier capture of the same bytes in a session."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-class _First(NamedTuple):
+class _FirstCapture(NamedTuple):
     id: str
     expires: float
 
 
 class Duplicates:
-    """Remembers the last `most` contents, for any thread. Calls without a session have one together."""
+    """The last `most` contents, for any thread. All calls without a session share one."""
 
     def __init__(self, most: int = 10_000, clock: Callable[[], float] = time.time) -> None:
         self._most = most
         self._clock = clock
         self._lock = threading.RLock()
-        self._firsts: OrderedDict[bytes, _First] = OrderedDict()
+        self._firsts: OrderedDict[bytes, _FirstCapture] = OrderedDict()
         forks.register(self)
 
     def reset_after_fork(self) -> None:
@@ -35,9 +35,9 @@ class Duplicates:
         self._lock = threading.RLock()
 
     def earlier(self, session: str, sha256: bytes, own_id: str) -> str | None:
-        """The id of the first capture of this content in this session, while it is kept.
+        """Return the id of the first capture of this content in the session, until it expires.
 
-        None for that capture itself: the same call repeated gets the same notice.
+        None for that capture itself: the same call again gets the same notice.
         """
         key = _key(session, sha256)
         with self._lock:
@@ -45,18 +45,18 @@ class Duplicates:
         return None if first is None or first.id == own_id else first.id
 
     def remember(self, session: str, sha256: bytes, own_id: str, expires: datetime | None) -> None:
-        """The content is stored as `own_id` until `expires`; None is without end."""
+        """Remember that the content is stored as `own_id` until `expires`; None is forever."""
         key = _key(session, sha256)
         until = float("inf") if expires is None else expires.timestamp()
         with self._lock:
             first = self._kept(key)
             if first is None or first.id == own_id:
-                self._firsts[key] = _First(own_id, until)
+                self._firsts[key] = _FirstCapture(own_id, until)
             while len(self._firsts) > self._most:
                 self._firsts.popitem(last=False)
 
-    def _kept(self, key: bytes) -> _First | None:
-        """What is remembered, which makes it the most recent; forgotten where it has expired."""
+    def _kept(self, key: bytes) -> _FirstCapture | None:
+        """Return what is remembered, and make it the most recent. Forget it if it has expired."""
         first = self._firsts.pop(key, None)
         if first is None or first.expires <= self._clock():
             return None
@@ -65,5 +65,5 @@ class Duplicates:
 
 
 def _key(session: str, sha256: bytes) -> bytes:
-    """Of one length, however long the session's name is."""
+    """A key of fixed length, however long the session's name is."""
     return hashlib.sha256(sha256 + session.encode("utf-8", "surrogatepass")).digest()

@@ -1,6 +1,6 @@
-"""The answers of file-based output management under the names that its own design gives their fields.
+"""Dicts with the field names of file-based output management, for callers that were written for it.
 
-Views of what this package gives under its own names, for callers that were written for that design:
+Each function converts a value of this package:
 
     output_fields(guard.capture_output_sync(…))      content, truncated, file_path, total_lines, …
     response_fields(guard.process_sync(…))           status, data or preview, full_output_file, …
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def output_fields(output: CapturedOutput) -> dict[str, Any]:
-    """Return the parts of an output. `file_path` is the file in a workspace, else the handle, else None."""
+    """Convert an output. `file_path` is the file in a workspace, or else the handle, or None."""
     return {
         "content": output.content,
         "truncated": output.truncated,
@@ -33,9 +33,9 @@ def output_fields(output: CapturedOutput) -> dict[str, Any]:
 
 
 def response_fields(guarded: Guarded) -> dict[str, Any]:
-    """Return a tool's response wrapped: `data` untouched, or a `preview` and the `full_output_file`.
+    """Wrap a tool's response: `data` untouched, or a `preview` and the `full_output_file`.
 
-    `status` is `inline`, `captured` wherever the whole is kept, or `truncated`.
+    `status` is `inline`, `truncated`, or `captured` if the whole is stored anywhere.
     """
     made = guarded.notice
     if made is None:
@@ -52,7 +52,7 @@ def response_fields(guarded: Guarded) -> dict[str, Any]:
 
 
 def answer_fields(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `inspect_output` answered with each match as `match` between its contexts."""
+    """Convert an answer of `inspect_output`: each match has `match`, `context_before` and `context_after`."""
     if "matches" not in answer:
         return dict(answer)
     return {**answer, "matches": [_match(found) for found in answer["matches"]]}

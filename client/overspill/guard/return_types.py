@@ -1,6 +1,7 @@
-"""What a wrapped tool says that it returns: what stands in for its result has to be that too.
+"""Keeps the return type that a wrapped tool declares.
 
-Servers check results against schemas that they made from a tool's annotations, and refuse what differs.
+Servers make schemas from a tool's annotations and refuse results that do not match. A notice that would not
+match does not replace the result.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def keep_return_type(tool: Callable[..., Any], result: Any, value: Any) -> Any:
-    """Return `value`, which stands in for `result`; the result where the tool's annotation forbids it."""
+    """Return `value`, which stands for `result`, or the result if the tool's annotation forbids `value`."""
     if value is result or type(value) is str:
         return value
     try:
@@ -28,10 +29,10 @@ def keep_return_type(tool: Callable[..., Any], result: Any, value: Any) -> Any:
 
 @lru_cache(maxsize=1_000)
 def _check(tool: Callable[..., Any]) -> Callable[[Any], bool]:
-    """Return what tells whether a value is of the tool's return type.
+    """Return a function that says whether a value has the tool's return type.
 
-    Raises anything where that is not known now. It may be known at the next call: modules are imported and
-    names defined meanwhile, so only an answer is remembered.
+    Raises anything if the type cannot be resolved now. `lru_cache` does not remember that: at the next call
+    more modules may be imported and more names defined.
     """
     pydantic: Any = sys.modules["pydantic"]
     annotation = typing.get_type_hints(tool, include_extras=True).get("return", Any)

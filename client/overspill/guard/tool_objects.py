@@ -1,7 +1,7 @@
-"""Tools that are objects of a framework: copies of the same class, with the functions in them guarded.
+"""Guards tools that are objects of a framework: a copy of the same class, with its functions guarded.
 
-No framework is imported. A tool is told by the fields in which frameworks keep the functions that they call,
-or by the methods that its class overrides for them.
+No framework is imported. A tool object is recognised by the fields in which frameworks keep the functions
+that they call, or by the methods that its class overrides.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _WITH_ARTIFACT: Final = "content_and_artifact"
 
 
 def is_tool_object(tool: Any) -> bool:
-    """Whether `tool` is no function, but has one in it that a framework calls."""
+    """Return whether `tool` is an object that holds a function for a framework to call."""
     if inspect.isroutine(tool) or inspect.isclass(tool) or hasattr(tool, "__wrapped__"):
         return False
     return any(callable(getattr(tool, name, None)) for name in (*_FIELDS, *_METHODS))
 
 
 def with_guarded(tool: Any, guard: Guarding) -> Any:
-    """Return a copy of `tool` whose functions `guard` has wrapped.
+    """Return a copy of `tool` with its functions wrapped by `guard`.
 
-    Raises `TypeError` where no copy can be made.
+    Raises `TypeError` if no copy can be made.
     """
     wrap = _of_pairs(guard) if getattr(tool, "response_format", "") == _WITH_ARTIFACT else guard
     found = {name: getattr(tool, name) for name in _FIELDS if inspect.isroutine(getattr(tool, name, None))}
@@ -54,7 +54,7 @@ def _with_methods(tool: Any, wrap: Guarding) -> Any:
 
 
 def _of_pairs(guard: Guarding) -> Guarding:
-    """For tools that return what the model sees and what programs get: only the first is guarded."""
+    """Wrap functions that return a pair, for the model and for programs: only the first part is guarded."""
 
     def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
         if inspect.iscoroutinefunction(function):
@@ -63,10 +63,10 @@ def _of_pairs(guard: Guarding) -> Guarding:
             async def paired_async(*args: Any, **kwargs: Any) -> Any:
                 content, artifact = await function(*args, **kwargs)
 
-                async def shown() -> Any:
+                async def for_model() -> Any:
                     return content
 
-                return await guard(shown)(), artifact
+                return await guard(for_model)(), artifact
 
             return paired_async
 

@@ -1,7 +1,7 @@
-"""A budget in bytes that the results of one turn share: what is too much together spills, the largest first.
+"""A budget in bytes that the results of one turn share. If they are too long together, the largest spill.
 
-Results wait until no other call of the turn is running and are then decided on together. So which of them
-spill depends on their sizes alone, and not on which call was the quickest.
+A result waits until no other call of the turn is running; then all that wait are decided on together. So a
+result's size decides whether it spills, and not which call was the quickest.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from contextvars import Token
 
 DECISION_TIMEOUT_SECONDS: Final = 60.0
-"""Seconds that a result waits for the other calls of its turn. The turn waits for none of them twice."""
+"""How long a result waits for the other calls of its turn. The turn waits for no call twice."""
 _LOOP_PASSES: Final = 2
-"""How often the event loop goes round before a decision, so that tasks which were created have started."""
+"""Passes of the event loop before a decision: tasks that were just created start in them."""
 _START_SECONDS: Final = 0.002
-"""Seconds that a thread other than the turn's own waits for the same reason."""
+"""How long a thread other than the turn's own waits for the same reason."""
 
 
 class PendingResult(NamedTuple):
-    """A result on its way into the conversation.
+    """A result that waits for the turn's decision.
 
-    `size` and `spilled` are its bytes as it is and, at most, as a notice, `least` as the shortest one;
-    `spilled` is None for what is never spilled. `exceeds`: it is above its own limits and spills anyway.
-    `call_id` decides between equal sizes, so an id that was made up at random does not belong here.
+    `size` is its bytes, `spilled` the most bytes of its notice, `least` the bytes of the shortest notice.
+    `spilled` is None for a result that never spills. `exceeds`: it is above its own limits and spills anyway.
+    `call_id` decides between equal sizes, so it must not be an id that was made up at random.
     """
 
     size: int
@@ -46,7 +46,7 @@ class PendingResult(NamedTuple):
 
     @property
     def saved(self) -> int:
-        """Bytes that spilling it keeps out of the conversation; 0 or less where it brings nothing."""
+        """Bytes that spilling keeps out of the conversation; 0 or less if it keeps out none."""
         return 0 if self.spilled is None else self.size - self.spilled
 
     def cost(self, *, spills: bool) -> int:
@@ -54,55 +54,55 @@ class PendingResult(NamedTuple):
         return self.size - self.saved if spills else self.size
 
     def shortened(self) -> PendingResult:
-        """The same with the shortest notice at most."""
+        """Return the same result with the shortest notice."""
         return self if self.spilled is None or self.least is None else self._replace(spilled=self.least)
 
 
-def choose(offers: Sequence[PendingResult], room: int) -> list[bool]:
-    """Which of `offers` spill, so that together they take `room` bytes at most, or as few as they can.
+def choose_spills(results: Sequence[PendingResult], room: int) -> list[bool]:
+    """Return which results spill, so that all together take at most `room` bytes, or as few as possible.
 
-    Among equal sizes and call ids, the earlier offer spills first.
+    Larger results spill first. Among equal sizes the call id decides, and then the order.
     """
-    spills = [offer.exceeds for offer in offers]
-    total = _total(offers, spills)
+    spills = [result.exceeds for result in results]
+    total = _total(results, spills)
     for number in sorted(
-        range(len(offers)), key=lambda number: (-offers[number].size, offers[number].call_id)
+        range(len(results)), key=lambda number: (-results[number].size, results[number].call_id)
     ):
         if total <= room:
             break
-        if not spills[number] and offers[number].saved > 0:
+        if not spills[number] and results[number].saved > 0:
             spills[number] = True
-            total -= offers[number].saved
+            total -= results[number].saved
     return spills
 
 
-def rooms(offers: Sequence[PendingResult], room: int) -> list[int | None]:
-    """The bytes that a notice in the place of each offer may take; None for those that stay.
+def notice_limits(results: Sequence[PendingResult], room: int) -> list[int | None]:
+    """Return the most bytes of the notice that replaces each result; None for results that stay.
 
-    Notices share what is left where there is not room enough for all of them at their full length.
+    If the notices do not all fit at full length, they share evenly what is left above the shortest ones.
     """
-    spills = choose(offers, room)
-    if _total(offers, spills) <= room:
-        return [offer.spilled if spill else None for offer, spill in zip(offers, spills, strict=True)]
-    short = [offer.shortened() for offer in offers]
-    spills = choose(short, room)
+    spills = choose_spills(results, room)
+    if _total(results, spills) <= room:
+        return [result.spilled if spill else None for result, spill in zip(results, spills, strict=True)]
+    short = [result.shortened() for result in results]
+    spills = choose_spills(short, room)
     share = max(0, room - _total(short, spills)) // max(1, sum(spills))
     return [
         min(full.spilled or 0, (least.spilled or 0) + share) if spill else None
-        for full, least, spill in zip(offers, short, spills, strict=True)
+        for full, least, spill in zip(results, short, spills, strict=True)
     ]
 
 
-def _total(offers: Sequence[PendingResult], spills: Sequence[bool]) -> int:
-    return sum(offer.cost(spills=spill) for offer, spill in zip(offers, spills, strict=True))
+def _total(results: Sequence[PendingResult], spills: Sequence[bool]) -> int:
+    return sum(result.cost(spills=spill) for result, spill in zip(results, spills, strict=True))
 
 
 class Turn:
-    """The block of one turn, `with` or `async with`; each is entered once.
+    """The block of one turn, for `with` or `async with`. It can be entered once.
 
-    Calls of `owner`'s tools made inside it are found through the context, which tasks inherit, and
-    threads where they are given a copy of it (`asyncio.to_thread` does). What still waits when the block
-    ends is decided then.
+    Calls of `owner`'s tools inside it find the turn through the context variables. Tasks inherit these;
+    threads do if they get a copy of the context, as with `asyncio.to_thread`. When the block ends, the
+    results that still wait are decided on.
     """
 
     def __init__(self, budget: int, owner: object, *, timeout: float = DECISION_TIMEOUT_SECONDS) -> None:
@@ -110,31 +110,31 @@ class Turn:
             raise ValueError(f"the budget of a turn must be 0 or more, not {budget}")
         self.budget = budget
         self._owner = owner
-        self._ledger = _Ledger(budget, timeout)
+        self._state = _TurnState(budget, timeout)
         self._token: Token[_Turns | None] | None = None
 
     @property
     def used(self) -> int:
-        """Bytes that went into the conversation so far; a notice counts as what it may take at most."""
-        return self._ledger.used
+        """Bytes that went into the conversation so far. A notice counts as the most that it may take."""
+        return self._state.used
 
     def calling(self) -> RunningCall:
-        """The block of one tool call, from before the tool runs until its result is decided on."""
-        return RunningCall(self._ledger, self._owner)
+        """Return the block of one tool call: from before the tool runs until its result is decided on."""
+        return RunningCall(self._state, self._owner)
 
     @property
     def is_on(self) -> bool:
-        """Whether it is going on, and in this process: a forked child has a conversation of its own."""
-        return not self._ledger.is_over and self._ledger.process == os.getpid()
+        """Whether the turn is going on in this process. A forked child has a conversation of its own."""
+        return not self._state.is_over and self._state.process == os.getpid()
 
     def __enter__(self) -> Self:
         if self._token is not None:
             raise RuntimeError("a turn is entered once; make a new one")
-        self._token = _placed(self._owner, self)
+        self._token = _set_turn(self._owner, self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ledger.close()
+        self._state.close()
         if self._token is not None:
             _reset(self._token)
 
@@ -146,59 +146,55 @@ class Turn:
 
 
 class RunningCall:
-    """One call of a turn. Calls of guarded tools inside it go to code, so they take no part in the turn."""
+    """One call of a turn. Guarded tools that it calls return to code, so they take no part in the turn."""
 
-    def __init__(self, ledger: _Ledger, owner: object) -> None:
+    def __init__(self, state: _TurnState, owner: object) -> None:
         self.number: int = 0
-        self._ledger = ledger
+        self._state = state
         self._owner = owner
         self._token: Token[_Turns | None] | None = None
 
     def __enter__(self) -> Self:
-        self.number = self._ledger.start(self)
-        self._token = _placed(self._owner, None)
+        self.number = self._state.start(self)
+        self._token = _set_turn(self._owner, None)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ledger.withdraw(self)
-        self._ledger.leave(self)
+        self._state.withdraw(self)
+        self._state.leave(self)
         if self._token is not None:
             _reset(self._token)
 
-    async def decide(self, offer: PendingResult) -> int | None:
-        """The bytes that a notice may take in the result's place, or None where it stays.
-
-        Comes once all other calls of the turn have their results too.
-        """
-        verdict = self._ledger.offer(self, offer)
+    async def decide(self, result: PendingResult) -> int | None:
+        """Wait until no other call of the turn runs. Return the most bytes of a notice, or None to stay."""
+        decision = self._state.add(self, result)
         for _ in range(_LOOP_PASSES):
             await waiting.pause()
-        self._ledger.leave(self)
-        await waiting.wait(verdict, self._ledger.timeout)
-        return self._ledger.settled(verdict)
+        self._state.leave(self)
+        await waiting.wait(decision, self._state.timeout)
+        return self._state.settled(decision)
 
-    def decide_sync(self, offer: PendingResult) -> int | None:
-        """As `decide`, for threads. In an event loop's own thread it decides at once, for this call alone."""
-        verdict = self._ledger.offer(self, offer)
+    def decide_sync(self, result: PendingResult) -> int | None:
+        """Do what `decide` does, in a thread. In an event loop's thread, decide on this call alone, at once."""
+        decision = self._state.add(self, result)
         if _in_event_loop():
-            self._ledger.decide([self])
-        elif threading.get_ident() != self._ledger.thread:
+            self._state.decide([self])
+        elif threading.get_ident() != self._state.thread:
             time.sleep(_START_SECONDS)
-        self._ledger.leave(self)
-        waiting.wait_blocking(verdict, self._ledger.timeout)
-        return self._ledger.settled(verdict)
+        self._state.leave(self)
+        waiting.wait_blocking(decision, self._state.timeout)
+        return self._state.settled(decision)
 
 
 class _Waiting(NamedTuple):
-    offer: PendingResult
-    verdict: Reply[int | None]
+    result: PendingResult
+    decision: Reply[int | None]
 
 
-class _Ledger:
-    """Which calls run, which results wait, and how much is used; for any thread.
+class _TurnState:
+    """Which calls run, which results wait, and how many bytes are used. For any thread.
 
-    A thread may take the lock that it holds again, for the garbage collector can end a forgotten call at any
-    moment.
+    The lock is reentrant: the garbage collector may end a forgotten call in a thread that holds the lock.
     """
 
     def __init__(self, budget: int, timeout: float) -> None:
@@ -214,37 +210,37 @@ class _Ledger:
         self._waiting: dict[RunningCall, _Waiting] = {}
 
     def start(self, call: RunningCall) -> int:
-        """The call runs; answers with its number in the turn."""
+        """Note that the call runs. Return its number in the turn."""
         with self._lock:
             self._running.add(call)
             return next(self._numbers)
 
-    def offer(self, call: RunningCall, offer: PendingResult) -> Reply[int | None]:
-        """The decision to come on the result of a call."""
-        verdict: Reply[int | None] = Reply()
+    def add(self, call: RunningCall, result: PendingResult) -> Reply[int | None]:
+        """Add the result of a call. Return the decision on it, which comes later."""
+        decision: Reply[int | None] = Reply()
         with self._lock:
-            self._waiting[call] = _Waiting(offer, verdict)
-        return verdict
+            self._waiting[call] = _Waiting(result, decision)
+        return decision
 
     def leave(self, call: RunningCall) -> None:
-        """The call does not run any more. When none does, those that wait are decided on."""
+        """Note that the call does not run any more. If no other runs, decide on the results that wait."""
         with self._lock:
             self._running.discard(call)
             if self.is_over or not self._running:
                 self.decide(self._waiting)
 
     def withdraw(self, call: RunningCall) -> None:
-        """Nobody wants the decision any more, as after a cancellation."""
+        """Drop the call's result: nobody wants the decision any more, as after a cancellation."""
         with self._lock:
             self._waiting.pop(call, None)
 
-    def settled(self, verdict: Reply[int | None]) -> int | None:
-        """The decision; where it did not come in time, it is taken now, and who still runs not waited for."""
-        if not verdict.done():
+    def settled(self, decision: Reply[int | None]) -> int | None:
+        """Return the decision. On timeout, decide now without the calls that still run."""
+        if not decision.done():
             with self._lock:
                 self._running.clear()
                 self.decide(self._waiting)
-        return verdict.result()
+        return decision.result()
 
     def close(self) -> None:
         """End the turn: decide on the results that wait. Later ones are not held back."""
@@ -253,23 +249,23 @@ class _Ledger:
             self.decide(self._waiting)
 
     def decide(self, calls: Iterable[RunningCall]) -> None:
-        """Decide on those of the calls that wait, together."""
+        """Decide together on the results of those of the calls that have one."""
         with self._lock:
             ordered = sorted(calls, key=lambda call: call.number)
             taken = [self._waiting.pop(call) for call in ordered if call in self._waiting]
-            allowed = rooms([each.offer for each in taken], self._budget - self.used)
+            allowed = notice_limits([each.result for each in taken], self._budget - self.used)
             for each, room in zip(taken, allowed, strict=True):
-                self.used += each.offer.size if room is None else room
-                each.verdict.set_result(room)
+                self.used += each.result.size if room is None else room
+                each.decision.set_result(room)
 
 
 _Turns: TypeAlias = "Mapping[object, Turn | None]"
-"""By owner: the turn that its calls belong to; None inside one of its calls."""
+"""By owner, the turn that its calls belong to. None inside one of its calls."""
 _TURNS: Final[ContextVar[_Turns | None]] = ContextVar("overspill_turns", default=None)
 
 
 def current(owner: object) -> Turn | None:
-    """The turn that a call of `owner`'s tools takes part in here."""
+    """Return the turn that a call of `owner`'s tools takes part in, if any."""
     turns = _TURNS.get()
     if turns is None:
         return None
@@ -277,12 +273,12 @@ def current(owner: object) -> Turn | None:
     return turn if turn is not None and turn.is_on else None
 
 
-def _placed(owner: object, turn: Turn | None) -> Token[_Turns | None]:
+def _set_turn(owner: object, turn: Turn | None) -> Token[_Turns | None]:
     return _TURNS.set({**(_TURNS.get() or {}), owner: turn})
 
 
 def _reset(token: Token[_Turns | None]) -> None:
-    with suppress(ValueError):  # the block ends in another context than it began, as an abandoned task's does
+    with suppress(ValueError):  # an abandoned task ends the block in another context than it began
         _TURNS.reset(token)
 
 
