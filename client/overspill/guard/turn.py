@@ -175,7 +175,7 @@ class RunningCall:
         return self._state.settled(decision)
 
     def decide_sync(self, result: PendingResult) -> int | None:
-        """Decide as `decide` does, in a thread. In an event loop's thread, decide on this call alone at once."""
+        """Do the same in a thread. In the thread of an event loop, decide on this call alone, at once."""
         decision = self._state.add(self, result)
         if _in_event_loop():
             self._state.decide([self])

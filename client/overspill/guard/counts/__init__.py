@@ -1,1 +1,1 @@
-"""Counts of all outputs that passed a guard, and who is told of them."""
+"""Counts of all outputs that passed a guard: kept, reported to the service, shown to Prometheus."""

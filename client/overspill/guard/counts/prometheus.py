@@ -35,9 +35,9 @@ _lock: Final = threading.Lock()
 
 
 def export(tally: Tally, owner: object, registry: CollectorRegistry = REGISTRY) -> None:
-    """Show what `tally` counts in `registry`, together with all others there; once, however often asked.
+    """Show what `tally` counts in `registry`, added to the other tallies there. Asking twice is no error.
 
-    What was counted stays in the figures when `owner` is gone.
+    The counts stay in the figures when `owner` is gone.
     """
     with _lock:
         collector = _collectors.get(registry)
@@ -86,7 +86,7 @@ class Collector:
         return _families(total)
 
     def _settle(self) -> None:
-        """Keep the counts of those that have ended, and let go of them."""
+        """Add the counts of tallies whose owner is gone to the past, and drop the tallies."""
         while self._ended:
             tally = self._ended.popleft()
             self._tallies.remove(tally)
@@ -123,7 +123,7 @@ def _families(counts: Mapping[tuple[str, Outcome], OutputCount]) -> Iterator[Met
 
 
 def _sizes(counts: Mapping[tuple[str, Outcome], OutputCount]) -> Metric:
-    """Over all tools: a histogram for each of them would be thousands of series."""
+    """Return one histogram over all tools: one for each tool would make thousands of series."""
     sizes = HistogramMetricFamily(
         f"{_PREFIX}_tool_output_size_bytes", "Sizes of tool outputs as they were.", labels=["outcome"]
     )

@@ -1,4 +1,4 @@
-"""Counts of a guard on their way to the service, in the background."""
+"""Reports a guard's counts to the service in the background."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _numbers: Final = count(1)
 
 
 class ReportJob:
-    """Starts with the first output that is counted, in each process; without a client nothing is sent."""
+    """Reports counts from the first counted output on, in each process. Without a client it sends nothing."""
 
     def __init__(self, storage: Storage, tally: Tally) -> None:
         self._storage = storage
@@ -29,7 +29,7 @@ class ReportJob:
         self._end: weakref.finalize[..., ReportJob] | None = None
 
     def start(self) -> None:
-        """See that they are sent now and then; costs next to nothing where they are."""
+        """Make sure that reports are scheduled in this process. Costs next to nothing if they are."""
         if self._process == os.getpid():
             return
         self._process = os.getpid()
@@ -47,15 +47,15 @@ class ReportJob:
             self._end.detach()
 
     def hurry(self) -> None:
-        """An output has spilled: there is a connection anyway."""
+        """Report soon: an output has spilled, so there is a connection anyway."""
         background = self._storage.background
         if background is not None:
             background.schedule(self._name, after=SOON)
 
     def close(self) -> None:
-        """Make a last report, for `LAST_REPORT` seconds at most; none to a service that is left alone.
+        """Make a last report, for `LAST_REPORT` seconds at most. Counting may go on afterwards.
 
-        Counting may go on afterwards.
+        A service that is left alone after a failure gets no report.
         """
         background = self._storage.background
         if background is None or self._process != os.getpid():
@@ -74,7 +74,7 @@ class ReportJob:
 
 
 def _job(reporter: weakref.ref[Reporter]) -> Job:
-    """Ends by itself when the guard is gone."""
+    """Return the job. It ends by itself when the guard is gone, because it does not keep the reporter."""
 
     def deliver(client: SyncClient) -> float | None:
         found = reporter()

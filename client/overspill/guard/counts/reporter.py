@@ -1,6 +1,6 @@
 """Reports a tally to the service, in batches that count once however often they are sent.
 
-Whatever fails is tried again later or lost; the agent never hears of it.
+A report that fails is tried again later, or lost; the agent never hears of it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 INTERVAL: Final = 60.0
 """Seconds between reports."""
 SOON: Final = 5.0
-"""Seconds between reports while outputs are spilled, when there is a connection anyway."""
+"""Seconds between reports while outputs spill, because then there is a connection anyway."""
 _MOST_DOUBLINGS: Final = 4
-"""How often the interval doubles, at most, while reports fail."""
+"""How often the interval doubles at most while reports fail."""
 LAST_REPORT: Final = 2.0
 """Seconds that a last report may take."""
 _MOST: Final = 250
-"""Observations in a batch: with the longest tool names it stays below what the service reads."""
+"""Observations in a batch. With the longest tool names it is still below what the service reads."""
 
 
 class _Batch(NamedTuple):
@@ -41,9 +41,9 @@ class _Batch(NamedTuple):
 
 
 class Reporter:
-    """What `tally` counts beyond its last report waits in the tally; at most one report is on its way.
+    """Sends what `tally` has counted since the last report. At most one report is on its way.
 
-    Safe to use from any number of threads. A forked child leaves its parent's report to the parent.
+    For any number of threads. A forked child leaves its parent's report to the parent.
     """
 
     def __init__(
@@ -65,26 +65,26 @@ class Reporter:
         self._last = self._clock()
 
     def due(self) -> bool:
-        """Whether it is time for a report; costs next to nothing."""
+        """Return whether it is time for a report. Costs next to nothing."""
         return self.pause() == 0
 
     def pause(self) -> float:
-        """Seconds until a report is due, unless outputs are spilled before that."""
+        """Return the seconds until a report is due. Outputs that spill before then make it due sooner."""
         wait = self._interval * (1 << min(self._failures, _MOST_DOUBLINGS))
         if self._failures == 0 and self._tally.spilled != self._spilled:
             wait = min(SOON, wait)
         return max(0.0, self._last + wait - self._clock())
 
     def deliver(self, client: SyncClient) -> float:
-        """As a job in the background: report where it is time for it; seconds until it is again."""
+        """Report if it is time. Return the seconds until the next report."""
         if self.due():
             self.send(client)
         return self.pause()
 
     def send(self, client: SyncClient, *, wait: float = 0.0) -> None:
-        """Report what is new, through a client that may take its time. Raises nothing of its own.
+        """Report what is new; this may block. Raises nothing of its own.
 
-        Where another thread is at it, that one is given `wait` seconds to end, and else left to it.
+        If another thread is reporting, wait `wait` seconds for it, and otherwise leave it to that thread.
         """
         if not self._sending.acquire(timeout=wait):
             return
@@ -95,19 +95,19 @@ class Reporter:
             self._sending.release()
 
     def finish(self, client: SyncClient, within: float = LAST_REPORT) -> bool:
-        """Make a last report; return whether that came to an end within so many seconds."""
+        """Make a last report. Return whether it ended within so many seconds."""
         last = threading.Thread(
             target=self.send, args=[client], kwargs={"wait": within}, name="overspill-report", daemon=True
         )
         try:
             last.start()
-        except RuntimeError:  # the interpreter is ending, or has threads enough
+        except RuntimeError:  # the interpreter is ending, or can start no more threads
             return True
         last.join(within)
         return not last.is_alive()
 
     def _report(self, client: SyncClient) -> bool:
-        """What is left of the last report first, and then what came since."""
+        """Send what is left of the last report, and then what came since."""
         if not self._delivered(client):
             return False
         self._collect()
@@ -133,10 +133,10 @@ class Reporter:
         return True
 
     def _is_done_with(self, batch: _Batch, client: SyncClient) -> bool:
-        """Whether the batch need not be sent again: accepted, refused for good, or too old.
+        """Return whether the batch need not be sent again: it is accepted, refused for good, or too old.
 
-        The service may have counted it without our hearing of it, so it is not sent again when its id
-        may have been forgotten.
+        The service may have counted it although no answer came. So the batch is not sent again once the
+        service may have forgotten its id: it would count twice.
         """
         if self._clock() - batch.made > wire.BATCH_MEMORY / 2:
             return True

@@ -19,15 +19,15 @@ _PENDING: Final = 1024
 _MOST_TOOLS: Final = 500
 _MAX_NAME: Final = 256
 OTHER_TOOLS: Final = "(other)"
-"""Where a process sees ever more tool names, as when a model invents them, the rest count here."""
+"""The tool name for the rest, if a process sees ever more names: a model may invent them."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutputCount:
-    """How many outputs, and their bytes as the tools returned them and as the model got them.
+    """A number of outputs, with their bytes as the tools returned them and as the model got them.
 
-    `sizes` is how many of them, as returned, fell into each class of `wire.SIZE_BOUNDS`. `left_whole` is how
-    many were too long and stayed all the same: no shorter copy could be made. Comparisons leave both out.
+    `sizes` says how many of them, as returned, are in each class of `wire.SIZE_BOUNDS`. `left_whole` says how
+    many were too long and stayed because no shorter copy could be made. Comparisons leave both out.
     """
 
     count: int = 0
@@ -46,7 +46,7 @@ class OutputCount:
         )
 
     def __sub__(self, earlier: OutputCount) -> OutputCount:
-        """What came on top of an earlier count."""
+        """Return what came since an earlier count."""
         return OutputCount(
             self.count - earlier.count,
             self.bytes_before - earlier.bytes_before,
@@ -57,7 +57,7 @@ class OutputCount:
 
 
 class Names:
-    """The first `most` tool names as they are, long ones fitted as metadata is; all others as one."""
+    """Keeps the first `most` tool names, long ones shortened as metadata is. All others become one."""
 
     def __init__(self, most: int = _MOST_TOOLS) -> None:
         self._most = most
@@ -76,13 +76,13 @@ class Names:
 
 
 class Tally:
-    """Safe to use from any number of threads. A forked child counts from zero: each process its own."""
+    """Counts of all outputs, for any number of threads. A forked child counts from zero."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._name = Names()
         self.on_outputs: Callable[[], object] = int
-        """Called with the first inline output of each tool in each process, and now and then again."""
+        """Called after the first inline output of each tool in each process, and now and then after that."""
         self._sums: dict[tuple[str, Outcome], _Sum] = {}
         self._inline: dict[str, InlineSizes] = {}
         self._spilled = 0
@@ -98,13 +98,13 @@ class Tally:
 
     @property
     def spilled(self) -> int:
-        """How many outputs did not stay inline."""
+        """The number of outputs that did not stay inline."""
         return self._spilled
 
     def add(
         self, tool: str, outcome: Outcome, before: int, after: int, *, is_left_whole: bool = False
     ) -> None:
-        """Count one output, by its bytes before and after."""
+        """Count one output, with its bytes before and after the guard."""
         with self._lock:
             self._spilled += outcome is not Outcome.INLINE
             total = self._sum(tool, outcome)
@@ -115,20 +115,20 @@ class Tally:
             total.sizes[bisect_left(SIZE_BOUNDS, before)] += 1
 
     def add_inline(self, tool: str, sizes: list[int]) -> None:
-        """Count inline outputs of these sizes in bytes, which end up sorted."""
+        """Count inline outputs of these sizes in bytes. Sorts `sizes`."""
         sizes.sort()
-        places = [0, *(bisect_right(sizes, bound) for bound in SIZE_BOUNDS), len(sizes)]
+        edges = [0, *(bisect_right(sizes, bound) for bound in SIZE_BOUNDS), len(sizes)]
         whole = sum(sizes)
         with self._lock:
             total = self._sum(tool, Outcome.INLINE)
             total.count += len(sizes)
             total.before += whole
             total.after += whole
-            for number, (start, stop) in enumerate(pairwise(places)):
+            for number, (start, stop) in enumerate(pairwise(edges)):
                 total.sizes[number] += stop - start
 
     def inline(self, tool: str) -> InlineSizes:
-        """Where the sizes of this tool's small outputs are noted without a lock."""
+        """Return where the sizes of this tool's small outputs are noted without a lock."""
         sizes = self._inline.get(tool)
         if sizes is None:
             with self._lock:
@@ -137,7 +137,7 @@ class Tally:
         return sizes
 
     def counts(self) -> dict[tuple[str, Outcome], OutputCount]:
-        """What was counted since the start of the process, or of the tally."""
+        """Return what was counted since the start of the process, or of the tally."""
         for sizes in list(self._inline.values()):
             sizes.settle()
         with self._lock:
@@ -165,7 +165,7 @@ class _Sum:
 
 
 class InlineSizes:
-    """Sizes of inline outputs, kept aside in a deque whose `append` needs no lock, and summed up later."""
+    """Sizes of one tool's inline outputs. `deque.append` needs no lock; the sum is made later."""
 
     __slots__ = ("_most", "_sizes", "_tally", "_tool")
 
