@@ -328,7 +328,7 @@ def test_few_lists_that_stand_for_billions_are_cut() -> None:
     for _ in range(40):
         value = [value, value]
     pieces: list[str] = []
-    writer = Writer(pieces.append, most_values=10_000)
+    writer = Writer(pieces.append, max_values=10_000)
     writer.value(value)
 
     assert plain_stats(value, 10_000_000) is None

@@ -1,7 +1,7 @@
-"""Fields and items of dicts, lists, records and objects of classes that nobody here knows.
+"""Read and copy the fields and items of dicts, lists, records and objects of unknown classes.
 
-Their properties may raise, lie or be read-only: reading never raises, and a copy is looked at afterwards. A
-copy always has the class of its original.
+Such objects may raise, lie or be read-only. So reading never raises, and each copy is checked: it has the
+class of its original, and it holds the new values.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FieldPath: TypeAlias = tuple[Any, ...]
-"""Keys, field names and positions that lead from a value to one of its parts."""
+"""Keys, field names and positions that lead from a value to a part of it."""
 
 
 class Part(NamedTuple):
@@ -46,7 +46,7 @@ class Unchangeable(Exception):
 
 
 def is_a(value: Any, kinds: Any) -> bool:
-    """As `isinstance`, by the true type where a foreign class or metaclass raises."""
+    """As `isinstance`; if a foreign class raises, ask its true type."""
     try:
         return isinstance(value, kinds)
     except Exception:  # noqa: BLE001  (a foreign `__class__` or metaclass: whatever it raises)
@@ -54,7 +54,7 @@ def is_a(value: Any, kinds: Any) -> bool:
 
 
 def get(value: Any, name: Any) -> Any:
-    """The field; None where there is none and where reading it raises."""
+    """Return a field; None if there is none or reading it raises."""
     if type(value) is dict:
         return value.get(name)
     try:
@@ -64,18 +64,21 @@ def get(value: Any, name: Any) -> Any:
 
 
 def text_field(value: Any, name: str) -> str:
-    """The field if it is text, else nothing."""
+    """Return a field if it is text, else an empty string."""
     found = get(value, name)
     return found if issubclass(type(found), str) else ""
 
 
 def is_sequence(value: Any) -> bool:
-    """Whether `value` holds items by position, or in no order; texts and bytes do not."""
+    """Return whether `value` is a list, tuple, set or the like; texts and bytes are not."""
     return is_a(value, _SEQUENCES) and not is_a(value, _TEXTS)
 
 
 def names_of(value: Any) -> list[str] | None:
-    """The names of a record's fields; None for what is no record."""
+    """Return the field names of a record; None for other values.
+
+    Records are msgspec structs, dataclasses, attrs classes and pydantic models.
+    """
     kind = type(value)
     if issubclass(kind, msgspec.Struct):
         return list(kind.__struct_fields__)
@@ -90,9 +93,9 @@ def names_of(value: Any) -> list[str] | None:
 
 
 def parts_of(value: Any, most: int) -> list[tuple[Any, Any]] | None:
-    """The parts of a container or record, each behind its step; None for single values, and above `most`.
+    """Return the parts of a container or record as pairs of step and part.
 
-    Raises whatever the value's own methods do.
+    None for single values, and for more than `most` parts. Raises whatever the value's own methods raise.
     """
     if is_a(value, Mapping):
         return None if len(value) > most else [(key, value[key]) for key in islice(value, most)]
@@ -108,7 +111,7 @@ def parts_of(value: Any, most: int) -> list[tuple[Any, Any]] | None:
 
 
 def with_fields(value: Any, fields: Mapping[Any, Any]) -> Any:
-    """A copy with other `fields`; a dict loses those that become None. Raises `Unchangeable`."""
+    """Return a copy with other `fields`. A dict loses the fields that become None. Raises `Unchangeable`."""
     try:
         copied = _copied(value, dict(fields))
     except Exception as error:
@@ -119,7 +122,7 @@ def with_fields(value: Any, fields: Mapping[Any, Any]) -> Any:
 
 
 def with_items(value: Any, items: list[Any]) -> Any:
-    """A list, tuple, set or the like of the same class with other `items`. Raises `Unchangeable`."""
+    """Return a list, tuple, set or the like of the same class with other `items`. Raises `Unchangeable`."""
     kind = type(value)
     if kind in _BUILT_IN:
         return kind(items)
@@ -133,7 +136,7 @@ def with_items(value: Any, items: list[Any]) -> Any:
 
 
 def with_text(value: Any, text: str) -> Any:
-    """`text` in the class of `value`, which is a text or bytes. Raises `Unchangeable`."""
+    """Return `text` in the class of `value`, which is a text or bytes. Raises `Unchangeable`."""
     kind = type(value)
     if kind is str:
         return text
@@ -163,7 +166,7 @@ def _mapping(value: Mapping[Any, Any], fields: dict[Any, Any]) -> Any:
 
 
 def with_entries(value: Mapping[Any, Any], entries: dict[Any, Any]) -> Any:
-    """A mapping of the same class with these entries alone. Raises `Unchangeable`."""
+    """Return a mapping of the same class with only these entries. Raises `Unchangeable`."""
     if type(value) is dict:
         return entries
     try:
@@ -176,7 +179,7 @@ def with_entries(value: Mapping[Any, Any], entries: dict[Any, Any]) -> Any:
 
 
 def _updated(value: Any, entries: dict[Any, Any]) -> Any:
-    """A copy of what surely has entries of its own, which are not those of the original."""
+    """Copy a dict and refill it. Other mappings might share their entries with the copy."""
     copied = _own_copy(value, (dict, UserDict))
     copied.clear()
     copied.update(entries)
@@ -184,7 +187,7 @@ def _updated(value: Any, entries: dict[Any, Any]) -> Any:
 
 
 def _with_inner(value: Any, parts: Any) -> Any:
-    """A copy of what keeps its parts in a dict or list of one attribute."""
+    """Copy an object that keeps its parts in a dict or list in one attribute."""
     copied = copy.copy(value)
     (name,) = [name for name, held in vars(value).items() if _is_inner(held, value)]
     if copied is value:
@@ -239,7 +242,7 @@ def _first_that_works(ways: tuple[Callable[[Any, Any], Any], ...], *args: Any) -
     for way in most:
         try:
             return way(*args)
-        except Exception:  # noqa: BLE001, S112  (a foreign constructor or setter: the next way avoids it)
+        except Exception:  # noqa: BLE001, S112  (a foreign constructor or setter: the next one may work)
             continue
     return last(*args)
 
@@ -272,7 +275,7 @@ def _are_same(found: Any, wanted: list[Any]) -> bool:
 
 
 def _is_same(found: Any, wanted: Any) -> bool:
-    """Whether a field took the value: a class may have made another type of sequence of it."""
+    """Return whether a field took the value. A class may have made another kind of sequence of a list."""
     if found is wanted:
         return True
     try:

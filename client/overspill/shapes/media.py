@@ -1,6 +1,6 @@
-"""Images and other binary data inside tool outputs: found, and named by type and size for people to read.
+"""Find images and other binary data in tool outputs, and name them by type and size for people to read.
 
-Bytes in, words out. Data comes as bytes, as base64 beside its media type, or as a `data:` URL in any text.
+Data comes as bytes, as base64 beside its media type, or as a `data:` URL in any text.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _TYPE_FIELDS: Final = ("mimeType", "mime_type", "media_type", "mediaType")
 _DATA_FIELDS: Final = ("data", "base64", "blob", "bytes", "file_data", "image_url", "url")
 _AUDIO: Final = frozenset({"wav", "mp3", "flac", "opus", "ogg", "m4a"})
 _IMAGES: Final = frozenset({"png", "jpeg", "gif", "webp"})
-_LEAST: Final = 64
-"""Characters from which on text that nothing names can be taken for base64."""
-_SNIFFED: Final = 64
+_MIN_BASE64_CHARS: Final = 64
+"""Shorter text is not taken for base64 unless a media type stands beside it."""
+_SNIFFED_CHARS: Final = 64
 
 _TYPE: Final = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}")
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_\s-]*={0,2}\s*")
@@ -41,28 +41,28 @@ _DATA_URL: Final = re.compile(
 
 
 def placeholder(media_type: str, size: int) -> str:
-    """As in `[image/png, 34.5 KB]`."""
+    """Return what stands in the place of data, as `[image/png, 34.5 KB]`."""
     return f"[{media_type}, {measure.readable_size(size)}]"
 
 
 def bytes_for_display(data: bytes) -> str:
-    """UTF-8 as text, everything else by its name."""
+    """Return bytes of UTF-8 as text, other bytes as a placeholder."""
     kind = media_type_of(data)
     return data.decode() if kind == TEXT_TYPE else placeholder(kind, len(data))
 
 
 def text_for_display(text: str) -> str:
-    """`text` with the data in it named: `data:` URLs, and base64 of a known kind that is all of it."""
+    """Return `text` with placeholders for `data:` URLs; if all of it is base64 of a known kind, for all."""
     if ";base64," in text:
         text = _DATA_URL.sub(
             lambda found: placeholder(found["type"] or BINARY_TYPE, _size(found["data"])), text
         )
-    kind = _kind_of_base64(text) if len(text) >= _LEAST else None
+    kind = _kind_of_base64(text) if len(text) >= _MIN_BASE64_CHARS else None
     return text if kind is None or kind in {TEXT_TYPE, BINARY_TYPE} else placeholder(kind, _size(text))
 
 
 def data_for_display(holder: Mapping[Any, Any], name: Any, value: Any) -> str | None:
-    """The name of data in a field beside its media type; None for what is no such data."""
+    """Return a placeholder for base64 in a field beside its media type; None for any other field."""
     if name not in _DATA_FIELDS or not isinstance(value, str):
         return None
     kind = _type_in(holder)
@@ -75,7 +75,7 @@ class _Data(NamedTuple):
 
 
 def block_for_display(block: Any) -> dict[str, Any] | None:
-    """The block of binary data without its data: how many `bytes` are `omitted`. None for other blocks."""
+    """Return a block of binary data with the number of its `bytes` instead of them; None for other blocks."""
     if text_field(block, "type") not in _BLOCKS:
         return None
     found = _data_in(block) or next(filter(None, (_data_in(get(block, holder)) for holder in _HOLDERS)), None)
@@ -99,7 +99,7 @@ def _data_in(holder: Any) -> _Data | None:
 
 
 def _type_in(holder: Any) -> str:
-    """The media type that `holder` names, unless that of text."""
+    """Return the media type that `holder` names; empty if it names none, or text."""
     media_type = next(filter(None, (text_field(holder, name) for name in _TYPE_FIELDS)), "")
     if not media_type:
         form = text_field(holder, "format").lower()
@@ -112,10 +112,10 @@ def _is_base64(text: str) -> bool:
 
 
 def _kind_of_base64(text: str) -> str | None:
-    """What the first bytes say; None for what is no base64."""
+    """Guess the media type of base64 from its first bytes; None if it is no base64."""
     if not _is_base64(text):
         return None
-    head = "".join(text[: 2 * _SNIFFED].split())[:_SNIFFED]
+    head = "".join(text[: 2 * _SNIFFED_CHARS].split())[:_SNIFFED_CHARS]
     try:
         return media_type_of(
             base64.urlsafe_b64decode(head[: len(head) // 4 * 4].replace("+", "-").replace("/", "_"))
@@ -125,6 +125,6 @@ def _kind_of_base64(text: str) -> str | None:
 
 
 def _size(encoded: str) -> int:
-    """Bytes that base64 stands for, white space and percent signs in it or not."""
+    """Return how many bytes base64 stands for. White space and `%3D` do not count."""
     ignored = sum(map(encoded.count, " \t\r\n=")) + 3 * encoded.count("%3D")
     return max(0, len(encoded) - ignored) * 3 // 4

@@ -1,7 +1,7 @@
-"""Updates that a tool sends while it runs: cut to the limits, and not stored, for the result follows.
+"""Cut the updates that a tool sends while it runs. They are not stored, because the result follows.
 
-The update keeps its shape; a small one is the same object. Its texts share the limits in order: those that
-fit stay, the first that does not is cut in its middle, later ones become a short remark.
+An update keeps its shape, and a small one is the same object. Its texts share the limits in order: those that
+fit stay, the first that does not fit is cut in its middle, later ones become a short remark.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
 _MOST_REMARKS: Final = 16
 _BY_LINES: Final = ENDS._replace(spare=0.1)
 _FEW_VALUES: Final = 2_000
-_SHORT: Final = 100
-"""Characters of a text in data that stays whatever comes before it."""
-_PARTS: Final = (0.95, 0.45)
-"""Of what is left for the texts in data: in JSON, each of their characters may become two."""
-_LEAST: Final = 200
-"""Bytes beside a remark for which it is worth to show any."""
+_KEPT_TEXT_CHARS: Final = 100
+"""A text in data of up to this length stays whatever comes before it."""
+_TEXT_SHARES: Final = (0.95, 0.45)
+"""Shares of the room that texts in data get, tried in turn: in JSON, a character may become two."""
+_MIN_SHOWN_BYTES: Final = 200
+"""With less room beside the remark, only the remark is shown."""
 
 
 def clamp_partial(update: Any, limits: Limits, shorten: Shorten | None = None) -> Any:
-    """`update` with its text within `limits`, but for short remarks; the same object where it is.
+    """Return `update` with its text within `limits`, but for short remarks; the same object if it fits.
 
-    `shorten` cuts a text in its own words: it gets the text and the limits that are left for it. An update
-    of whose class no other can be made stays as it is. Never raises.
+    `shorten` cuts a text in its own words: it gets the text and the limits that are left for it. An update of
+    which no copy can be made stays as it is. Never raises.
     """
     content = examine(update)
     if content is None or not content.exceeds(limits):
@@ -59,16 +59,16 @@ def clamp_partial(update: Any, limits: Limits, shorten: Shorten | None = None) -
 
 
 def clamp_text(text: str, limits: Limits, left: Limits | None = None) -> str:
-    """Head and tail of `text` within `limits`, or what is `left` of them, around a remark that counts too.
+    """Return head and tail of `text` around a remark, together within `limits` or what is `left` of them.
 
-    Only the remark where there is room for nothing else.
+    If there is room for nothing else, return only the remark.
     """
     left = limits if left is None else left
     if not exceeds(text, left):
         return text
     extent = extent_of(text)
     room = less(left, _remark(extent, limits))
-    if room.max_bytes < _LEAST or room.max_lines < 1:
+    if room.max_bytes < _MIN_SHOWN_BYTES or room.max_lines < 1:
         return _remark(extent, limits).strip()
     kept = cut(excerpt_of_text(text, extent), room, _BY_LINES)
     remark = _remark(kept.omitted, limits)
@@ -92,7 +92,7 @@ def _limits(limits: Limits) -> str:
 
 
 class _Budget:
-    """What of the limits is left for the texts that follow."""
+    """What the limits leave for the texts that follow."""
 
     def __init__(self, limits: Limits, shorten: Shorten | None = None) -> None:
         self._limits = limits
@@ -100,7 +100,7 @@ class _Budget:
         self._left: Limits | None = limits
 
     def take(self, text: str) -> str:
-        """`text` as far as there is room; behind that a remark, unless the text is no longer than one."""
+        """Return `text` as far as there is room, then a remark, unless the text is no longer than that."""
         if self._left is None:
             short = self.remark(text)
             return short if len(short) < len(text) else text
@@ -111,16 +111,17 @@ class _Budget:
         return text
 
     def share(self, part: float, taken: str) -> _Budget:
-        """A part of what is left of this one beside the text that is `taken`."""
+        """Return a budget with a part of what is left beside the text that is `taken`."""
         budget = _Budget(self._limits, self._shorten)
         budget._left = None if self._left is None else scaled(less(self._left, taken), part)
         return budget
 
     def remark(self, text: str) -> str:
+        """Return the remark that stands for all of `text`."""
         return _remark(extent_of(text), self._limits).strip()
 
     def within(self, text: str) -> str:
-        """`text` alone within all the limits."""
+        """Return `text` cut to all the limits."""
         return self._cut(text, self._limits)
 
     def _cut(self, text: str, left: Limits) -> str:
@@ -154,10 +155,10 @@ def _instead(at: int, place: Part, budget: _Budget) -> Any:
 
 
 def _clamped_data(value: Any, budget: _Budget) -> Any:
-    """Small data with long texts in it keeps its shape; any other keeps its first parts and a remark."""
+    """Cut the long texts in small data. Other data keeps its first parts and a remark."""
     if is_plain_container(value) and plain_stats(value, _FEW_VALUES) is not None:
-        frame = as_text(_with_texts(value, lambda text: text if len(text) <= _SHORT else ""))
-        for part in _PARTS:
+        frame = as_text(_with_texts(value, lambda text: text if len(text) <= _KEPT_TEXT_CHARS else ""))
+        for part in _TEXT_SHARES:
             kept = _with_texts(value, budget.share(part, frame).take)
             if not budget.is_exceeded_by(kept):
                 return kept
@@ -167,7 +168,7 @@ def _clamped_data(value: Any, budget: _Budget) -> Any:
 
 def _with_texts(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, str):
-        return change(value) if len(value) > _SHORT else value
+        return change(value) if len(value) > _KEPT_TEXT_CHARS else value
     if isinstance(value, dict):
         return {key: _with_texts(item, change) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,7 +1,7 @@
-"""Dicts and other records that come one by one: they pass while they fit, and are kept as lines of JSON.
+"""Records of a stream, as dicts that come one by one: they pass while they fit, and are kept as JSON Lines.
 
-Records pass as they come until no more than the room for a notice is left. Those behind wait: they pass at
-the end of a stream that fits, and one record like them with a notice stands for those of a longer one.
+Records pass as they come until only the room for a notice is left. The next ones wait. If the whole stream
+fits, they pass at its end; otherwise one record like them, with a notice in it, stands in their place.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
 
 NDJSON_TYPE: Final = "application/x-ndjson"
 MAX_HELD_BYTES: Final = 8 * 1024 * 1024
-"""Bytes held back at most: more fits into no conversation, whatever the limits say."""
+"""The most bytes that are held back. No conversation has room for more, whatever the limits say."""
 _FEW_VALUES: Final = 4_000
-_FEW_CHARS: Final = 64 * 1024
-_HEAVY: Final = 16 * 1024
-_SHORT_RECORD: Final = 1_000
+_SMALL_CHARS: Final = 64 * 1024
+_HEAVY_BYTES: Final = 16 * 1024
+_SHORT_RECORD_BYTES: Final = 1_000
 _REMARK_KEY: Final = "overspill"
 _TEXT_FIELDS: Final = ("content", "text", "output", "delta", "message", "data", "result", "value", "line")
-"""Fields in which records have what people read, the likeliest first."""
+"""Fields in which records keep what people read, the likeliest first."""
 
 
 class Reserve(NamedTuple):
-    """What is held back: bytes for a `notice`, and records while all together may be worth less than that.
+    """What is held back: `notice` bytes for a notice; None means that a notice takes all the room.
 
-    `notice` is None where a notice takes all the room. Streams of more than `small` bytes are worth one.
+    Streams of up to `small` bytes are held back whole, since a notice might be no shorter.
     """
 
     notice: int | None = None
@@ -51,14 +51,14 @@ class Reserve(NamedTuple):
 
 
 class Records:
-    """The records of one stream. `size` is that of all, `passed` that of those that passed on the way."""
+    """The records of one stream. `size` counts the bytes of all, `passed` those that have passed already."""
 
     def __init__(self, limits: Limits, buffer: Buffer, reserve: Reserve) -> None:
         self.size: int = 0
         self.passed: int = 0
         self.first: Any = None
         self.waiting: list[Any] | None = []
-        """The records that have not passed; None once there are too many for them to pass."""
+        """The records that have not passed; None once they are too many to pass."""
         self.buffer = buffer
         self._limits = limits._replace(max_bytes=min(limits.max_bytes, MAX_HELD_BYTES))
         self._room = _open_room(self._limits, reserve.notice)
@@ -84,7 +84,7 @@ class Records:
         return passing
 
     def fits(self) -> bool:
-        """Whether all are within all the limits."""
+        """Return whether all records are within all limits."""
         if self._is_ended or not self._may_fit():
             return False
         if self._limits.max_tokens is None:
@@ -92,12 +92,12 @@ class Records:
         return not exceeds("\n".join(self._texts), self._limits._replace(max_lines=UNLIMITED))
 
     def add_remark(self, why: str, *, is_end: bool = False) -> None:
-        """Add a line that says why there are no more; where the guard itself `is_end`, they do not fit."""
+        """Add a line that says why there are no more. With `is_end`, the stream does not fit."""
         self._is_ended = self._is_ended or is_end
         self.buffer.add_line(compact_json({_REMARK_KEY: why}))
 
     def left(self) -> Limits:
-        """What of the limits those that passed leave for a notice."""
+        """Return what the records that passed leave of the limits for a notice."""
         chars = self._limits.max_chars
         return self._limits._replace(
             max_bytes=max(0, self._limits.max_bytes - self.passed),
@@ -134,7 +134,7 @@ class Records:
 
 
 def _open_room(limits: Limits, reserve: int | None) -> int:
-    """Bytes of records that pass before it is known whether all fit: none where the limits are small."""
+    """Return how many bytes of records pass before it is known whether all fit; 0 for small limits."""
     if reserve is None:
         return 0
     is_of_bytes = limits.max_chars is None and limits.max_tokens is None
@@ -144,9 +144,9 @@ def _open_room(limits: Limits, reserve: int | None) -> int:
 
 
 def line_of(record: Any) -> str:
-    """`record` as JSON on one line, whatever it is."""
+    """Return `record` as JSON on one line, whatever it is."""
     found = plain_stats(record, _FEW_VALUES) if is_plain_container(record) else None
-    if found is not None and found.chars <= _FEW_CHARS and found.depth <= MAX_INDENTED_DEPTH:
+    if found is not None and found.chars <= _SMALL_CHARS and found.depth <= MAX_INDENTED_DEPTH:
         try:
             return compact_json(record)
         except (ValueError, TypeError, RuntimeError):  # a number too long to print; changed meanwhile
@@ -158,21 +158,21 @@ _LINE_BREAK: Final = re.compile(r"(,?)\n *")
 
 
 def record_size(record: Any) -> int:
-    """About how many bytes `record` has, at a first look; `_HEAVY` or more takes time to look at."""
+    """Estimate the bytes of `record` at first sight. A record of `_HEAVY_BYTES` takes time to measure."""
     if is_a(record, (str, bytes)):
         return len(record)
     if record is None or is_a(record, (int, float)):
         return 0
     found = plain_stats(record, _FEW_VALUES) if is_plain_container(record) else None
-    return _HEAVY if found is None else found.chars
+    return _HEAVY_BYTES if found is None else found.chars
 
 
 def stand_in_record(record: Any, notice: Notice) -> Any:
-    """A record like `record` with the notice in it; the notice itself where none can hold it."""
+    """Return a record like `record` with the notice in it; the notice itself if there can be none."""
     text = str(notice)
     try:
         field = next((name for name in _TEXT_FIELDS if is_a(get(record, name), str)), "")
-        if field and size_within(record, _SHORT_RECORD) <= _SHORT_RECORD:
+        if field and size_within(record, _SHORT_RECORD_BYTES) <= _SHORT_RECORD_BYTES:
             return with_fields(record, {field: with_text(get(record, field), text)})
         return stand_in(record, text, str(replace(notice, preview="", text=None)))
     except Exception:  # noqa: BLE001  (it cannot be copied, or a foreign method: whatever it raises)
@@ -180,7 +180,7 @@ def stand_in_record(record: Any, notice: Notice) -> Any:
 
 
 def is_opaque_record(record: Any) -> bool:
-    """Whether there is nothing in `record` to show or to keep."""
+    """Return whether `record` has nothing to show or to keep."""
     try:
         return is_opaque(record)
     except Exception:  # noqa: BLE001  (a foreign metaclass: whatever it raises)

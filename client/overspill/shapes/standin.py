@@ -1,8 +1,8 @@
-"""What stands in for data that is too much: data of the same class, short, with a notice in it.
+"""Make a short copy of data that is too much, of the same class, with a notice in it.
 
-A list keeps its first items, a mapping its first entries, a record all its fields, long ones made short. The
-notice is where a text may be: in an item or entry like the others, or as the name of an entry where all the
-values are numbers. So data that a schema describes stays valid, where the schema has room for a text.
+A list keeps its first items, a mapping its first entries, a record all its fields, the long ones made short.
+The notice goes where a text may be: into an item or entry like the others, or into the name of an entry if
+all values are numbers. So the copy is valid under the same schema, if that has room for a text.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from overspill.shapes.fields import (
 from overspill.shapes.heaviest_parts import ID_FIELDS
 
 ENTRY_NAME: Final = "overspill"
-"""The name of an entry that a notice is in."""
+"""The name of an entry that has a notice as its value."""
 _KEPT_BYTES: Final = 400
 """Bytes of first items and entries that are kept."""
-_FEW: Final = 64
-"""A dict with more entries is a mapping of many things, and none of them has to stay."""
-_TUPLE: Final = 8
-"""A list in a list, or a tuple, of no more items has a meaning for each of them."""
-_LONG: Final = 200
+_MAX_RECORD_FIELDS: Final = 64
+"""A dict with more entries is a mapping of many things, none of which has to stay."""
+_MAX_TUPLE_ITEMS: Final = 8
+"""In a tuple, or a list within a list, of up to this length each item has a meaning of its own."""
+_LONG_BYTES: Final = 200
 _OMITTED: Final = "[not shown]"
-_DEEPEST: Final = 6
-_TEXT_FIRST: Final = 4
-"""A text is the place for a notice, unless another part is so many times larger."""
-_SIZED: Final = 20_000
-"""Bytes up to which the parts of a record are compared."""
+_MAX_DEPTH: Final = 6
+_TEXT_FACTOR: Final = 4
+"""The notice goes into a text, unless another part is so many times larger."""
+_COMPARED_BYTES: Final = 20_000
+"""Up to this size the parts of a record are compared."""
 
 
 def stand_in(value: Any, text: str, name: str) -> Any:
-    """`value` made short with the notice `text` in it, or `name` for the name of an entry.
+    """Return a short copy of `value` with the notice `text` in it, or with `name` as the name of an entry.
 
-    Raises `Unchangeable` where no short one of its class can be made.
+    Raises `Unchangeable` if no short copy of its class can be made.
     """
     return _Shortener(text, name).short(value, 0)
 
@@ -57,13 +57,13 @@ class _Shortener:
         self._name = name
 
     def short(self, value: Any, depth: int, kept: int = _KEPT_BYTES) -> Any:
-        """A short one with the notice in it."""
+        """Return a short copy with the notice in it, and with `kept` bytes of first items."""
         if is_a(value, (str, bytes, bytearray, memoryview)):
             return with_text(value, self._text)
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             return self._emptied(value)
         if is_a(value, Mapping):
-            if len(value) > _FEW:
+            if len(value) > _MAX_RECORD_FIELDS:
                 return self._short_mapping(value, depth, kept)
             return (
                 self._short_record(value, depth) if value else with_entries(value, {ENTRY_NAME: self._text})
@@ -75,7 +75,7 @@ class _Shortener:
         raise Unchangeable(type(value).__name__)
 
     def _emptied(self, value: Any) -> Any:
-        """Nothing of what is too deep; a notice has its place further up."""
+        """Return an empty copy of what is too deep. A notice has its place further up."""
         if self._text == _OMITTED and is_a(value, Mapping):
             return with_entries(value, {})
         if self._text == _OMITTED and is_sequence(value):
@@ -83,14 +83,14 @@ class _Shortener:
         raise Unchangeable(type(value).__name__)
 
     def _short_list(self, value: Any, depth: int, kept: int) -> Any:
-        if hasattr(type(value), "_fields") or (depth and len(value) <= _TUPLE):
+        if hasattr(type(value), "_fields") or (depth and len(value) <= _MAX_TUPLE_ITEMS):
             return self._short_items(value, depth)
         first, following = _first(value, kept)
         item = self._text if is_a(value, AbstractSet) else self._like(following, depth + 1)
         return with_items(value, [*first, item])
 
     def _short_items(self, value: Any, depth: int) -> Any:
-        """A tuple, of which each item has a meaning: the longest one that may be has the notice."""
+        """Shorten a tuple whose items have a meaning each: the longest that can hold it gets the notice."""
         items = list(value)
         chosen = _longest(dict(enumerate(items)))
         if chosen is None:
@@ -112,15 +112,15 @@ class _Shortener:
         return with_entries(value, {**entries, ENTRY_NAME: self._like(following, depth + 1)})
 
     def _short_record(self, value: Any, depth: int) -> Any:
-        """All its fields, long ones short, the longest with the notice in it."""
-        fields = dict(parts_of(value, _FEW) or ())
+        """Shorten a record: it keeps all fields, and the longest one gets the notice."""
+        fields = dict(parts_of(value, _MAX_RECORD_FIELDS) or ())
         chosen = _longest(fields)
         if chosen is None:
             return self._with_entry(value, {})
         new = {
             name: self._part(field, depth, is_notice=name == chosen)
             for name, field in fields.items()
-            if name == chosen or size_within(field, _LONG) > _LONG
+            if name == chosen or size_within(field, _LONG_BYTES) > _LONG_BYTES
         }
         return _changed(value, new)
 
@@ -132,12 +132,12 @@ class _Shortener:
     def _part(self, part: Any, depth: int, *, is_notice: bool) -> Any:
         if is_notice:
             return self.short(part, depth + 1)
-        if size_within(part, _LONG) <= _LONG:
+        if size_within(part, _LONG_BYTES) <= _LONG_BYTES:
             return part
         return _Shortener(_OMITTED, _OMITTED).short(part, depth + 1, 0)
 
     def _like(self, item: Any, depth: int) -> Any:
-        """An item like `item` with the notice in it: the notice itself where no class tells another form."""
+        """Return an item like `item` with the notice in it; the notice itself if no such item can be made."""
         if is_a(item, str):
             return with_text(item, self._text)
         try:
@@ -148,14 +148,14 @@ class _Shortener:
         return self._text
 
     def _holding(self, item: Any, depth: int) -> Any:
-        if is_sequence(item) or len(parts_of(item, _FEW) or ()) == 0:
+        if is_sequence(item) or len(parts_of(item, _MAX_RECORD_FIELDS) or ()) == 0:
             return self.short(item, depth, 0)
-        fields = dict(parts_of(item, _FEW) or ())
+        fields = dict(parts_of(item, _MAX_RECORD_FIELDS) or ())
         texts = {name: field for name, field in fields.items() if is_a(field, str)}
         long = {
             name: self._part(field, depth, is_notice=False)
             for name, field in fields.items()
-            if size_within(field, _LONG) > _LONG
+            if size_within(field, _LONG_BYTES) > _LONG_BYTES
         }
         if not texts:
             return self._with_entry(item, long)
@@ -163,11 +163,11 @@ class _Shortener:
 
 
 def _has_text(value: Any) -> bool:
-    """Whether there is a text in `value`, at whose place there may be another."""
+    """Return whether there is a text in `value`: then another text may stand there."""
     if is_a(value, Mapping):
-        return any(_has_text(value[key]) for key in islice(value, _FEW))
+        return any(_has_text(value[key]) for key in islice(value, _MAX_RECORD_FIELDS))
     if is_sequence(value):
-        return any(_has_text(item) for item in islice(value, _FEW))
+        return any(_has_text(item) for item in islice(value, _MAX_RECORD_FIELDS))
     return is_a(value, str) or names_of(value) is not None
 
 
@@ -178,7 +178,7 @@ def _changed(value: Any, new: dict[Any, Any]) -> Any:
 
 
 def _first(items: Any, room: int) -> tuple[list[Any], Any]:
-    """The first items that fit into `room`, and the one behind them."""
+    """Return the first items that fit into `room` bytes, and the one behind them."""
     first: list[Any] = []
     for item in items:
         room -= size_within(item, room) + 1
@@ -189,7 +189,7 @@ def _first(items: Any, room: int) -> tuple[list[Any], Any]:
 
 
 def _longest(fields: dict[Any, Any]) -> Any:
-    """The step of the largest part that may hold a notice, rather no id; None where there is none."""
+    """Return the step of the largest part that can hold a notice, rather no id; None if there is none."""
     sizes = {step: _room(part) for step, part in fields.items()}
     others = {
         step: size for step, size in sizes.items() if size and not (is_a(step, str) and step in ID_FIELDS)
@@ -202,4 +202,8 @@ def _longest(fields: dict[Any, Any]) -> Any:
 def _room(part: Any) -> int:
     if part is None or is_a(part, (bool, int, float)):
         return 0
-    return _TEXT_FIRST * len(part) if is_a(part, str) else min(_SIZED, size_within(part, _SIZED))
+    return (
+        _TEXT_FACTOR * len(part)
+        if is_a(part, str)
+        else min(_COMPARED_BYTES, size_within(part, _COMPARED_BYTES))
+    )

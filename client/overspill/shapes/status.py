@@ -1,4 +1,4 @@
-"""What a tool's result says of how the call ended: an exit code, an error flag, a status."""
+"""Read from a tool's result how the call ended: an exit code, an error flag, a status."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LARGEST: Final = 2**32
 
 
 def status_of(result: Any) -> str:
-    """Return `exit 3`, `error` or the result's own short status; empty where it says nothing."""
+    """Return `exit 3`, `error` or `success`; empty if the result does not say."""
     if isinstance(result, (str, bytes, bytearray, memoryview, list, tuple)) or result is None:
         return ""
     if isinstance(result, BaseException):
@@ -28,7 +28,7 @@ def status_of(result: Any) -> str:
 
 
 def _status(result: Any) -> str:
-    """Return `success` or `error`: other words, as `active` in a row of data, are no call's."""
+    """Return the status `success` or `error`. Other words, as `active` in a row of data, are not a call's."""
     status = text_field(result, "status").lower()
     known = (
         {"success", "error"} if isinstance(result, Mapping) or text_field(result, "tool_call_id") else set()

@@ -1,8 +1,8 @@
-"""Values of any kind as indented JSON, written piece by piece: of any depth, with cycles, and hostile ones.
+"""Write any value as indented JSON, piece by piece: of any depth, with cycles, or hostile.
 
-The bytes are those of `json.dumps(indent=2, ensure_ascii=False)` wherever that has an answer, down to a
-depth behind which all stands on one line. Nothing here recurses, no value's own method is trusted, and
-other threads run between the pieces.
+The bytes are those of `json.dumps(indent=2, ensure_ascii=False)`, if that has an answer, down to depth 100.
+Deeper data stands on one line. Nothing here recurses, no value's own method is trusted, and other threads run
+between the pieces.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ if TYPE_CHECKING:
 
     from overspill.text.body import Body
 
-MOST_VALUES: Final = 10_000_000
+MAX_VALUES: Final = 10_000_000
 _MAX_BYTES: Final = MAX_BUFFER_BYTES
 _MEMORY_BYTES: Final = 64 * 1024 * 1024
 _FEW_VALUES: Final = 4_000
 _FEW_CHARS: Final = 1024 * 1024
-_LONG: Final = 1024 * 1024
-"""Characters above which a text is written in parts."""
-_SLICE: Final = 256
-"""Items of a container that are written at once where they are plain and small: well under a millisecond."""
-_LARGE: Final = 1_000
-"""Values of a container from which on it is noticed that it comes again."""
-_MOST_TIMES: Final = 8
-"""So often such a container is written again in full; then it is said that it is the same."""
-_DEEPEST_RECORDS: Final = 100
-"""A record that makes another one of itself whenever it is asked has no end."""
+_LONG_TEXT_CHARS: Final = 1024 * 1024
+"""A longer text is written in parts."""
+_SLICE_ITEMS: Final = 256
+"""So many items of a container are written at once if they are plain and small: well under a millisecond."""
+_LARGE_VALUES: Final = 1_000
+"""A container with more values is remembered, in case it comes again."""
+_MAX_REPETITIONS: Final = 8
+"""So often a large container is written again in full. After that a remark says that it is the same."""
+_MAX_RECORD_DEPTH: Final = 100
+"""A record that makes a new record of itself whenever it is asked has no end."""
 
 
 def render(value: Any) -> Body:
-    """A container or record as indented JSON, in a file where it is large."""
+    """Return a container or record as indented JSON, in a file if it is large."""
     text, _ = _at_once(value, 0)
     if text is not None:
         return text
@@ -65,7 +65,7 @@ def as_text(value: Any) -> str:
 
 
 def text_of(body: Body) -> str:
-    """`body` as text, all of it in memory."""
+    """Return `body` as text in memory. Raises `OSError` if a file cannot be read."""
     if isinstance(body, FileBody):
         return b"".join(body.pieces()).decode(errors="replace")
     return body if isinstance(body, str) else body.decode(errors="replace")
@@ -74,9 +74,9 @@ def text_of(body: Body) -> str:
 class Writer:
     """Writes one value to `write`. `is_whole` tells whether all of it was written."""
 
-    def __init__(self, write: Callable[[str], object], *, most_values: int = MOST_VALUES) -> None:
+    def __init__(self, write: Callable[[str], object], *, max_values: int = MAX_VALUES) -> None:
         self._write = write
-        self._left = most_values
+        self._left = max_values
         self._open: list[_OpenContainer] = []
         self._inside: set[int] = set()
         self._records = 0
@@ -97,8 +97,8 @@ class Writer:
             self._write("\n… the rest is left out: there are too many values …\n")
 
     def _slice(self, holder: _OpenContainer) -> bool:
-        """Whether the next items were written at once; if not, these come one by one."""
-        some = holder.items[holder.at : holder.at + _SLICE]
+        """Write the next items at once. Return whether that was possible; if not, they come one by one."""
+        some = holder.items[holder.at : holder.at + _SLICE_ITEMS]
         holder.one_by_one = holder.at + len(some)
         depth = len(self._open) - 1
         if len(some) == 1:
@@ -123,7 +123,7 @@ class Writer:
 
     def _begin(self, value: Any, before: str) -> None:
         self._left -= 1
-        if type(value) is str and len(value) > _LONG:
+        if type(value) is str and len(value) > _LONG_TEXT_CHARS:
             self._long(before, value)
             return
         opened = self._opened(value)
@@ -137,14 +137,14 @@ class Writer:
 
     def _long(self, before: str, text: str) -> None:
         self._write(f'{before}"')
-        for at in range(0, len(text), _LONG):
-            self._write(compact_json(text[at : at + _LONG])[1:-1])
+        for at in range(0, len(text), _LONG_TEXT_CHARS):
+            self._write(compact_json(text[at : at + _LONG_TEXT_CHARS])[1:-1])
         self._write('"')
 
     def _close(self) -> None:
         closed = self._open.pop()
         self._inside.discard(closed.identity)
-        if closed.left - self._left > _LARGE:
+        if closed.left - self._left > _LARGE_VALUES:
             self._large.setdefault(closed.identity, _LargeContainer(closed.holder))
         self._records -= closed.is_record
         self._write((self._newline() if closed.items else "") + ("}" if closed.is_dict else "]"))
@@ -154,13 +154,13 @@ class Writer:
         return "\n" + " " * (INDENT * depth) if depth <= MAX_INDENTED_DEPTH else ""
 
     def _opened(self, value: Any) -> _OpenContainer | str:
-        """A container's items, or the JSON of a single value."""
+        """Return a container as open, or the JSON of a single value."""
         try:
             if id(value) in self._inside:
                 return compact_json(f"<{type(value).__name__} that holds itself>")
             if (large := self._large.get(id(value))) is not None and large.is_worn():
                 return compact_json(f"<the same {type(value).__name__} as above>")
-            if self._records > _DEEPEST_RECORDS:
+            if self._records > _MAX_RECORD_DEPTH:
                 return compact_json(printable(value))
             items = items_of(value)
             return (
@@ -173,7 +173,7 @@ class Writer:
 
 
 class _LargeContainer:
-    """A large container that was written, and how often it came again; held, so that its id stays its own."""
+    """A large container that was written, kept alive so that its id stays its own."""
 
     __slots__ = ("holder", "times")
 
@@ -182,15 +182,15 @@ class _LargeContainer:
         self.times = 0
 
     def is_worn(self) -> bool:
-        """Whether it was written often enough: shared parts may stand for more than any disk has."""
+        """Return whether it was written often enough: shared parts may stand for more than any disk has."""
         self.times += 1
-        return self.times > _MOST_TIMES
+        return self.times > _MAX_REPETITIONS
 
 
 class _OpenContainer:
-    """A container on the way in: a snapshot of its items, for other threads may change it, and how far it is.
+    """A container that is being written: a snapshot of its items, since other threads may change it.
 
-    Up to `one_by_one` the items cannot be written several at once.
+    `at` is the next item. Items before `one_by_one` cannot be written several at once.
     """
 
     __slots__ = ("at", "holder", "identity", "is_dict", "is_record", "items", "left", "one_by_one")
@@ -209,7 +209,7 @@ class _OpenContainer:
 
 
 def _at_once(value: Any, depth: int) -> tuple[str | None, int]:
-    """The JSON of little plain data, which stands so deep, and of how many values; None of any other."""
+    """Return the JSON of small plain data at this depth, and its number of values; None for other data."""
     found = plain_stats(value, _FEW_VALUES) if is_plain_container(value) else None
     if found is None or found.chars > _FEW_CHARS or found.depth + depth > MAX_INDENTED_DEPTH:
         return None, 0
@@ -220,7 +220,7 @@ def _at_once(value: Any, depth: int) -> tuple[str | None, int]:
 
 
 def _key(key: Any) -> str:
-    """A key of any type as JSON's own rules have it, else as it prints."""
+    """Return a key of any type as JSON's own rules have it, else as it prints."""
     if isinstance(key, str):
         return str.__str__(key)
     if key is None or isinstance(key, (bool, int, float)):
