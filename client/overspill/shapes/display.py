@@ -1,7 +1,7 @@
-"""Tool outputs as user interfaces show them: clean, short, and without the data of images.
+"""Make tool outputs fit for user interfaces: clean, short, and without the data of images.
 
-Smaller than what the model gets, and apart from it: nothing is stored here and no input is changed. Text
-loses its terminal escapes and control characters; images and other binary data become their type and size.
+This is apart from what the model gets, and smaller. Nothing is stored and no input is changed. Text loses its
+terminal escapes and control characters; images and other binary data become their type and size.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from overspill.shapes import media
 from overspill.shapes.block_types import TEXT_BLOCKS, is_blocks, is_error
+from overspill.shapes.display_text import cut_text, first_line
 from overspill.shapes.envelope import joined
 from overspill.shapes.fields import get, text_field
 from overspill.shapes.writer import as_text
 from overspill.text.rendering import items_of, json_scalar, printable_number, unprintable
 from overspill.text.rendering import printable as printed
-from overspill.text.sanitize import cut_after, cut_before, may_cut, sanitize
+from overspill.text.sanitize import sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 MAX_CHARS: Final = 8_000
 MAX_ERROR_CHARS: Final = 400
 
-_HEAD_SHARE: Final = 2 / 3
-_NEWLINE: Final = "\n"
-_NEAR: Final = 3 / 4
 _LONG_FIELD: Final = 200
 _MAX_DEPTH: Final = 16
 _MOST_PARTS: Final = 20_000
@@ -37,33 +35,37 @@ _DEEPER: Final = "[…]"
 
 
 def for_display(value: Any, *, max_chars: int = MAX_CHARS, max_error_chars: int = MAX_ERROR_CHARS) -> Any:
-    """`value` with at most `max_chars` characters of text, a block; what had more says how much is missing.
+    """Return `value` with at most `max_chars` characters of text in a block. A cut says how much is missing.
 
-    Image data and the like become `bytes`, their number, and `omitted`. A text, and what has no blocks, has
-    at most `max_chars` in all.
-    Errors, exceptions as well as results that say so, come down to their first line in `max_error_chars`.
-    Text stays text, content blocks stay blocks, and so do messages around them; other containers keep their
-    form where they fit, and become JSON text where not. Records become dicts, unknown objects their `repr`.
-    What needs no change is the same object. Deterministic; what was shown once stays as it is. What is large
-    belongs in a thread: 20 ms for each megabyte.
+    A text, or a value without blocks, has at most `max_chars` in all. Of an exception, and of a result that
+    says it is an error, only the first line is kept, in `max_error_chars`. Blocks of image data and the like
+    get their number of `bytes` and `omitted` instead. Text stays text, content blocks stay blocks, and so do
+    messages around them. Other containers keep their form if they fit, else they become JSON text. Records
+    become dicts, unknown objects their `repr`.
+
+    A value that needs no change is the same object. The result is deterministic, and showing it again changes
+    nothing. Takes 20 ms for each megabyte: use a thread for large values.
     """
     if isinstance(value, BaseException):
-        return _first_line(printed(value), min(max_chars, max_error_chars))
+        return first_line(printed(value), min(max_chars, max_error_chars))
     shown = _Parts().shown(value, ())
-    message = _message(shown) if _is_failure(value) else None
-    return (
-        _fitted(shown, max_chars) if message is None else _failure(shown, message, max_chars, max_error_chars)
-    )
+    message = _message(shown) if is_error(value) or text_field(value, "status") == "error" else None
+    if message is None:
+        return _fitted(shown, max_chars)
+    return _failure(shown, message, max_chars, max_error_chars)
 
 
 class _Parts:
-    """The parts of one value made fit to be shown: so many at most, however they refer to each other."""
+    """Makes the parts of one value fit to be shown: so many at most, however they refer to each other."""
 
     def __init__(self) -> None:
         self._left = _MOST_PARTS
 
     def shown(self, value: Any, above: tuple[int, ...]) -> Any:
-        """`value`, or a copy in which every text is clean; `above` are the containers that it is in."""
+        """Return `value`, or a copy in which each text is clean.
+
+        `above` are the ids of the containers around it.
+        """
         self._left -= 1
         if value is None or isinstance(value, (bool, float)):
             return value
@@ -85,7 +87,7 @@ class _Parts:
         if isinstance(value, (list, tuple)):
             most = max(0, self._left) + 1
             items = [self.shown(item, above) for item in value[:most]]
-            items += [_more(len(value) - most)] if len(value) > most else []
+            items += [f"[{len(value) - most:,} more not shown]"] if len(value) > most else []
             return value if _are_same(items, value) else items
         return self._object(value, above)
 
@@ -97,20 +99,19 @@ class _Parts:
             clean_name = _single(name) if isinstance(name, str) else name
             shown[clean_name] = self.shown(item, above) if known is None else known
         if len(value) > most:
-            shown["…"] = _more(len(value) - most)
+            shown["…"] = f"[{len(value) - most:,} more not shown]"
         return value if _are_same([*shown, *shown.values()], [*value, *value.values()]) else shown
 
     def _object(self, value: Any, above: tuple[int, ...]) -> Any:
-        """A record as the dict of its fields, unless nothing in it had to change; other objects as text."""
+        """Return a record as the dict of its fields, unless nothing in it had to change.
+
+        Other objects as text.
+        """
         items = _items(value)
         if items is None:
             return _single(str(json_scalar(value)))
         shown = self.shown(items, above)
         return value if shown is items else shown
-
-
-def _more(parts: int) -> str:
-    return f"[{parts:,} more not shown]"
 
 
 def _single(value: Any) -> Any:
@@ -120,12 +121,12 @@ def _single(value: Any) -> Any:
         digits = printable_number(value)
         return value if isinstance(digits, int) else f"[integer of {value.bit_length():,} bits]"
     if isinstance(value, BaseException):
-        return _first_line(printed(value), MAX_ERROR_CHARS)
+        return first_line(printed(value), MAX_ERROR_CHARS)
     return sanitize(media.bytes_for_display(bytes(value)))
 
 
 def _items(record: Any) -> Any:
-    """The dict or list that stands for a record; None for other objects, and for those that fail at it."""
+    """Return the dict or list that stands for a record; None for other objects, or if one raises."""
     try:
         return items_of(record)
     except Exception:  # noqa: BLE001  (a foreign object's own methods)
@@ -137,36 +138,36 @@ def _are_same(new: list[Any], old: Any) -> bool:
 
 
 def _fitted(shown: Any, limit: int) -> Any:
-    """What is clean already, in `limit` characters."""
+    """Cut a value that is clean already to `limit` characters."""
     if isinstance(shown, str):
-        return _cut(shown, limit)
+        return cut_text(shown, limit)
     if _extent(shown) <= limit:
         return shown
     if isinstance(shown, (list, tuple)) and is_blocks(shown):
         return _fitted_blocks(shown, limit)
     message = _message(shown)
     fitted = None if message is None else _fitted_message(message, limit, partial(_fitted_content, limit))
-    return _cut(sanitize(as_text(shown)), limit) if fitted is None else fitted
+    return cut_text(sanitize(as_text(shown)), limit) if fitted is None else fitted
 
 
 def _fitted_content(limit: int, content: Any, room: int) -> Any:
-    """What a message says: a text in the room that is left, blocks in `limit` characters each."""
-    return _cut(content, room) if isinstance(content, str) else _fitted_blocks(content, limit)
+    """Cut the content of a message: a text to the room that is left, blocks to `limit` characters each."""
+    return cut_text(content, room) if isinstance(content, str) else _fitted_blocks(content, limit)
 
 
 def _fitted_blocks(blocks: list[Any] | tuple[Any, ...], limit: int) -> Any:
-    """Each block in `limit` characters; the same object where all of them fit."""
+    """Cut each block to `limit` characters. Return the same object if all of them fit."""
     fitted = [_fitted_block(block, limit) for block in blocks]
     return blocks if _are_same(fitted, blocks) else fitted
 
 
 def _fitted_block(block: Any, limit: int) -> Any:
     if not _is_text(block):
-        return block if _extent(block) <= limit else _block(_cut(sanitize(as_text(block)), limit))
+        return block if _extent(block) <= limit else _block(cut_text(sanitize(as_text(block)), limit))
     text = block if isinstance(block, str) else get(block, "text")
     if len(text) <= limit:
         return block
-    cut = _cut(text, limit)
+    cut = cut_text(text, limit)
     if isinstance(block, str):
         return cut
     return (
@@ -177,7 +178,7 @@ def _fitted_block(block: Any, limit: int) -> Any:
 
 
 def _failure(shown: Any, message: Mapping[Any, Any], limit: int, line_limit: int) -> Any:
-    """A failed tool's result with the first line of what it says."""
+    """Return a failed tool's result with only the first line of its text."""
     content = message[_CONTENT]
     line = _first_line_of(content, line_limit)
     whole = shown if line is content else {**message, _CONTENT: line}
@@ -186,13 +187,13 @@ def _failure(shown: Any, message: Mapping[Any, Any], limit: int, line_limit: int
     fitted = _fitted_message(
         message, limit, lambda content, room: _line_alone(content, min(room, line_limit))
     )
-    return _cut(sanitize(as_text(whole)), limit) if fitted is None else fitted
+    return cut_text(sanitize(as_text(whole)), limit) if fitted is None else fitted
 
 
 def _fitted_message(
     message: Mapping[Any, Any], limit: int, fit: Callable[[Any, int], Any]
 ) -> Mapping[Any, Any] | None:
-    """The message with its other long fields left out; None where even then too little room is left."""
+    """Cut a message's content, and leave out its other long fields; None if that leaves too little room."""
     fitted = {name: _short(item) for name, item in message.items() if name != _CONTENT}
     room = limit - _extent(fitted) - _extent({_CONTENT: ""})
     if room < limit // 2:
@@ -210,7 +211,7 @@ def _short(field: Any) -> Any:
 
 
 def _message(shown: Any) -> Mapping[Any, Any] | None:
-    """The fields of a message or result around text or blocks; None for everything else."""
+    """Return the fields of a message or result around text or blocks; None for other values."""
     if isinstance(shown, (str, list, tuple)):
         return None
     fields = shown if isinstance(shown, Mapping) else _items(shown)
@@ -219,14 +220,10 @@ def _message(shown: Any) -> Mapping[Any, Any] | None:
     return fields if is_one else None
 
 
-def _is_failure(value: Any) -> bool:
-    return is_error(value) or text_field(value, "status") == "error"
-
-
 def _first_line_of(content: Any, limit: int) -> Any:
-    """The first line, and blocks that have no text."""
+    """Return the first line, and the blocks without text."""
     text = _text_of(content)
-    line = _first_line(text, limit)
+    line = first_line(text, limit)
     if line == text:
         return content
     if isinstance(content, str):
@@ -236,8 +233,8 @@ def _first_line_of(content: Any, limit: int) -> Any:
 
 def _line_alone(content: Any, limit: int) -> Any:
     if isinstance(content, str):
-        return _first_line(content, limit)
-    return [_block(_first_line(_text_of(content), limit - _extent([_block("")])))]
+        return first_line(content, limit)
+    return [_block(first_line(_text_of(content), limit - _extent([_block("")])))]
 
 
 def _block(text: str) -> dict[str, str]:
@@ -251,7 +248,7 @@ def _is_text(block: Any) -> bool:
 
 
 def _text_of(content: Any) -> str:
-    """All the text in a message's content, or in blocks."""
+    """Return all text in a message's content, or in blocks."""
     if isinstance(content, str):
         return content
     texts = [block if isinstance(block, str) else get(block, "text") for block in content if _is_text(block)]
@@ -259,7 +256,7 @@ def _text_of(content: Any) -> str:
 
 
 def _extent(value: Any) -> int:
-    """Characters of all texts, names and numbers in `value`, and one for each part."""
+    """Count the characters of all texts, names and numbers in `value`, and one for each part."""
     if isinstance(value, str):
         return len(value)
     if value is None or isinstance(value, (bool, int, float)):
@@ -269,42 +266,3 @@ def _extent(value: Any) -> int:
     if isinstance(value, (list, tuple)):
         return sum(_extent(item) + 1 for item in value)
     return _extent(_items(value))
-
-
-def _cut(text: str, limit: int) -> str:
-    """Head and tail of `text` around the number of characters left out, in `limit` characters.
-
-    Cut at the end of a line where one is near, and never inside a character.
-    """
-    if len(text) <= limit:
-        return text
-    room = limit - len(_gap(len(text)))
-    if room <= 0:
-        return text[: cut_before(text, max(0, limit))]
-    head = int(room * _HEAD_SHARE)
-    first, last = int(head * _NEAR), len(text) - (room - head)
-    stop = text.rfind(_NEWLINE, first, head) + 1
-    start = text.find(_NEWLINE, last - 1, last + int((room - head) * (1 - _NEAR))) + 1
-    stop = stop if stop and may_cut(text, stop) else cut_before(text, head)
-    start = start if start and may_cut(text, start) else cut_after(text, last)
-    gap = _gap(start - stop)
-    return f"{text[:stop]}{gap[1:] if stop and text[stop - 1] == _NEWLINE else gap}{text[start:]}"
-
-
-def _gap(characters: int) -> str:
-    return f"\n… [{characters:,} characters not shown] …\n"
-
-
-def _first_line(text: str, limit: int) -> str:
-    """The first line that says something, clean, and how much came behind it."""
-    text = media.text_for_display(sanitize(text)).strip()
-    line = text.split("\n", 1)[0].rstrip()
-    if len(text) <= limit and line == text:
-        return text
-    room = limit - len(_rest(len(text)))
-    line = line[: cut_before(line, max(0, room if room > 0 else limit))].rstrip()
-    return line if room <= 0 else f"{line}{_rest(len(text) - len(line))}".lstrip()
-
-
-def _rest(characters: int) -> str:
-    return f" … [{characters:,} characters not shown]"

@@ -1,6 +1,6 @@
-"""Values of any kind as the text that is captured: indented JSON where they are data, else as they print.
+"""Turn values of any kind into text: JSON if they are data, else as they print.
 
-Nothing here raises. What a value's own methods raise is described in its place.
+A description stands in the place of a value whose own methods raise.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _MOST_DIGITS: Final = 4_000
 """Python refuses to print longer numbers (4,300 digits by default); they are written in hexadecimal."""
 _BITS_A_DIGIT: Final = 3.33
 _MOST_ITEMS: Final = 10_000_000
-"""A sequence that makes its items when it is asked for them may have no end."""
+"""A sequence that makes its items on request may have no end."""
 _STEP: Final = 1024 * 1024
 _SHORT: Final = 250
-"""Characters of all texts in one dict or list of which none has to be looked at by itself."""
+"""If all texts in one dict or list are so short together, none has to be measured by itself."""
 MAX_INDENTED_DEPTH: Final = 100
-"""Well within the depth at which the C encoders give up; behind it, nothing is indented."""
+"""Deeper data is not indented: the C encoders give up not much deeper."""
 
 
 class PlainStats(NamedTuple):
-    """What a look at plain data tells: how many values, the characters of its texts, and how deep it is.
+    """What a quick look at plain data tells: its number of values, characters of texts, and depth.
 
-    No text in it, and no name, is longer than `longest` characters.
+    No text or name in it is longer than `longest` characters.
     """
 
     values: int
@@ -54,14 +54,14 @@ class PlainStats(NamedTuple):
     longest: int
 
     def most_bytes(self) -> int:
-        """No fewer bytes than its indented JSON has: six for an escaped character, lines of their own."""
+        """Return at least the bytes of its indented JSON: six for an escaped character, a line a value."""
         return 6 * self.chars + self.values * (_LONGEST_NUMBER + 2 * INDENT * self.depth)
 
 
 def plain_stats(value: Any, most: int) -> PlainStats | None:
-    """The outline of plain data of up to `most` values; None for more, and for anything else.
+    """Return the stats of plain data of up to `most` values; None for larger data, and for other values.
 
-    What several holders share counts in each of them.
+    What several containers share counts in each of them.
     """
     values, chars, depth, longest, level = 1, 0, 0, 0, [value]
     try:
@@ -83,7 +83,10 @@ def plain_stats(value: Any, most: int) -> PlainStats | None:
 
 
 def _noted(holder: Any, below: list[Any]) -> int:
-    """Characters of the texts in `holder`; what it holds goes `below`. Raises `TypeError` for other data."""
+    """Count the characters of the texts in `holder`, and add the containers in it to `below`.
+
+    Raises `TypeError` if it holds anything but plain data.
+    """
     chars = 0
     if type(holder) is dict:
         chars = len("".join(holder))
@@ -102,18 +105,18 @@ def _noted(holder: Any, below: list[Any]) -> int:
 
 
 def _longest_in(holder: Any) -> int:
-    """Characters of the longest text in `holder`, or of the longest name."""
+    """Return the characters of the longest text or name in `holder`."""
     values = [*holder, *holder.values()] if type(holder) is dict else holder
     return max((len(each) for each in values if type(each) is str), default=0)
 
 
 def is_plain_container(value: Any) -> bool:
-    """Whether `value` is a dict, list or tuple itself, and none of a class made from them."""
+    """Return whether `value` is a dict, list or tuple, and not of a derived class."""
     return type(value) in _HOLDERS
 
 
 def is_structured(value: Any) -> bool:
-    """Whether `value` is a container or record that frameworks turn into JSON for the model."""
+    """Return whether `value` is a container or record, which frameworks turn into JSON for the model."""
     if is_plain_container(value):
         return True
     if isinstance(value, _TEXTS):
@@ -128,15 +131,15 @@ def _has_fields(kind: type) -> bool:
 
 
 def is_opaque(value: Any) -> bool:
-    """Whether `value` prints as nothing but its class and address."""
+    """Return whether `value` prints as nothing but its class and address."""
     printers: tuple[Any, Any] = (type(value).__str__, type(value).__repr__)
     return isinstance(value, type) or printers == (object.__str__, object.__repr__)
 
 
 def items_of(value: Any) -> Mapping[Any, Any] | Sequence[Any] | None:
-    """The dict or list that stands for a container or record; None for a single value.
+    """Return the dict or list that stands for a container or record; None for a single value.
 
-    Raises whatever the value's own methods do.
+    Raises whatever the value's own methods raise.
     """
     if isinstance(value, (dict, list, tuple)):
         return value
@@ -153,7 +156,7 @@ def items_of(value: Any) -> Mapping[Any, Any] | Sequence[Any] | None:
 
 
 def _is_made_of_itself(value: Any, items: list[Any]) -> bool:
-    """Whether each item of `value` is one of its own kind that has itself for an item, as with texts."""
+    """Return whether each item of `value` is of its own class and has itself for an item, as in a text."""
     if not items:
         return False
     first = items[0]
@@ -174,7 +177,7 @@ def _record(value: Any) -> Mapping[Any, Any] | Sequence[Any] | None:
 
 
 def json_scalar(value: Any) -> Any:
-    """What JSON can hold of a single value, exactly where it can: a string, number, bool or None."""
+    """Return a single value as JSON can hold it: a string, number, bool or None."""
     if isinstance(value, Enum):
         value = value.value
     if value is None or isinstance(value, bool):
@@ -186,12 +189,12 @@ def json_scalar(value: Any) -> Any:
 
 
 def printable_number(value: int) -> int | str:
-    """`value`, or its hexadecimal digits where it has too many decimal ones to be printed."""
+    """Return `value`, or its hexadecimal digits if Python would refuse to print it."""
     return int(value) if value.bit_length() < _MOST_DIGITS * _BITS_A_DIGIT else hex(value)
 
 
 def printable(value: Any, how: Any = str) -> str:
-    """`value` as it prints, or what it is where that fails."""
+    """Return what `how` prints of a value, or a description if that fails."""
     try:
         if isinstance(value, BaseException):
             return f"{type(value).__name__}: {value}"
@@ -201,7 +204,7 @@ def printable(value: Any, how: Any = str) -> str:
 
 
 def unprintable(value: Any, error: Exception) -> str:
-    """What stands for a value that cannot be shown."""
+    """Return what stands for a value whose own methods raise."""
     return f"<{_name(type(value))} that cannot be shown: {_name(type(error))}>"
 
 
@@ -213,12 +216,12 @@ def _name(kind: type) -> str:
 
 
 def compact_json(value: Any) -> str:
-    """JSON on one line; raises what `json.dumps` does."""
+    """Return JSON on one line. Raises what `json.dumps` raises."""
     return _COMPACT.encode(value)
 
 
 def indented_json(value: Any) -> str:
-    """Plain data as indented JSON; raises what `json.dumps` does."""
+    """Return plain data as indented JSON. Raises what `json.dumps` raises."""
     try:
         return msgspec.json.format(compact_json(value), indent=INDENT)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):  # NaN, infinities; lone surrogates
@@ -230,7 +233,7 @@ _INDENTED: Final = json.JSONEncoder(ensure_ascii=False, indent=INDENT)
 
 
 def bytes_as_text(data: bytes) -> str:
-    """`data` as text where it is UTF-8, else what it is and how large."""
+    """Return `data` as text if it is UTF-8, else its type and size."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -258,19 +261,19 @@ _MAGIC: Final = (
 
 
 def media_type_of(data: bytes) -> str:
-    """The media type that the first bytes give away; text where all is UTF-8."""
+    """Return the media type of some bytes: by their first bytes, or text if all is UTF-8."""
     return sniff_media_type(data) or (TEXT_TYPE if is_utf8(data) else BINARY_TYPE)
 
 
 def sniff_media_type(data: bytes) -> str | None:
-    """The media type that the first bytes give away, if any."""
+    """Return the media type that the first bytes show; None if they show none."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for magic, kind in _MAGIC if data.startswith(magic)), None)
 
 
 def is_utf8(data: bytes) -> bool:
-    """Whether all of `data` is UTF-8, looked at in steps that need no memory and let other threads run."""
+    """Return whether all of `data` is UTF-8. Works in steps, which let other threads run between."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     view = memoryview(data)
     try:

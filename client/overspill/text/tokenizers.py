@@ -1,13 +1,16 @@
-"""What counts tokens exactly: any function of a text, and tiktoken where it is installed with its files."""
+"""Functions that count tokens exactly: any function of a text, or tiktoken if it and its files are here."""
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeAlias
+
+log: Final = logging.getLogger("overspill")
 
 Tokenizer: TypeAlias = Callable[[str], Any]
 """The number of tokens of a text, or the tokens themselves: anything that has a length."""
@@ -16,18 +19,18 @@ _ENCODINGS: Final = {
     "o200k_base": "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
     "cl100k_base": "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
 }
-"""SHA-256 of the files that tiktoken keeps in its cache; with another content it would fetch them anew."""
+"""SHA-256 of the files in tiktoken's cache. If one has other content, tiktoken would fetch it again."""
 _URL: Final = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"
 
 
 class TokenizerUnusable(Exception):
-    """A tokenizer that failed, or answered with no number."""
+    """A tokenizer failed, or did not answer with a number."""
 
 
 class Tiktoken:
-    """tiktoken's count where it is installed and has its file in its cache; fails otherwise.
+    """Counts with tiktoken, if that is installed and has its file in its cache.
 
-    Nothing is imported or read before the first use.
+    Nothing is imported or read before the first use, and nothing is fetched.
     """
 
     def __init__(self, encoding: str = "o200k_base") -> None:
@@ -38,7 +41,7 @@ class Tiktoken:
         self._is_absent = False
 
     def __call__(self, text: str) -> int:
-        """Raises `Unusable`."""
+        """Return the tokens of `text`. Raises `TokenizerUnusable` if tiktoken or its file is missing."""
         if self._encode is None:
             if self._is_absent or not _is_cached(self._encoding):
                 self._is_absent = True
@@ -57,7 +60,7 @@ def _loaded(encoding: str) -> Tokenizer:
 
 
 def _is_cached(encoding: str) -> bool:
-    """Whether tiktoken would find the file of `encoding` where it looks, and take it."""
+    """Return whether tiktoken would find the file of `encoding` in its cache, and accept it."""
     named = (os.environ.get(name) for name in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"))
     folder = next((name for name in named if name is not None), None)
     folder = str(Path(tempfile.gettempdir(), "data-gym-cache")) if folder is None else folder
@@ -67,3 +70,24 @@ def _is_cached(encoding: str) -> bool:
     except OSError:
         return False
     return hashlib.sha256(data).hexdigest() == _ENCODINGS[encoding]
+
+
+# --- failures -------------------------------------------------------------------------------------
+
+_MAX_FAILED: Final = 100
+_failed: Final[set[str]] = set()
+"""Names of tokenizers whose failure was logged: each is logged once, without any text."""
+
+
+def is_tokenizer_failure(error: BaseException) -> bool:
+    """Return whether `error` comes from the tokenizer. A panic of Rust code is no `Exception`."""
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
+
+
+def note_failure(tokenizer: Tokenizer, error: BaseException) -> None:
+    """Log that a tokenizer fails, unless that was logged before or it is just not installed."""
+    name = str(getattr(tokenizer, "__qualname__", type(tokenizer).__qualname__))
+    if isinstance(error, TokenizerUnusable) or name in _failed or len(_failed) >= _MAX_FAILED:
+        return
+    _failed.add(name)
+    log.warning("the tokenizer %s fails with %s: tokens are estimated", name, type(error).__name__)

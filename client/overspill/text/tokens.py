@@ -1,11 +1,10 @@
-"""How many tokens a text has: counted where a tokenizer is at hand, estimated otherwise, and said which.
+"""How many tokens a text has: counted by a tokenizer, or estimated without one, and the answer says which.
 
-A tokenizer may fail in any way: then the estimate stands in. None is ever fetched from a network.
+If a tokenizer fails in any way, the estimate takes its place. Nothing is ever fetched from a network.
 """
 
 from __future__ import annotations
 
-import logging
 import math
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,39 +13,38 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from overspill import wire
 from overspill.text import measure, token_estimate
 from overspill.text.limits import MAX_BYTES_PER_CHARACTER, data_may_exceed_tokens
-from overspill.text.tokenizers import Tokenizer, TokenizerUnusable
+from overspill.text.tokenizers import Tokenizer, TokenizerUnusable, is_tokenizer_failure, note_failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from overspill.text.body import FileBody
 
-log: Final = logging.getLogger("overspill")
-
 
 MAX_CALL_CHARS: Final = 64 * 1024
-"""Characters that a tokenizer is given at once: more, and some take time or memory without bound."""
+"""A tokenizer gets so many characters at once. With more, some need time or memory without bound."""
 COUNTED_CHARS: Final = 8 * MAX_CALL_CHARS
-"""Characters up to which all of a text is counted, at 7 to 17 MB a second; of a longer one a sample is."""
+"""Up to this length all of a text is counted, at 7 to 17 MB a second. Of a longer one samples are counted."""
 SAMPLE_CHARS: Final = 8 * 1024
 SAMPLES: Final = 16
 SAMPLE_ERROR: Final = 0.03
-"""The worst that was measured of the sample; half of all texts are within 1 %."""
+"""The worst error of samples that was measured. Half of all texts are within 1 %."""
 ESTIMATE_ERROR: Final = 0.35
-"""The worst that was measured of the estimate by characters, for English, code, logs, JSON, and Chinese,
-Japanese and Korean; nine of ten are within 15 %."""
+"""The worst error of `token_estimate.likely` that was measured, for English, code, logs, JSON, and Chinese,
+Japanese and Korean. Nine texts of ten are within 15 %."""
 SIZE_ERROR: Final = 0.36
-"""That of 3.3 bytes a token, but for extremes."""
+"""The same for 3.3 bytes a token, but for extremes."""
 CHARACTERS_ERROR: Final = 0.37
-"""That of 4 characters a token: -37 to +12 %, logs worst."""
-_SPECIAL: Final = 2
-"""Tokens that a tokenizer may add to whatever it is given: begin and end of text."""
-_TRIES: Final = 12
-_LOOKED_BACK: Final = 4 * 1024
+"""The same for 4 characters a token: -37 to +12 %, logs worst."""
+_SPECIAL_TOKENS: Final = 2
+"""Tokens that a tokenizer may add to any text: begin and end of text."""
+_MAX_TRIES: Final = 12
+_LOOKBACK_CHARS: Final = 4 * 1024
+"""How far before the end of a piece a clean place to cut is searched for."""
 
 
 class Basis(StrEnum):
-    """What a number of tokens was got from: a tokenizer on all, a tokenizer on samples, or an estimate."""
+    """Where a number of tokens comes from: a tokenizer, a tokenizer on samples, or an estimate."""
 
     EXACT = "exact"
     SAMPLED = "sampled"
@@ -54,7 +52,7 @@ class Basis(StrEnum):
 
 
 class TokenCount(NamedTuple):
-    """`error` is how far the true number may be off, as a share of `tokens`: the worst that was measured."""
+    """A number of tokens. `error` is the worst that was measured, as a share of `tokens`."""
 
     tokens: int
     basis: Basis
@@ -66,29 +64,29 @@ class TokenCount(NamedTuple):
         return self.basis is Basis.EXACT
 
     def __str__(self) -> str:
-        """`68,123 tokens`; of what is no exact count two digits, which is more than it is worth."""
+        """Return `68,123 tokens` for an exact count. Other counts have two digits: `about 68,000 tokens`."""
         if self.is_exact:
             return measure.plural(self.tokens, "token")
         return f"about {int(float(f'{self.tokens:.1e}')):,} tokens"
 
 
 def estimate_from_size(size: int) -> TokenCount:
-    """Estimate from the size alone, where the text is not at hand: 3.3 bytes a token, off by -24 to +36 %."""
+    """Estimate from the bytes alone, if the text is not at hand: 3.3 bytes a token, off by -24 to +36 %."""
     return TokenCount(wire.approx_tokens(size), Basis.ESTIMATED, SIZE_ERROR)
 
 
 @dataclass(frozen=True, slots=True)
 class TokenCounter:
-    """Counts with `tokenizer`; without one, or where it fails, by `chars_per_token`, else by estimate.
+    """Counts with `tokenizer`. Without one, or if it fails, by `chars_per_token`, else by estimate.
 
-    The estimate for limits is one that no text exceeds: see `token_estimate`.
+    No text has more tokens than the estimate for limits: see `token_estimate`.
     """
 
     tokenizer: Tokenizer | None = None
     chars_per_token: float | None = None
 
     def count(self, text: str, size: int) -> TokenCount:
-        """Tokens of `text`, which has `size` bytes."""
+        """Count the tokens of `text`, which has `size` bytes."""
         try:
             return self._counted(text, size)
         except TokenizerUnusable:
@@ -103,7 +101,7 @@ class TokenCounter:
         return TokenCount(tokens, Basis.ESTIMATED, ESTIMATE_ERROR)
 
     def exceeds(self, text: str, limit: int) -> bool:
-        """Whether `text` has more than `limit` tokens: counted exactly, and no further than needed."""
+        """Return whether `text` has more than `limit` tokens. Counts no further than it has to."""
         try:
             return any(total > limit for total in self._totals(text))
         except TokenizerUnusable:
@@ -117,7 +115,7 @@ class TokenCounter:
 
     def surely_fitting_chars(self, limit: int) -> int:
         """Return a number of characters up to which no text has more than `limit` tokens."""
-        fits = max(0, limit - _SPECIAL) // MAX_BYTES_PER_CHARACTER
+        fits = max(0, limit - _SPECIAL_TOKENS) // MAX_BYTES_PER_CHARACTER
         if self.tokenizer is not None:
             return fits
         if self.chars_per_token is not None:
@@ -125,7 +123,7 @@ class TokenCounter:
         return limit // MAX_BYTES_PER_CHARACTER
 
     def least_limit(self, text: str) -> int:
-        """The least limit that `text` does not exceed."""
+        """Return the smallest limit that `text` does not exceed."""
         try:
             return max(self._totals(text), default=0)
         except TokenizerUnusable:
@@ -134,14 +132,14 @@ class TokenCounter:
             return math.ceil(len(text) / self.chars_per_token)
 
     def prefix(self, text: str, limit: int) -> int:
-        """Characters of the longest prefix that is known to have at most `limit` tokens."""
+        """Return the characters of the longest prefix that is known to have at most `limit` tokens."""
         try:
             return self._prefix(text, limit)
         except TokenizerUnusable:
             return self._longest(text, limit, token_estimate.prefix)
 
     def suffix(self, text: str, limit: int) -> int:
-        """As `prefix`, from the end."""
+        """As `prefix`, for a suffix."""
         try:
             return self._suffix(text, limit)
         except TokenizerUnusable:
@@ -201,10 +199,13 @@ class TokenCounter:
         return len(text)
 
     def _within(self, piece: str, limit: int, tokens: int, *, is_suffix: bool) -> int:
-        """Characters at one end of `piece`, which has `tokens`, that have at most `limit` of them."""
+        """Return how many characters at one end of `piece`, which has `tokens`, have at most `limit` tokens.
+
+        Interpolates between a length that fits and one that does not, since each try costs a count.
+        """
         fits, low_tokens = 0, 0
         too_many, high_tokens = len(piece), tokens
-        for _ in range(_TRIES):
+        for _ in range(_MAX_TRIES):
             gap = too_many - fits
             if gap <= 1 or low_tokens >= limit:
                 break
@@ -218,7 +219,7 @@ class TokenCounter:
         return fits
 
     def _longest(self, text: str, limit: int, fitting: Callable[[str, int], int]) -> int:
-        """By estimate: the length of the prefix or suffix that does not exceed the limit."""
+        """Estimate the length of the prefix or suffix that does not exceed the limit."""
         if self.chars_per_token is None:
             return fitting(text, limit)
         return min(len(text), int(limit * self.chars_per_token))
@@ -231,43 +232,18 @@ class TokenCounter:
             found = self.tokenizer(text)
             tokens = found if isinstance(found, int) else len(found)
         except BaseException as error:
-            if _is_failure(error):
-                _failures.note(self.tokenizer, error)
+            if is_tokenizer_failure(error):
+                note_failure(self.tokenizer, error)
                 raise TokenizerUnusable from error
             raise
         if isinstance(found, bool) or tokens < 0:
-            _failures.note(self.tokenizer, ValueError(f"it answered {found!r}"))
+            note_failure(self.tokenizer, ValueError(f"it answered {found!r}"))
             raise TokenizerUnusable
         return tokens
 
 
-class _Failures:
-    """Which tokenizers have failed: each is logged once, with nothing of a text."""
-
-    MOST: Final = 100
-
-    def __init__(self) -> None:
-        self._names: set[str] = set()
-
-    def note(self, tokenizer: Tokenizer, error: BaseException) -> None:
-        """Log that a tokenizer fails, unless that was logged or it only is not installed."""
-        name = str(getattr(tokenizer, "__qualname__", type(tokenizer).__qualname__))
-        if isinstance(error, TokenizerUnusable) or name in self._names or len(self._names) >= self.MOST:
-            return
-        self._names.add(name)
-        log.warning("the tokenizer %s fails with %s: tokens are estimated", name, type(error).__name__)
-
-
-_failures: Final = _Failures()
-
-
-def _is_failure(error: BaseException) -> bool:
-    """Whether `error` is the tokenizer's own; a panic of Rust code is no `Exception`."""
-    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
-
-
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
-    """Where pieces begin and end: where no token spans two of them, if there is such a place."""
+    """Yield where pieces begin and end. No token spans two pieces, if there is such a place to cut."""
     begin = 0
     while begin < len(text):
         end = _cut(text, begin, begin + MAX_CALL_CHARS) if len(text) - begin > MAX_CALL_CHARS else len(text)
@@ -278,7 +254,7 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
 def _cut(text: str, begin: int, end: int) -> int:
     for mark, is_clean in (("\n", _is_line_start), (" ", _is_word_start)):
         at = end
-        while (at := text.rfind(mark, max(begin + 1, end - _LOOKED_BACK), at)) > 0:
+        while (at := text.rfind(mark, max(begin + 1, end - _LOOKBACK_CHARS), at)) > 0:
             if is_clean(text, at):
                 return at + (mark == "\n")
     return end
