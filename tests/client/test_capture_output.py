@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pydantic
 import pytest
 from overspill import Band, CapturedOutput, Client, Guard, Policy, Spool, SyncClient
-from overspill.previews.notice import is_notice
+from overspill.previews.notice_forms import is_notice
 from overspill.reading.content_kind import HEAD_BYTES, detect
 from overspill.shapes.captured import kind_of
 from overspill.wire import Outcome

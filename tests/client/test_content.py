@@ -9,7 +9,7 @@ import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill.previews import notice
+from overspill.previews import notice, notice_forms
 from overspill.previews.notice import Facts
 from overspill.shapes import content
 from overspill.shapes.content import Shape
@@ -406,5 +406,5 @@ def test_what_was_replaced_is_recognised(result: Any) -> None:
 
 @pytest.mark.parametrize("capture", [ID, None])
 def test_a_notice_as_a_dict_is_recognised(capture: Any) -> None:
-    assert examine({**notice.as_dict(NOTICE), "capture": capture}).is_guarded()
+    assert examine({**notice_forms.as_dict(NOTICE), "capture": capture}).is_guarded()
     assert not examine({"capture": ID, "notice": f"[overspill {ID}"}).is_guarded()

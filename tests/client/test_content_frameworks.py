@@ -13,7 +13,8 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.types import Command
 from overspill.guard.guard import Guard
 from overspill.previews import notice
-from overspill.previews.notice import Facts, is_notice
+from overspill.previews.notice import Facts
+from overspill.previews.notice_forms import is_notice
 from overspill.shapes import content
 from overspill.shapes.content import Shape
 from overspill.shapes.envelope import Envelope

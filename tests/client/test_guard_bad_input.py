@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from overspill import Client, Guard, Policy, Spool, SyncClient
-from overspill.previews.notice import is_notice
+from overspill.previews.notice_forms import is_notice
 from overspill.shapes.writer import as_text
 from overspill.spools.flush import flush
 from overspill.spools.spool import fingerprint

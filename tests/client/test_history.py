@@ -17,7 +17,7 @@ from overspill.guard.policy import Policy
 from overspill.histories.history import clamp_messages, spill_messages, spill_messages_sync
 from overspill.histories.tool_results import tool_results
 from overspill.previews.cut import TAIL
-from overspill.previews.notice import is_notice
+from overspill.previews.notice_forms import is_notice
 from overspill.wire import Outcome
 
 from tests.client.shell import CAPTURE_ID

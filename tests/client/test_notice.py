@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill.guard.policy import MODES, READER
-from overspill.previews import notice
+from overspill.previews import notice, notice_forms
 from overspill.previews.notice import Facts, Kept
 from overspill.text.reasons import for_model, one_safe_line
 from overspill.text.tokens import Basis, TokenCount
@@ -79,7 +79,7 @@ def test_a_terse_notice_has_less_than_200_bytes_beside_its_preview_and_all_that_
         "[overspill] 4,194,304 bytes, 50,123 lines, failed: exit 3 until 2026-11-22; "
         f'do not rerun, use inspect_output("{ID}")\n[/overspill]'
     )
-    assert notice.is_notice(text)
+    assert notice_forms.is_notice(text)
 
 
 @given(
@@ -97,7 +97,7 @@ def test_no_terse_notice_has_more_than_200_bytes_beside_its_preview(
     made = notice.make_notice(facts(size=size, lines=lines, status=status, preview=""), kept, is_terse=True)
 
     assert len(str(made)) < 200
-    assert notice.is_notice(str(made))
+    assert notice_forms.is_notice(str(made))
     assert (ID in str(made)) is made.stored
 
 
@@ -107,8 +107,8 @@ def test_where_no_preview_fits_the_notice_promises_none() -> None:
     lost = str(notice.truncated(facts(preview=""), "no space"))
     assert "\nAll of it is lost. " in lost
     assert "preview" not in stored + lost
-    assert notice.is_notice(stored)
-    assert notice.is_notice(lost)
+    assert notice_forms.is_notice(stored)
+    assert notice_forms.is_notice(lost)
 
 
 def test_the_text_that_a_model_sees_of_an_output_that_was_lost_names_no_handle() -> None:
@@ -120,14 +120,14 @@ def test_the_text_that_a_model_sees_of_an_output_that_was_lost_names_no_handle()
         "What the preview leaves out is lost. If you need it, run the tool again with a narrower "
         f"question (a filter, a range, fewer files).\n{PREVIEW}"
     )
-    assert notice.as_dict(lost)["capture"] is None
+    assert notice_forms.as_dict(lost)["capture"] is None
 
 
 def test_a_placeholder_says_where_its_text_is() -> None:
     stored, lost = notice.captured(facts(), EXPIRES), notice.truncated(facts(), "down")
 
-    assert notice.placeholder(stored, 1_234) == f"[overspill {ID}: 1,234 bytes of text, in the capture]"
-    assert notice.placeholder(lost, 1) == "[overspill: 1 byte of text, not stored]"
+    assert notice_forms.placeholder(stored, 1_234) == f"[overspill {ID}: 1,234 bytes of text, in the capture]"
+    assert notice_forms.placeholder(lost, 1) == "[overspill: 1 byte of text, not stored]"
 
 
 def test_the_expiry_is_in_utc_whatever_zone_it_came_in() -> None:
@@ -202,12 +202,12 @@ def test_a_very_long_reason_costs_no_time_and_is_cut() -> None:
     [
         str(notice.captured(facts(), EXPIRES)),
         str(notice.truncated(facts(), "down")),
-        notice.placeholder(notice.captured(facts(), EXPIRES), 1_234),
-        notice.placeholder(notice.truncated(facts(), "down"), 1),
+        notice_forms.placeholder(notice.captured(facts(), EXPIRES), 1_234),
+        notice_forms.placeholder(notice.truncated(facts(), "down"), 1),
     ],
 )
 def test_notices_and_placeholders_are_recognised(text: Any) -> None:
-    assert notice.is_notice(text)
+    assert notice_forms.is_notice(text)
 
 
 @pytest.mark.parametrize(
@@ -225,11 +225,11 @@ def test_notices_and_placeholders_are_recognised(text: Any) -> None:
     ],
 )
 def test_what_only_looks_like_a_notice_is_none(text: Any) -> None:
-    assert not notice.is_notice(text)
+    assert not notice_forms.is_notice(text)
 
 
 def test_as_a_dict_the_notice_comes_first_and_has_status_handle_totals_and_preview() -> None:
-    value = notice.as_dict(notice.captured(facts(), EXPIRES))
+    value = notice_forms.as_dict(notice.captured(facts(), EXPIRES))
 
     assert list(value) == [
         *("notice", "status", "capture", "total_bytes", "total_lines", "read_more", "preview")
@@ -246,7 +246,7 @@ def test_as_a_dict_the_notice_comes_first_and_has_status_handle_totals_and_previ
 
 
 def test_as_a_dict_the_notice_of_what_was_lost_has_nothing_to_call() -> None:
-    value = notice.as_dict(notice.truncated(facts(), "down"))
+    value = notice_forms.as_dict(notice.truncated(facts(), "down"))
 
     assert list(value) == ["notice", "status", "capture", "total_bytes", "total_lines", "preview"]
     assert value["status"] == "truncated"
@@ -327,10 +327,10 @@ def test_an_output_that_nobody_could_store_needs_no_handle() -> None:
     lost = notice.truncated(facts(id=""), "no Overspill service is configured")
 
     assert str(lost).startswith("[overspill NOT STORED] Output of run_command too long: ")
-    assert notice.is_notice(str(lost))
-    assert notice.placeholder(lost, 7) == "[overspill: 7 bytes of text, not stored]"
-    assert notice.is_notice(notice.placeholder(lost, 7))
-    assert notice.as_dict(lost)["capture"] is None
+    assert notice_forms.is_notice(str(lost))
+    assert notice_forms.placeholder(lost, 7) == "[overspill: 7 bytes of text, not stored]"
+    assert notice_forms.is_notice(notice_forms.placeholder(lost, 7))
+    assert notice_forms.as_dict(lost)["capture"] is None
 
 
 def test_tokens_that_were_counted_are_said_exactly() -> None:
@@ -341,16 +341,16 @@ def test_tokens_that_were_counted_are_said_exactly() -> None:
 
 def test_a_last_line_with_the_handle_is_one_line_whatever_the_reader_says() -> None:
     kept = Kept(outcome=Outcome.SPOOLED, expires=EXPIRES, reason="down")
-    line = notice.closing(facts(reader="read\nwith {id}", modes=""), kept)
+    line = notice_forms.closing(facts(reader="read\nwith {id}", modes=""), kept)
 
     assert line == (
         "[overspill: all 4,194,304 bytes, 50,123 lines are stored on this machine until "
         "22 Nov 10:30 UTC; the service could not take it (down); it waits to be uploaded. "
         f"Read more: read with {ID}. Do not rerun.]"
     )
-    for short in notice.short_closings(facts(), kept):
-        assert notice.is_notice(f"kept\n{short}")
-    assert notice.is_notice(f"kept\n{line}")
+    for short in notice_forms.short_closings(facts(), kept):
+        assert notice_forms.is_notice(f"kept\n{short}")
+    assert notice_forms.is_notice(f"kept\n{line}")
 
 
 CALL_IDS: dict[str, Callable[[Random], str]] = {

@@ -15,7 +15,8 @@ from overspill import Guard, clamp_messages
 from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
 from overspill.previews.cut import ENDS, HEAD, TAIL, Strategy
-from overspill.previews.notice import Kept, is_notice
+from overspill.previews.notice import Kept
+from overspill.previews.notice_forms import is_notice
 from overspill.shapes.content import examine, measured_text
 from overspill.shapes.writer import text_of
 from overspill.text import measure

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessageChunk
 from overspill import Guard, Policy, Spool, Workspace
 from overspill.previews import styles
-from overspill.previews.notice import is_notice
+from overspill.previews.notice_forms import is_notice
 from overspill.text.measure import size
 from overspill.text.rendering import compact_json
 from overspill.wire import Outcome

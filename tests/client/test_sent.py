@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from overspill import Client, Guard, Policy, SyncClient
-from overspill.previews.notice import is_notice
+from overspill.previews.notice_forms import is_notice
 from overspill.spools.spool import Spool
 from pydantic import BaseModel, ConfigDict
 

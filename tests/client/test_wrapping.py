@@ -15,7 +15,7 @@ import pytest
 from overspill.guard.counts.tally import OutputCount
 from overspill.guard.guard import Guard
 from overspill.guard.policy import Policy
-from overspill.previews.notice import is_notice
+from overspill.previews.notice_forms import is_notice
 from overspill.spools.workspace import Workspace
 from overspill.transfer.call_context import calling
 from overspill.transfer.client import Client

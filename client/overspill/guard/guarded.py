@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from overspill.previews.notice import Notice, as_dict
+from overspill.previews.notice_forms import as_dict
 from overspill.shapes.block_types import is_error
 from overspill.wire import Outcome
+
+if TYPE_CHECKING:
+    from overspill.previews.notice import Notice
 
 
 class Guarded(Struct, frozen=True, kw_only=True):

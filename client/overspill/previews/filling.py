@@ -1,8 +1,8 @@
-"""Stand-ins that fill their limits with the output itself, around the exact words of other designs.
+"""Notice styles that fill the limits with the output itself, around the exact words of other designs.
 
-They keep as much of the output as the limits allow, their own words and what else stays of the output
-included, so that what they made is never cut again. Where the whole is stored, a last line with the handle
-says so.
+They keep as much of the output as the limits allow. Their own words count too, and so does what else stays of
+the output, so that the result is never cut again. If the whole is stored, a last line says so and gives the
+handle.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from overspill.previews import cut, notice
+from overspill.previews import cut, notice_forms
 from overspill.previews.case import Case
 from overspill.previews.notice import Facts, Kept, Notice
 from overspill.text import measure
@@ -33,20 +33,20 @@ CAPPED_BYTES: Final = 128 * 1024
 """The usual ceiling of `CAPPED`, the form of a registry of tools."""
 _KIB: Final = 1024
 _LONG_CHARACTER: Final = 64
-"""Bytes that a cut within limits in bytes may leave free."""
+"""Bytes of room that a cut may leave unused, since it breaks no character."""
 _SHARES: Final = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.3, 0.1)
-"""Of the limits, what is tried in turn until all is within them: escapes make a text longer in a dict."""
-_BESIDE: Final = 0.25
-"""Of the limits, what placeholders and the like may take up beside the output's text."""
-_ANY: Final = "x"
-"""In place of a text that is not yet known."""
+"""Shares of the limits that are tried in turn until all fits: escapes make a text longer in a dict."""
+_PLACEHOLDER_SHARE: Final = 0.25
+"""The share of the limits that placeholders may take up beside the output's text."""
+_ANY_TEXT: Final = "x"
+"""Takes the place of a text that is not known yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """The output itself, cut to the limits, with `mark` where it was cut.
+    """Shows the output itself, cut to the limits, with `mark` where it was cut.
 
-    What in the output looks like `own`, the beginning of a mark, is defused.
+    `own` matches the beginning of a mark. Anything in the output that looks like it is defused.
     """
 
     name: str
@@ -55,6 +55,7 @@ class Filling:
     fills: bool = True
 
     def notice(self, case: Case) -> Notice:
+        """Return the notice. Raises `OSError` if the output is in a file that cannot be read."""
         """Return a notice that shows as much of the output as the limits allow."""
         found, frame = case.excerpt(case.room), _frame(case)
         preview = self._filled(case, found, "", frame)
@@ -63,7 +64,7 @@ class Filling:
         return replace(case.showing(preview), text=next(filter(None, ended), preview), is_alone=is_alone)
 
     def _filled(self, case: Case, found: Excerpt | None, closing: str, frame: _Frame) -> str:
-        """As much of the output as fits into the frame; empty where nothing does."""
+        """Return as much of the output as fits into the frame; empty if nothing does."""
         for share in _SHARES:
             made = self._made(case, found, cut.scaled(frame.room, share), closing)
             if not exceeds(case.read(frame.around(made)), case.room):
@@ -71,7 +72,7 @@ class Filling:
         return ""
 
     def _made(self, case: Case, found: Excerpt | None, limits: Limits, closing: str) -> str:
-        """The parts that are kept around the mark; where there is no room for the mark, one part alone."""
+        """Return what is kept, around the mark. If there is no room for the mark, keep one end alone."""
         share, strategy = cut.scaled(limits, case.strategy.share), case.strategy
         mark = self.mark(case, case.extent, share)
         room = _beside(limits, mark, closing)
@@ -100,8 +101,14 @@ class Filling:
 
 
 def _closings(case: Case) -> list[str]:
-    """Return last lines that say where the whole is, the fullest first; all but the last leave room."""
-    full, *shorter = [notice.closing(case.facts, case.kept), *notice.short_closings(case.facts, case.kept)]
+    """Return last lines that say where the whole is, the longest first.
+
+    All but the last leave room for text.
+    """
+    full, *shorter = [
+        notice_forms.closing(case.facts, case.kept),
+        *notice_forms.short_closings(case.facts, case.kept),
+    ]
     if not full:
         return []
     half = cut.scaled(case.room, 0.5)
@@ -109,13 +116,13 @@ def _closings(case: Case) -> list[str]:
 
 
 def _beside(limits: Limits, mark: str, closing: str) -> Limits:
-    """What is left of `limits` beside a mark and a last line."""
+    """Return what `limits` leave beside a mark and a last line."""
     ending = f"\n{closing}" if closing else ""
     return cut.less(limits, f"{mark}{ending}", lines=measure.count_newlines(mark) + bool(closing))
 
 
 class _Frame(NamedTuple):
-    """A notice that any text may be put into, and the room for that text."""
+    """A notice for any text, and the room for that text."""
 
     notice: Notice
     room: Limits
@@ -125,18 +132,18 @@ class _Frame(NamedTuple):
 
 
 def _frame(case: Case) -> _Frame:
-    """Without placeholders where they, and what else stays beside the text, would take up too much."""
-    made = replace(case.showing(_ANY), text=_ANY)
+    """Return the frame of a notice. Leaves out placeholders if they would take up too much."""
+    made = replace(case.showing(_ANY_TEXT), text=_ANY_TEXT)
     beside = _beside_any(case, made)
-    if exceeds(beside, cut.scaled(case.room, _BESIDE)):
+    if exceeds(beside, cut.scaled(case.room, _PLACEHOLDER_SHARE)):
         made = replace(made, is_alone=True)
         beside = _beside_any(case, made)
     return _Frame(made, cut.less(case.room, beside, lines=measure.count_newlines(beside)))
 
 
 def _beside_any(case: Case, made: Notice) -> str:
-    """What a model gets beside the text: all but as many characters as that has, whichever they are."""
-    return case.read(made)[len(_ANY) :]
+    """Return as many characters as a model gets beside the text, whichever they are."""
+    return case.read(made)[len(_ANY_TEXT) :]
 
 
 def shortened(style: Filling, strategy: Strategy, limits: Limits, text: str, left: Limits) -> str:
@@ -169,7 +176,7 @@ def _clamped(case: Case, _omitted: Extent, _share: Limits) -> str:
 
 
 def _limits(limits: Limits) -> str:
-    """`50KB or 2000 lines`; what follows from the characters is not said."""
+    """Return words such as `50KB or 2000 lines`, without a byte limit that follows from the characters."""
     size = limits.max_bytes
     if limits.max_chars is not None and size >= limits.max_chars * MAX_BYTES_PER_CHARACTER:
         size = UNLIMITED

@@ -1,4 +1,4 @@
-"""Lines that say the same but for their numbers: which are alike, and one marker for many of them."""
+"""Fold lines that say the same but for their numbers: find which are alike, and mark how many there are."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ LineSpan = tuple[int, int]
 KeyedLine = tuple[int, int, bytes]
 """The same with what the line is without its digits."""
 
-LONGEST: Final = 1_000
-"""Characters of the longest line that is compared."""
-_MOST_LINES: Final = 1_000
-_REACH: Final = 64 * 1024
-"""Lines and characters of one run that are compared before it is left open."""
-_LEAST_SAME: Final = 3
-_LEAST_ALIKE: Final = 6
+MAX_COMPARED_CHARS: Final = 1_000
+"""Longer lines are not compared."""
+_MAX_RUN_LINES: Final = 1_000
+_MAX_RUN_CHARS: Final = 64 * 1024
+"""A longer run of lines that are alike is left open: its end is not searched for."""
+_MIN_SAME: Final = 3
+_MIN_ALIKE: Final = 6
 _SHOWN_ALIKE: Final = 3
-_MARKER: Final = 60
-"""Bytes that must be saved for a marker to be worth its place."""
+_MARKER_BYTES: Final = 60
+"""Bytes of a marker. Folding has to save twice as many."""
 _DIGITS: Final = b"0123456789"
 _NUMERIC: Final = b"0123456789abcdefABCDEFxX.,: \t\r\n"
-"""All that a number or the blanks around a line are made of."""
+"""All bytes of which numbers and the blanks around a line are made."""
 _NUMBER: Final = re.compile(
     r"0[xX][0-9a-fA-F]+"
     r"|\b(?=[a-fA-F]{0,31}\d)[0-9a-fA-F]{6,}\b"
@@ -37,14 +37,14 @@ _NUMBER: Final = re.compile(
 
 
 def masked(line: str) -> str:
-    """`line` with each number, time and hexadecimal word as one `0`: equal for lines that are alike."""
+    """Return `line` with each number, time and hexadecimal word as one `0`, to compare lines."""
     return _NUMBER.sub("0", line).strip()
 
 
 class Group(NamedTuple):
-    """Consecutive lines, of which the first `shown` are to be shown; more where one stands for the others.
+    """Consecutive lines that are alike. The first `shown` are shown, a marker stands for the others.
 
-    `is_open` says that more of the same may follow, which nobody has counted.
+    `is_open` says that more of the same may follow, uncounted.
     """
 
     spans: list[LineSpan]
@@ -53,7 +53,7 @@ class Group(NamedTuple):
 
 
 def keyed_lines(text: str, begin: int, end: int) -> list[KeyedLine]:
-    """The lines of `text[begin:end]`, which are whole."""
+    """Return the lines of `text[begin:end]`, which are whole, each with what it is without its digits."""
     block = text[begin:end]
     edges = list(accumulate([len(line) + 1 for line in block.split("\n")], initial=begin))
     if block.endswith("\n"):
@@ -63,7 +63,7 @@ def keyed_lines(text: str, begin: int, end: int) -> list[KeyedLine]:
 
 
 def groups(text: str, lines: Iterable[KeyedLine]) -> Iterator[Group]:
-    """The lines, which come in either direction, as groups of those that are alike."""
+    """Yield groups of lines that are alike. The lines may come forwards or backwards."""
     run: list[LineSpan] = []
     last, reach = b"", 0
     for begin, end, key in lines:
@@ -72,7 +72,7 @@ def groups(text: str, lines: Iterable[KeyedLine]) -> Iterator[Group]:
             run, reach = [], 0
         run.append((begin, end))
         last, reach = key, reach + end - begin
-        if len(run) > _LEAST_ALIKE and (len(run) > _MOST_LINES or reach > _REACH):
+        if len(run) > _MIN_ALIKE and (len(run) > _MAX_RUN_LINES or reach > _MAX_RUN_CHARS):
             is_same = _is_same(text, run)
             yield Group(run, 1 if is_same else len(run), is_open=is_same)
             run, reach = [], 0
@@ -81,13 +81,13 @@ def groups(text: str, lines: Iterable[KeyedLine]) -> Iterator[Group]:
 
 
 def unfollowed(text: str, run: list[LineSpan]) -> Group:
-    """The group of a run that nothing follows: its lines stand for no others, unless they are the same."""
+    """Return the group of a run that nothing follows. All its lines are shown, unless they are the same."""
     return _closed(text, run) if _is_same(text, run) else Group(run, len(run))
 
 
 def _are_alike(text: str, one: LineSpan, other: LineSpan) -> bool:
-    """Whether the forms are equal; an expression is asked only where the letters do not tell."""
-    if max(one[1] - one[0], other[1] - other[0]) > LONGEST:
+    """Return whether two lines are alike. The pattern runs only if their letters are equal."""
+    if max(one[1] - one[0], other[1] - other[0]) > MAX_COMPARED_CHARS:
         return False
     first, second = text[one[0] : one[1]], text[other[0] : other[1]]
     return _without(_NUMERIC, first) == _without(_NUMERIC, second) and masked(first) == masked(second)
@@ -103,16 +103,16 @@ def _is_same(text: str, run: list[LineSpan]) -> bool:
 
 
 def _closed(text: str, run: list[LineSpan]) -> Group:
-    """`run`, which another line ends: folded where that saves enough."""
-    if len(run) < _LEAST_SAME:
+    """Return the group of a run that another line ended, folded if that saves enough."""
+    if len(run) < _MIN_SAME:
         return Group(run, len(run))
-    least, shown = (_LEAST_SAME, 1) if _is_same(text, run) else (_LEAST_ALIKE, _SHOWN_ALIKE)
+    least, shown = (_MIN_SAME, 1) if _is_same(text, run) else (_MIN_ALIKE, _SHOWN_ALIKE)
     saved = sum(end - begin for begin, end in run[shown:])
-    return Group(run, len(run) if len(run) < least or saved < 2 * _MARKER else shown)
+    return Group(run, len(run) if len(run) < least or saved < 2 * _MARKER_BYTES else shown)
 
 
 def marker(count: int, last: int | None, *, is_empty: bool) -> str:
-    """What stands for `count` lines: behind those shown, up to line `last`; before them where it is None."""
+    """Return the marker for `count` lines behind the shown ones, up to line `last`; None: before them."""
     to = "" if last is None else f", to line {last:,}"
     if is_empty:
         return f"… [{measure.plural(count, 'more empty line')}{to}] …\n"

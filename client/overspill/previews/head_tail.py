@@ -1,4 +1,4 @@
-"""The head and the tail of a text, each within a budget: those lines that repeat folded, long ones cut."""
+"""The head and the tail of a text, each within a budget. Lines that repeat are folded, long lines are cut."""
 
 from __future__ import annotations
 
@@ -16,16 +16,19 @@ if TYPE_CHECKING:
 
     from overspill.previews.folding import Group, KeyedLine
 
-HUGE: Final = 8 * 1024
-"""Characters above which a line is not cut in its middle: the head ends, or the tail begins, inside it."""
+HUGE_LINE_CHARS: Final = 8 * 1024
+"""A longer line is not cut in its middle: the head ends inside it, or the tail begins there."""
 _WINDOW: Final = 2
-"""Characters looked at for each byte of budget: text in colour has more of them than it shows."""
-_LEAST_PART: Final = 40
+"""Characters looked at for each byte of budget: text with colour codes shrinks when it is shown."""
+_MIN_LINE_BYTES: Final = 40
 _NOTHING: Final = Extent(0, 0)
 
 
 class CutEnd(NamedTuple):
-    """The head stops at `edge`, or the tail starts there. `hidden` is what folds and cuts in it leave out."""
+    """One end as it is shown.
+
+    The head stops at `edge`, or the tail starts there; `hidden` is left out within.
+    """
 
     edge: int
     text: str
@@ -41,7 +44,7 @@ class CutEnd(NamedTuple):
 class HeadAndTail:
     """The beginning of `text[:stop]` and the end of `text[start:]`, for one budget after another.
 
-    What the lines say, and which are alike, is found out once.
+    Lines are cleaned and compared once.
     """
 
     def __init__(self, text: str, stop: int, start: int) -> None:
@@ -53,19 +56,19 @@ class HeadAndTail:
         self._cleaned: dict[int, str] = {}
 
     def head(self, budget: int, rows: int) -> CutEnd:
-        """The beginning in at most `budget` bytes and `rows` lines."""
+        """Return the beginning in at most `budget` bytes and `rows` lines."""
         side = _Side(self._text, budget, rows, self._cleaned, is_tail=False)
         return _filled(side, iter(self._head), 0, self._stop)
 
     def tail(self, start: int, budget: int, rows: int) -> CutEnd:
-        """The end, from `start` on at most, in at most `budget` bytes and `rows` lines."""
+        """Return the end, not before `start`, in at most `budget` bytes and `rows` lines."""
         side = _Side(self._text, budget, rows, self._cleaned, is_tail=True)
         groups = (group for each in self._tail for group in _from(self._text, each, start))
         return _filled(side, groups, len(self._text), start)
 
 
 def _from(text: str, group: Group, start: int) -> Iterator[Group]:
-    """The lines of `group`, which come from the last on, that do not begin before `start`."""
+    """Yield the lines of a group, from the last on, that do not begin before `start`."""
     kept = [span for span in group.spans if span[0] >= start]
     if not kept:
         return
@@ -75,7 +78,7 @@ def _from(text: str, group: Group, start: int) -> Iterator[Group]:
 
 
 class _Replayed:
-    """Groups that can be gone through again, each of which is made once."""
+    """An iterator's groups, kept to be iterated over again."""
 
     def __init__(self, groups: Iterator[Group]) -> None:
         self._groups = groups
@@ -102,10 +105,7 @@ class _Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One end and its budget. `far` of a line is where the end has got to once the line is in it.
-
-    `cleaned` are the lines by where they begin, as they are shown.
-    """
+    """One end and its budget. `cleaned` maps where lines begin to how they are shown."""
 
     text: str
     budget: int
@@ -127,7 +127,7 @@ class _Side:
         shown = self.cleaned.get(begin)
         if shown is None:
             shown = self.cleaned[begin] = sanitize(self.text[begin:end])
-        most = max(self.budget // 2, _LEAST_PART)
+        most = max(self.budget // 2, _MIN_LINE_BYTES)
         if measure.size(shown) <= most:
             return _Row(far, shown)
         line = self.text[begin:end]
@@ -148,7 +148,7 @@ class _Side:
         )
 
     def part(self, edge: int, limit: int, room: int) -> tuple[int, str]:
-        """Of the huge line at `edge` as much as there is room for: where that ends, and it."""
+        """Return as much of the huge line at `edge` as there is room for, behind where that ends."""
         if self.is_tail:
             begin = self.text.rfind("\n", limit, max(limit, edge - 1)) + 1 or limit
             part = self.text[max(begin, edge - room * _WINDOW) : edge]
@@ -180,11 +180,15 @@ def _filled(side: _Side, groups: Iterator[Group], edge: int, limit: int) -> CutE
 
 
 def _is_huge(side: _Side, edge: int, limit: int) -> bool:
-    """Whether the line beyond `edge` is none that a row is made of."""
+    """Return whether the line beyond `edge` is too long for a row."""
     if side.is_tail:
-        begin = side.text.rfind("\n", max(limit, edge - HUGE), edge - 1) + 1
-        return edge > limit and not begin and (edge - limit > HUGE or not _begins_line(side.text, limit))
-    return edge < limit and side.text.find("\n", edge, min(limit, edge + HUGE)) < 0
+        begin = side.text.rfind("\n", max(limit, edge - HUGE_LINE_CHARS), edge - 1) + 1
+        return (
+            edge > limit
+            and not begin
+            and (edge - limit > HUGE_LINE_CHARS or not _begins_line(side.text, limit))
+        )
+    return edge < limit and side.text.find("\n", edge, min(limit, edge + HUGE_LINE_CHARS)) < 0
 
 
 def _begins_line(text: str, at: int) -> bool:
@@ -192,18 +196,18 @@ def _begins_line(text: str, at: int) -> bool:
 
 
 def _forward(text: str, stop: int) -> Iterator[KeyedLine]:
-    """Lines from the first on, until one is huge or has no end."""
+    """Yield lines from the first on, until one is huge or has no end."""
     begin = 0
-    while end := text.rfind("\n", begin, min(stop, begin + HUGE)) + 1:
+    while end := text.rfind("\n", begin, min(stop, begin + HUGE_LINE_CHARS)) + 1:
         yield from folding.keyed_lines(text, begin, end)
         begin = end
 
 
 def _backward(text: str, start: int) -> Iterator[KeyedLine]:
-    """Lines from the last on, until one is huge or begins before `start`."""
+    """Yield lines from the last on, until one is huge or begins before `start`."""
     end = len(text)
     while end > start:
-        floor = start if end - start <= HUGE else end - HUGE + 1
+        floor = start if end - start <= HUGE_LINE_CHARS else end - HUGE_LINE_CHARS + 1
         begin = floor if _begins_line(text, floor) else text.find("\n", floor, end - 1) + 1 or end
         if begin == end:
             return
@@ -212,7 +216,7 @@ def _backward(text: str, start: int) -> Iterator[KeyedLine]:
 
 
 def _parted(line: str, most: int) -> tuple[str, str]:
-    """The two ends of a line that fit into `most` bytes with the marker between them."""
+    """Return the two ends of a line that fit into `most` bytes with the marker between them."""
     room = most - len(f"… [{len(line) * MAX_BYTES_PER_CHARACTER:,} bytes of this line] …".encode())
     first = line[: prefix(line, max(0, room * 2 // 3))]
     rest = line[len(first) :]
@@ -220,7 +224,7 @@ def _parted(line: str, most: int) -> tuple[str, str]:
 
 
 def _cost(text: str) -> int:
-    """Bytes that `text` takes once it is safe to show."""
+    """Return the bytes of `text` once it is safe to show."""
     return measure.size(sanitize(text))
 
 

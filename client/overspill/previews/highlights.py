@@ -1,6 +1,6 @@
-"""The lines that matter in the part of a text that a preview leaves out: what says why something failed.
+"""Find the lines that matter in what a preview leaves out: those that say why something failed.
 
-Those that are alike count as one. What is looked at, and for how long, is bounded whatever is in the text.
+Lines that are alike count as one. The work is bounded, whatever is in the text.
 """
 
 from __future__ import annotations
@@ -25,33 +25,37 @@ if TYPE_CHECKING:
     from overspill.previews.excerpt import Excerpt
     from overspill.previews.vocabulary import LineVerdict
 
-_BEFORE: Final = 60
-_LONGEST: Final = 220
-"""Characters of one line that are shown, and how many of them stand before what makes it matter."""
-_LONGEST_PREFIX: Final = 24
-_JUDGED: Final = 320
+_SHOWN_CHARS: Final = 220
+_CHARS_BEFORE_WORD: Final = 60
+"""Of so many characters of a line, so many stand before the word that makes it matter."""
+_KEPT_PREFIX_CHARS: Final = 24
+_JUDGED_CHARS: Final = 320
 """Characters of a line that decide how much it matters."""
-_RARE: Final = 10
-_LEAST_COMMON: Final = 100
-_SURROUNDED: Final = 8
-"""How many of the most important lines are shown with those around them."""
-_OFFERED: Final = 60
-"""How many lines are offered at most, besides those around them."""
-_PER_RULE: Final = 0.5
-_MOST_PER_RULE: Final = 6
-"""What a line loses for each more important one of the same rule, and for how many at most."""
-_LESSER: Final = 2
-"""How many of the lines that hardly matter are shown beside those that do."""
-_LATE: Final = 0.75
-"""What the last line of all gains over the first where a step failed: the end says what became of it."""
-_LED_UP: Final = 4_000
-_LEADING_UP: Final = 1
-"""What a line gains that stands so few characters before the end of a step that failed."""
+_MANY_ALIKE: Final = 10
+_VERY_MANY_ALIKE: Final = 100
+_WITH_SURROUNDINGS: Final = 8
+"""So many of the most important lines are shown with the lines around them."""
+_MAX_OFFERED: Final = 60
+"""The most lines that are offered, not counting those around them."""
+# What changes the weight of a line:
+_LOSS_PER_RULE: Final = 0.5
+_MAX_LOSSES: Final = 6
+"""A line loses so much for each more important line of the same rule, so many times at most."""
+_MAX_LESSER: Final = 2
+"""So many of the lines that hardly matter are shown beside those that do."""
+_GAIN_OF_LAST: Final = 0.75
+"""If a step failed, the last line gains so much over the first: the end says what became of the step."""
+_LEADING_CHARS: Final = 4_000
+_GAIN_OF_LEADING: Final = 1
+"""A line gains so much if it stands at most so many characters before the end of a failed step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Highlight:
-    """`begin` and `end` are the line's place in the text that was searched; `text` is safe to show."""
+    """A line that matters, between `begin` and `end` of the text that was searched.
+
+    `text` is safe to show.
+    """
 
     line_number: int
     begin: int
@@ -73,9 +77,9 @@ class _Group(NamedTuple):
 
 
 def highlights(excerpt: Excerpt, stop: int, start: int, *, max_bytes: int, max_lines: int) -> list[Highlight]:
-    """Lines of `excerpt.text[stop:start]` that matter, in their order.
+    """Return the lines of `excerpt.text[stop:start]` that matter, in the order of the text.
 
-    `max_bytes` and `max_lines` bound all of them together, the newline after each included.
+    `max_bytes` and `max_lines` limit all of them together, with a newline after each.
     """
     search = candidates.CandidateSearch(excerpt, stop, start)
     found = search.usual()
@@ -86,7 +90,7 @@ def highlights(excerpt: Excerpt, stop: int, start: int, *, max_bytes: int, max_l
         groups = _groups(found.candidates, verdict_of)
     if not _have_reason(groups) and (unlike := novelty.find_unlike(excerpt, stop, start)):
         groups = _groups(sorted([*found.candidates, *unlike], key=attrgetter("begin")), verdict_of)
-    ranked = _ranked(groups)[:_OFFERED]
+    ranked = _ranked(groups)[:_MAX_OFFERED]
     shown: dict[int, Highlight] = {}
     for item in _offered(excerpt, ranked, (stop, start), is_all=found.is_all):
         if len(shown) == max_lines:
@@ -102,7 +106,7 @@ def _have_reason(groups: list[_Group]) -> bool:
 
 
 class _Verdicts:
-    """Verdicts, each of which is found once: a text may be searched several times."""
+    """Remembers verdicts, because a text may be searched several times."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int, bool], LineVerdict | None] = {}
@@ -115,13 +119,13 @@ class _Verdicts:
 
 
 def _groups(found: Iterable[Candidate], verdict_of: _Verdicts) -> list[_Group]:
-    """What is alike together, each under its first line, in the order of those."""
+    """Group candidates that are alike, each group under its first line, in the order of the text."""
     groups: dict[str, _Group] = {}
     for item in found:
         verdict = verdict_of(item)
         if verdict is None:
             continue
-        key = f"{verdict.rule} {masked(item.line[: 2 * _LONGEST])}"
+        key = f"{verdict.rule} {masked(item.line[: 2 * _SHOWN_CHARS])}"
         known = groups.get(key)
         groups[key] = (
             _Group(verdict, item, item.last, item.lines)
@@ -141,42 +145,42 @@ def _verdict(item: Candidate) -> LineVerdict | None:
 
 
 def _judged(item: Candidate) -> str:
-    """The part of a line that decides how much it matters: the beginning, or that around the word."""
-    begin = 0 if item.word_at < _LONGEST else item.word_at - _BEFORE
-    return item.line[begin : begin + _JUDGED]
+    """Return the part of a line that decides how much it matters: its beginning, or around the word."""
+    begin = 0 if item.word_at < _SHOWN_CHARS else item.word_at - _CHARS_BEFORE_WORD
+    return item.line[begin : begin + _JUDGED_CHARS]
 
 
 def _ranked(groups: list[_Group]) -> list[_Group]:
-    """The most important first: by weight, less where there are many alike, or many of the same kind."""
+    """Sort by weight, the most important first. Many alike, or many of the same rule, weigh less."""
     least = vocabulary.least_shown(max((group.verdict.weight for group in groups), default=0))
     ends = [group.last for group in groups if group.verdict.role is Role.CLOSES]
     whole = 1 + max((group.last for group in groups), default=0)
-    late = _LATE / whole if ends else 0
+    late = _GAIN_OF_LAST / whole if ends else 0
     weights = {id(group): _importance(group, ends) + late * group.last for group in groups}
     order: Counter[int] = Counter()
     ranked = []
     for group in sorted(_from_both_ends(groups), key=lambda group: weights[id(group)], reverse=True):
-        rank = min(order[group.verdict.rule], _MOST_PER_RULE)
+        rank = min(order[group.verdict.rule], _MAX_LOSSES)
         order[group.verdict.rule] += 1
-        ranked.append((weights[id(group)] - _PER_RULE * rank, group))
+        ranked.append((weights[id(group)] - _LOSS_PER_RULE * rank, group))
     ranked.sort(key=lambda pair: pair[0], reverse=True)
     groups = [group for _, group in ranked]
     return [group for group in groups if group.verdict.weight >= least] + [
         group for group in groups if group.verdict.weight < least
-    ][:_LESSER]
+    ][:_MAX_LESSER]
 
 
 def _importance(group: _Group, ends: list[int]) -> float:
-    leads = any(0 < end - group.last <= _LED_UP for end in ends)
-    return group.verdict.weight - _commonness(group.lines) + _LEADING_UP * leads
+    leads = any(0 < end - group.last <= _LEADING_CHARS for end in ends)
+    return group.verdict.weight - _commonness(group.lines) + _GAIN_OF_LEADING * leads
 
 
 def _commonness(count: int) -> int:
-    return 0 if count < _RARE else 1 if count < _LEAST_COMMON else 2
+    return 0 if count < _MANY_ALIKE else 1 if count < _VERY_MANY_ALIKE else 2
 
 
 def _from_both_ends(groups: list[_Group]) -> Iterator[_Group]:
-    """First, last, second, last but one, and so on."""
+    """Yield the first, the last, the second, the last but one, and so on."""
     half = (len(groups) + 1) // 2
     pairs = zip(groups[:half], [*reversed(groups[half:]), *([None] * (len(groups) % 2))], strict=True)
     return (group for group in chain.from_iterable(pairs) if group is not None)
@@ -185,11 +189,11 @@ def _from_both_ends(groups: list[_Group]) -> Iterator[_Group]:
 def _offered(
     excerpt: Excerpt, ranked: list[_Group], within: tuple[int, int], *, is_all: bool
 ) -> Iterator[Highlight]:
-    """What to show, in the order of importance, with lines around the most important ones."""
+    """Yield what to show, the most important first, with the lines around the most important ones."""
     number_at = excerpt.numbering()
     for place, group in enumerate(ranked):
         yield _highlight(group, number_at, is_all=is_all)
-        if place < _SURROUNDED and group.verdict.weight >= rules.SAID and group.lines < _RARE:
+        if place < _WITH_SURROUNDINGS and group.verdict.weight >= rules.SAID and group.lines < _MANY_ALIKE:
             around = surroundings.surrounding_lines(excerpt.text, group.first, group.verdict.role, within)
             for offset, begin, end in around:
                 number = number_at(group.first.begin) + offset
@@ -209,18 +213,18 @@ def _highlight(group: _Group, number_at: Callable[[int], int], *, is_all: bool) 
 
 
 def _shown(line: str, place: int) -> str:
-    """What surrounds `place`, on one line, safe to show.
+    """Return the part of a line around its word, safe to show.
 
-    Without a long prefix, and what a terminal would have overwritten.
+    Leaves out a long prefix, as a time, and what a terminal would have overwritten.
     """
     line = line.rstrip()
     overwritten = line.rfind("\r", 0, place + 1) + 1
     line, place = line[overwritten:], place - overwritten
     said = message(line)
-    if len(line) - len(said) > _LONGEST_PREFIX and line.endswith(said):
+    if len(line) - len(said) > _KEPT_PREFIX_CHARS and line.endswith(said):
         line, place = said, max(0, place - len(line) + len(said))
-    if len(line) <= _LONGEST:
+    if len(line) <= _SHOWN_CHARS:
         return sanitize(line).strip()
-    begin = cut_after(line, max(0, min(place - _BEFORE, len(line) - _LONGEST)))
-    end = cut_before(line, begin + _LONGEST)
+    begin = cut_after(line, max(0, min(place - _CHARS_BEFORE_WORD, len(line) - _SHOWN_CHARS)))
+    end = cut_before(line, begin + _SHOWN_CHARS)
     return f"{'…' * (begin > 0)}{sanitize(line[begin:end]).strip()}{'…' * (end < len(line))}"

@@ -1,4 +1,4 @@
-"""The members of a JSON text that tell of errors: each with its path, and what stands beside it."""
+"""Find the members of a JSON value that tell of errors, each with its path and what explains it."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from overspill.text.sanitize import sanitize
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_KEY: Final = 40
-_VALUE: Final = 160
-_CONTAINERS: Final = 10_000
-_MOST_TELLING: Final = 1_000
-"""Objects looked at, and how many of those that tell of errors."""
-_MOST_TROUBLES: Final = 12
-_LONGEST_PATH: Final = 12
+_MAX_KEY_CHARS: Final = 40
+_MAX_VALUE_CHARS: Final = 160
+_MAX_OBJECTS: Final = 10_000
+_MAX_TELLING: Final = 1_000
+"""The search ends after so many objects, or after so many that tell of errors."""
+_MAX_LINES: Final = 12
+_MAX_PATH_STEPS: Final = 12
 _PLAIN_KEY: Final = re.compile(r"[\w$@.-]{1,40}")
 
-_TROUBLE_KEYS: Final = frozenset(
+_ERROR_KEYS: Final = frozenset(
     key
     for word in ("error", "errors", "exception", "failure", "failures", "fault", "err", "traceback", "stderr")
     for key in (word, word.capitalize(), word.upper())
@@ -71,7 +71,7 @@ _CODE_KEYS: Final = frozenset(
     }
 )
 _FLAG_KEYS: Final = frozenset({"success", "ok", "succeeded", "passed", "healthy", "valid"})
-_TELLING_KEYS: Final = _TROUBLE_KEYS | _STATE_KEYS | _CODE_KEYS | _FLAG_KEYS
+_TELLING_KEYS: Final = _ERROR_KEYS | _STATE_KEYS | _CODE_KEYS | _FLAG_KEYS
 _EXPLAINING_KEYS: Final[tuple[str, ...]] = (
     "message",
     "reason",
@@ -95,15 +95,18 @@ _LAST_HTTP: Final = 599
 
 
 def error_lines(value: Any) -> list[str]:
-    """A line for each object that has a member which tells of an error; those alike once, with a count."""
+    """Return a line for each object with a member that tells of an error.
+
+    Objects that are alike share a line.
+    """
     found: Counter[str] = Counter()
     lines: dict[str, str] = {}
-    for path, told in islice(_telling(value), _MOST_TELLING):
+    for path, told in islice(_telling(value), _MAX_TELLING):
         key = masked(told)
         found[key] += 1
         lines.setdefault(key, f"at {_path(path)}: {told}")
-    ordered = sorted(lines, key=lambda key: "rror" not in lines[key].lower())[:_MOST_TROUBLES]
-    least = "" if found.total() < _MOST_TELLING else "at least "
+    ordered = sorted(lines, key=lambda key: "rror" not in lines[key].lower())[:_MAX_LINES]
+    least = "" if found.total() < _MAX_TELLING else "at least "
     return [
         lines[key] + (f" (and {least}{found[key] - 1:,} more like it)" if found[key] > 1 else "")
         for key in ordered
@@ -111,15 +114,15 @@ def error_lines(value: Any) -> list[str]:
 
 
 def _telling(value: Any) -> Iterator[tuple[Any, str]]:
-    for path, item in islice(_objects(value), _CONTAINERS):
+    for path, item in islice(_objects(value), _MAX_OBJECTS):
         if not _TELLING_KEYS.isdisjoint(item) and (told := _told(item)):
             yield path, told
 
 
 def _objects(value: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """All objects in the order of the text, each with its path: the parent's path, and a key or an index."""
+    """Yield all objects in the order of the text. A path is the parent's path, and a key or index."""
     stack: list[tuple[Any, Any]] = [(None, value)]
-    for _ in range(2 * _CONTAINERS):
+    for _ in range(2 * _MAX_OBJECTS):
         if not stack:
             return
         path, item = stack.pop()
@@ -127,13 +130,13 @@ def _objects(value: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
             yield path, item
             inner = [
                 ((path, key), member)
-                for key, member in islice(item.items(), _CONTAINERS)
+                for key, member in islice(item.items(), _MAX_OBJECTS)
                 if isinstance(member, (dict, list))
             ]
         else:
             inner = [
                 ((path, at), member)
-                for at, member in enumerate(item[:_CONTAINERS])
+                for at, member in enumerate(item[:_MAX_OBJECTS])
                 if isinstance(member, (dict, list))
             ]
         stack += reversed(inner)
@@ -145,20 +148,20 @@ def _told(item: dict[str, Any]) -> str:
         return ""
     around = [key for key in _EXPLAINING_KEYS if key in item and isinstance(item[key], (str, int))]
     keys = list(dict.fromkeys(telling[:4] + around[:4]))
-    return ", ".join(f"{printable_key(key)}: {quoted(item[key], _VALUE)}" for key in keys)
+    return ", ".join(f"{printable_key(key)}: {quoted(item[key], _MAX_VALUE_CHARS)}" for key in keys)
 
 
 def _is_bad(key: str, value: Any) -> bool:
     if key in _FLAG_KEYS:
         return value is False
     if isinstance(value, bool) or not value:
-        return value is True and key in _TROUBLE_KEYS
+        return value is True and key in _ERROR_KEYS
     if isinstance(value, str):
-        return key in _TROUBLE_KEYS or (key in _STATE_KEYS and _BAD_STATE.fullmatch(value) is not None)
+        return key in _ERROR_KEYS or (key in _STATE_KEYS and _BAD_STATE.fullmatch(value) is not None)
     if isinstance(value, int) and key in _CODE_KEYS:
         exits = key.lower().startswith(("exit", "return"))
         return exits or _BAD_REQUEST <= value <= _LAST_HTTP
-    return key in _TROUBLE_KEYS
+    return key in _ERROR_KEYS
 
 
 def _path(path: Any) -> str:
@@ -167,18 +170,18 @@ def _path(path: Any) -> str:
         path, key = path
         parts.append(f"[{key}]" if isinstance(key, int) else f".{printable_key(key)}")
     shown = parts[::-1]
-    return "$" + "".join(shown if len(shown) <= _LONGEST_PATH else [*shown[:6], "…", *shown[-5:]])
+    return "$" + "".join(shown if len(shown) <= _MAX_PATH_STEPS else [*shown[:6], "…", *shown[-5:]])
 
 
 def printable_key(key: str) -> str:
     """Return a name in an object, safe to show; an unusual one in quotes."""
     if _PLAIN_KEY.fullmatch(key):
         return sanitize(key)
-    return quoted(key, _KEY)
+    return quoted(key, _MAX_KEY_CHARS)
 
 
 def quoted(value: Any, most: int) -> str:
-    """`value` as JSON on one line, safe to show and cut to `most` characters."""
+    """Return `value` as JSON on one line, safe to show and cut to `most` bytes."""
     try:
         text = msgspec.json.encode(value[: 4 * most] if isinstance(value, str) else value).decode()
     except (msgspec.EncodeError, UnicodeEncodeError, RecursionError):
@@ -188,7 +191,7 @@ def quoted(value: Any, most: int) -> str:
 
 
 def cut_short(text: str, most: int) -> str:
-    """`text` in at most `most` bytes."""
+    """Return `text` cut to at most `most` bytes."""
     if measure.size(text) <= most:
         return text
     return text[: prefix(text[:most], max(0, most - len("…".encode())))] + "…"

@@ -1,6 +1,7 @@
-"""What is in a JSON text, in a few lines: its keys, types and lengths, and the members that tell of errors.
+"""Outline a JSON text in a few lines: its keys, types and lengths, and the members that tell of errors.
 
-Cheap and bounded: a long text is parsed at its beginning only, and a `+` stands behind what may be more.
+Cheap and bounded: of a long text only the beginning is parsed, and a `+` stands behind numbers that may be
+higher.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from overspill.previews.excerpt import Excerpt
 
 WHOLE: Final = 384 * 1024
-"""Characters up to which a text is parsed as a whole; of a longer one its first `_BEGINNING`."""
-_BEGINNING: Final = 32 * 1024
+"""Up to this length a text is parsed as a whole; of a longer one its first `_BEGINNING_CHARS`."""
+_BEGINNING_CHARS: Final = 32 * 1024
 _SAMPLES: Final = 50
 _DEPTH: Final = 4
 _KEYS: Final = 24
@@ -34,14 +35,14 @@ _NOT_JSON: Final = (msgspec.DecodeError, UnicodeEncodeError, RecursionError)
 
 
 class JsonOutline(NamedTuple):
-    """`shape` is one line; `troubles` are lines, each with the path of a member."""
+    """`shape` is one line. Each of the `errors` is a line with the path of a member."""
 
     shape: str
     errors: list[str]
     is_whole: bool = False
 
     def within(self, max_bytes: int, max_lines: int) -> str:
-        """As many of the lines as fit; the shape is cut short where it would leave no room for troubles."""
+        """Return as many lines as fit. The shape is cut short if it would leave no room for errors."""
         if max_lines < 1 or max_bytes < _LEAST:
             return ""
         most = max_bytes if not self.errors else max_bytes // 2
@@ -56,7 +57,7 @@ class JsonOutline(NamedTuple):
 
 
 def json_outline(excerpt: Excerpt) -> JsonOutline | None:
-    """None where the text is not JSON, or JSON Lines."""
+    """Return the outline of an excerpt; None if it is neither JSON nor JSON Lines."""
     text = excerpt.text
     begin = int(text.startswith("\ufeff"))
     while begin < _MOST_BLANKS and text[begin : begin + 1].isspace():
@@ -70,7 +71,7 @@ def json_outline(excerpt: Excerpt) -> JsonOutline | None:
             pass
         else:
             return JsonOutline(f"JSON: {_shape([value], 0, _DEPTH)}", error_lines(value), is_whole=True)
-    beginning = text[begin : min(begin + _BEGINNING, excerpt.first_stop)]
+    beginning = text[begin : min(begin + _BEGINNING_CHARS, excerpt.first_stop)]
     return _of_lines(beginning, excerpt.whole.lines) or _of_beginning(beginning, excerpt)
 
 
@@ -97,9 +98,9 @@ def _of_beginning(beginning: str, excerpt: Excerpt) -> JsonOutline | None:
 
 
 def _closed(text: str) -> tuple[str, int]:
-    """A beginning of `text` that ends with a value, with all that is open closed; and how much that is.
+    """Return a beginning of `text` with all open brackets closed, and how many these are.
 
-    It ends as far out as it can without losing half of the text, so that the last item is a whole one.
+    It ends at the outermost comma that loses no more than half of the text, so that the last item is whole.
     """
     depth = 0
     last: dict[int, int] = {}
@@ -120,7 +121,7 @@ def _closed(text: str) -> tuple[str, int]:
 
 
 def _closers(text: str) -> str:
-    """What closes all that is open at the end of `text`."""
+    """Return the brackets that close all that is open at the end of `text`."""
     open_: list[str] = []
     for token in _TOKEN.finditer(text):
         if token[0] in _CLOSERS:
@@ -131,7 +132,7 @@ def _closers(text: str) -> str:
 
 
 def _shape(values: list[Any], levels: int, depth: int) -> str:
-    """What these values, which stand in the same place, have in common; the outer `levels` may go on."""
+    """Describe what values in the same place have in common. Behind the outer `levels` there may be more."""
     kinds: dict[str, list[Any]] = {}
     for value in values:
         kinds.setdefault(_kind(value), []).append(value)
@@ -201,6 +202,6 @@ def _items(values: list[list[Any]], levels: int, depth: int) -> str:
 
 
 def _spread(values: list[Any]) -> list[Any]:
-    """Samples of an array: its first items, and some all over the rest."""
+    """Return samples of an array: its first items, and some from all over the rest."""
     half = _SAMPLES // 2
     return values[:half] + values[half :: max(1, (len(values) - half) // half)]

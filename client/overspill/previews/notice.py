@@ -1,4 +1,4 @@
-"""The text that stands in for an output: a mark, what it is, how to read more, a preview, an end mark.
+"""The notice, which takes the place of an output: what happened, how to read more, a preview.
 
     [overspill] Output of run_command (call_1, failed: exit 1) too long: 223893 bytes, …
     Read more: inspect_output("cap_…"); modes: … Do not rerun.
@@ -7,15 +7,14 @@
     [/overspill]
 
 The same facts give the same bytes. The preview is untrusted: anything in it that looks like a mark is
-defused. What is stored nowhere has no handle.
+defused. An output that is stored nowhere has no handle.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from datetime import UTC
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from overspill.previews.call_status import status_words
 from overspill.text import measure
@@ -27,8 +26,6 @@ from overspill.wire import Outcome
 if TYPE_CHECKING:
     from datetime import datetime
 
-MAX_NOTICE: Final = 64 * 1024
-"""A longer text is no notice, whatever marks it wears."""
 TOO_LONG: Final = "too long"
 """Why an output is not shown, as the end of a sentence about it."""
 _MAX_TOOL: Final = 100
@@ -42,26 +39,17 @@ _LOST: Final = "[overspill NOT STORED]"
 _END: Final = "[/overspill]"
 _PREVIEW: Final = "--- preview ---\n"
 _WHOLE: Final = "Stored whole"
-_AGAIN: Final = "Do not rerun."
+DO_NOT_RERUN: Final = "Do not rerun."
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 """As `strftime` writes them only where nobody has set a locale."""
-_ID: Final = "cap_[a-z2-7]{20}"
-_NOTICE: Final = re.compile(r"\[overspill(?: NOT STORED)?\] .*\n\[/overspill\]", re.DOTALL)
-_PLACEHOLDER: Final = re.compile(
-    rf"\[overspill(?: {_ID})?: [0-9,]+ bytes? of text, (?:in the capture|not stored)\]"
-)
-_CLOSING: Final = re.compile(rf"\[overspill(?:: [^\n]*| {_ID})\]")
-_FAILED: Final = re.compile(
-    r"Output too large \([0-9.]+ [KM]B\)\. Failed to save full output: .*\n\.\.\.", re.DOTALL
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What became of a spill, and until when.
+    """What became of an output that was too long, and until when it is kept.
 
-    `reason` says why the service does not have it, and `is_refused` whether it will not take it by itself
-    later; `path` names the file that the agent itself can open.
+    `reason` says why the service does not have it. `is_refused` says that the service will not take it later
+    either. `path` names a file that the agent can open.
     """
 
     outcome: Outcome
@@ -73,12 +61,12 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a notice says of an output: sizes in bytes and lines of the whole, a `preview` safe to show.
+    """What a notice says of an output: bytes and lines of the whole, and a `preview` that is safe to show.
 
-    `id` is empty of what nobody tries to store. `reader` is the call that reads more, with `{id}` in it, and
-    `modes` what else it can do. `tokens` is estimated where it is None; `call_id` and `status` are empty
-    where they are not known; `same_as` is the id of an earlier capture of the same content in the same
-    session. `missing` says why nobody has more than the beginning of it.
+    `id` is empty if nobody tries to store the output. `reader` is the call that reads more, with `{id}` in
+    it; `modes` are its other modes. `tokens` is estimated if None. `call_id` and `status` are empty if
+    unknown. `same_as` is the id of an earlier capture of the same content in the same session. `missing` says
+    why only the beginning of the output is there.
     """
 
     id: str
@@ -98,12 +86,12 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """`head` is the mark and what to do, `preview` the untrusted part; `str()` is the whole.
+    """A notice: `head` has the mark and what to do, `preview` is the untrusted part, `str()` is the whole.
 
-    `read_more` is the call in `head` that reads the capture. It and `id` are empty where nothing is stored;
-    `path` is the file that the agent itself can open, if there is one.
-    `text` is the whole where it is anything else than head and preview between marks. One that `is_alone`
-    leaves no room beside it: other texts of the output go without a placeholder.
+    `read_more` is the call in `head` that reads the capture. It and `id` are empty if nothing is stored.
+    `path` is a file that the agent can open, if there is one. `text` is the whole, for styles with another
+    form. A notice that `is_alone` leaves no room beside it: the output's other texts go without a
+    placeholder.
     """
 
     id: str
@@ -138,8 +126,9 @@ def make_notice(facts: Facts, kept: Kept, *, is_terse: bool = False) -> Notice:
         return truncated(facts, kept.reason)
     how = how_to_read(facts, kept, with_modes=True)
     head = (
-        f"{_BEGIN} {_too_long(facts)} {_extent(facts)}{_where(kept)}{_until(kept)}{_because(kept)}.\n"
-        f"Read more: {how}. {_AGAIN}{_same(facts)}"
+        f"{_BEGIN} {_too_long(facts)} {_extent(facts)}{where(kept)}{until(kept)}"
+        f"{because(kept)}.\n"
+        f"Read more: {how}. {DO_NOT_RERUN}{same(facts)}"
     )
     return _notice(facts, kept.outcome, head, how_to_read(facts, kept), kept.path)
 
@@ -163,7 +152,7 @@ def truncated(facts: Facts, reason: str) -> Notice:
     head = (
         f"{_LOST} {_too_long(facts)} It could NOT be stored: {for_model(reason)}.\n"
         f"{lost}. If you need it, run the tool again with a narrower question (a filter, a range, fewer "
-        f"files).{_same(facts)}"
+        f"files).{same(facts)}"
     )
     return _notice(facts, Outcome.TRUNCATED, head, "")
 
@@ -197,7 +186,8 @@ def _extent(facts: Facts) -> str:
     return f"Only its beginning is stored ({for_model(facts.missing)})" if facts.missing else _WHOLE
 
 
-def _where(kept: Kept) -> str:
+def where(kept: Kept) -> str:
+    """Say where the output is, for the end of a sentence; empty if it is in the service."""
     if kept.outcome is Outcome.CAPTURED:
         return ""
     if kept.path:
@@ -205,11 +195,12 @@ def _where(kept: Kept) -> str:
     return " on this machine alone" if kept.is_refused else " on this machine"
 
 
-def _until(kept: Kept) -> str:
+def until(kept: Kept) -> str:
+    """Say until when it is kept; empty if nobody knows."""
     return "" if kept.expires is None else f" until {_instant(kept.expires)}"
 
 
-def _because(kept: Kept) -> str:
+def because(kept: Kept) -> str:
     """Say why the service does not have it, and whether it will."""
     if kept.outcome is Outcome.CAPTURED or not kept.reason:
         return ""
@@ -228,29 +219,8 @@ def how_to_read(facts: Facts, kept: Kept, *, with_modes: bool = False) -> str:
     return facts.reader.replace("{id}", facts.id) + modes
 
 
-def closing(facts: Facts, kept: Kept, *, says_how: bool = True) -> str:
-    """Return one line with the handle, for a stand-in in another form; empty where nothing is stored.
-
-    `says_how` to read more, unless the stand-in does.
-    """
-    if kept.outcome is Outcome.TRUNCATED:
-        return ""
-    some = "the first" if facts.missing else "all"
-    size = f"{some} {measure.plural(facts.size, 'byte')}, {measure.plural(facts.lines, 'line')}"
-    how = f" Read more: {how_to_read(facts, kept, with_modes=True)}." if says_how else ""
-    text = f"{size} are stored{_where(kept)}{_until(kept)}{_because(kept)}.{how} {_AGAIN}{_same(facts)}"
-    return f"[overspill: {' '.join(text.split())}]"
-
-
-def short_closings(facts: Facts, kept: Kept) -> list[str]:
-    """Return shorter forms of `closing`, the longest first, for where it has no room."""
-    if kept.outcome is Outcome.TRUNCATED:
-        return []
-    read = how_to_read(facts, kept)
-    return [f"[overspill: {' '.join(read.split())}]", f"[overspill {facts.id}]"]
-
-
-def _same(facts: Facts) -> str:
+def same(facts: Facts) -> str:
+    """Say that it is an earlier output again; empty if it is not."""
     if facts.same_as is None:
         return ""
     return f" It is byte for byte an earlier output of this session, whose handle is {facts.same_as}."
@@ -308,40 +278,3 @@ def _instant(when: datetime) -> str:
     """
     at = when.astimezone(UTC)
     return f"{at.day} {_MONTHS[at.month - 1]} {at:%H:%M} UTC"
-
-
-# --- further forms ---------------------------------------------------------------------------------
-
-
-def placeholder(notice: Notice, size: int) -> str:
-    """Return what stands in for `size` bytes of further text of an output whose first text is the notice."""
-    where = "in the capture" if notice.stored else "not stored"
-    name = f"overspill {notice.id}" if notice.id else "overspill"
-    return f"[{name}: {measure.plural(size, 'byte')} of text, {where}]"
-
-
-def as_dict(notice: Notice) -> dict[str, Any]:
-    """Return the notice as a dict; its `notice` comes first and is complete but for the preview."""
-    return {
-        "notice": notice.head,
-        "status": str(notice.outcome),
-        "capture": notice.id or None,
-        "total_bytes": notice.size,
-        "total_lines": notice.lines,
-        **({"read_more": notice.read_more} if notice.stored else {}),
-        "preview": notice.preview,
-    }
-
-
-def is_notice(value: Any) -> bool:
-    """Return whether `value` is a notice or a placeholder, which is never spilled again.
-
-    Any tool can print text that looks like one, so only a short text is believed.
-    """
-    if not isinstance(value, str) or len(value) > MAX_NOTICE:
-        return False
-    if value.startswith("[overspill") and (_NOTICE.fullmatch(value) or _PLACEHOLDER.fullmatch(value)):
-        return True
-    if value.endswith("]"):
-        return _CLOSING.fullmatch(value, value.rfind("\n") + 1) is not None
-    return value.endswith("\n...") and _FAILED.fullmatch(value) is not None

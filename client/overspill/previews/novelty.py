@@ -1,4 +1,7 @@
-"""Lines that are like no other, where nearly all lines are like many. They may matter without saying so."""
+"""Find lines that are like no other, in a text where nearly all lines are alike.
+
+They may matter without a word.
+"""
 
 from __future__ import annotations
 
@@ -12,26 +15,26 @@ if TYPE_CHECKING:
 
     from overspill.previews.excerpt import Excerpt
 
-_REACH: Final = 256 * 1024
-"""Characters looked at from either end."""
-_BARE: Final = b"0123456789abcdefABCDEF .,:;-_/+"
-"""What lines that are alike may differ in: numbers, also hexadecimal ones, and what stands between."""
-_LEAST_FLOOD: Final = 200
-_MOST_KINDS: Final = 0.1
+_SEARCHED_CHARS: Final = 256 * 1024
+"""Characters searched from either end."""
+_IGNORED: Final = b"0123456789abcdefABCDEF .,:;-_/+"
+"""Lines that are alike may differ in these: numbers, also hexadecimal ones, and what stands between them."""
+_MIN_FLOOD_LINES: Final = 200
+_MAX_KINDS_SHARE: Final = 0.1
 _FEW_KINDS: Final = 3
-_SAMPLE: Final = 16 * 1024
-"""Characters of either part in which the kinds of lines are counted before all of it is looked at."""
-_RARE: Final = 2
-_MOST_UNLIKE: Final = 20
+_SAMPLE_CHARS: Final = 16 * 1024
+"""The kinds of lines are counted in a sample of this size before all is searched."""
+_RARE_COUNT: Final = 2
+_MAX_UNLIKE: Final = 20
 
 
 def find_unlike(excerpt: Excerpt, stop: int, start: int) -> list[Candidate]:
-    """The few lines of `excerpt.text[stop:start]` that are like no other, in their order."""
+    """Return the few lines of `excerpt.text[stop:start]` that are like no other, in their order."""
     text = excerpt.text
-    first_end = min(start, excerpt.first_stop, stop + _REACH)
-    last_begin = max(first_end, excerpt.last_start, start - _REACH)
+    first_end = min(start, excerpt.first_stop, stop + _SEARCHED_CHARS)
+    last_begin = max(first_end, excerpt.last_start, start - _SEARCHED_CHARS)
     parts = (text[stop:first_end], text[last_begin:start])
-    if not any(_is_flood(_kinds(part[len(part) // 2 :][:_SAMPLE])[1:-1]) for part in parts if part):
+    if not any(_is_flood(_kinds(part[len(part) // 2 :][:_SAMPLE_CHARS])[1:-1]) for part in parts if part):
         return []
     kinds = [_kinds(part) for part in parts]
     rare = _rare([*kinds[0], *kinds[1]])
@@ -44,23 +47,23 @@ def find_unlike(excerpt: Excerpt, stop: int, start: int) -> list[Candidate]:
 
 
 def _kinds(part: str) -> list[bytes]:
-    """Each line without what lines that are alike may differ in."""
+    """Return each line without what lines that are alike may differ in."""
     data = part.removesuffix("\n").encode("utf-8", "surrogatepass")
-    return data.translate(None, _BARE).split(b"\n")
+    return data.translate(None, _IGNORED).split(b"\n")
 
 
 def _is_flood(kinds: list[bytes]) -> bool:
-    """Whether so few kinds of lines are among so many that one alone would stand out."""
-    sample = kinds[len(kinds) // 2 :][:_LEAST_FLOOD]
-    return len(set(sample)) <= max(_FEW_KINDS, len(sample) * _MOST_KINDS)
+    """Return whether many lines are of so few kinds that a single line stands out."""
+    sample = kinds[len(kinds) // 2 :][:_MIN_FLOOD_LINES]
+    return len(set(sample)) <= max(_FEW_KINDS, len(sample) * _MAX_KINDS_SHARE)
 
 
 def _rare(kinds: list[bytes]) -> set[bytes]:
-    if len(kinds) < _LEAST_FLOOD or not _is_flood(kinds):
+    if len(kinds) < _MIN_FLOOD_LINES or not _is_flood(kinds):
         return set()
     counts = Counter(kinds)
-    rare = {kind for kind, count in counts.items() if kind and count <= _RARE}
-    return rare if len(counts) <= len(kinds) * _MOST_KINDS and len(rare) <= _MOST_UNLIKE else set()
+    rare = {kind for kind, count in counts.items() if kind and count <= _RARE_COUNT}
+    return rare if len(counts) <= len(kinds) * _MAX_KINDS_SHARE and len(rare) <= _MAX_UNLIKE else set()
 
 
 def _located(part: str, kinds: Iterable[bytes], rare: set[bytes], begin: int) -> Iterator[Candidate]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from overspill.previews import cut, notice
+from overspill.previews import cut, notice, notice_forms
 from overspill.previews.call_status import status_words
 from overspill.previews.case import Case, Style
 from overspill.previews.cut import HEAD
@@ -104,7 +104,7 @@ class Persisted:
         size = case.shown.max_bytes if case.shown.max_lines == UNLIMITED else measure.size(head)
         head = "\n\n".join(self._head(facts, kept))
         text = f"{head}\n\nPreview (first {size} bytes):\n{shown}\n..."
-        closing = notice.closing(facts, kept, says_how=False)
+        closing = notice_forms.closing(facts, kept, says_how=False)
         text = f"{text}\n{closing}" if closing else text
         return replace(case.showing(shown), head=f"{head}\n{closing}".strip(), text=text)
 

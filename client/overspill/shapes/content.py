@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from overspill.previews.notice import MAX_NOTICE, is_notice
+from overspill.previews.notice_forms import MAX_NOTICE, is_notice
 from overspill.shapes.block_types import is_other_message, telling_field
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.exceptions import ExceptionShape

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from overspill.previews import cut
-from overspill.previews.notice import MAX_NOTICE, is_notice
+from overspill.previews.notice_forms import MAX_NOTICE, is_notice
 from overspill.shapes import data_view, part_cutting
 from overspill.shapes.fields import Part, Unchangeable
 from overspill.shapes.parts import REMOVED, with_values

@@ -14,7 +14,7 @@ from functools import cached_property
 from types import GetSetDescriptorType, MemberDescriptorType
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill.previews.notice import MAX_NOTICE, is_notice, placeholder
+from overspill.previews.notice_forms import MAX_NOTICE, is_notice, placeholder
 from overspill.shapes.fields import Unchangeable
 from overspill.text import measure
 from overspill.text.limits import exceeds

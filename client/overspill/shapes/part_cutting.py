@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill.previews.notice import placeholder
+from overspill.previews.notice_forms import placeholder
 from overspill.shapes import data_view
 from overspill.shapes.fields import Part, Unchangeable, is_sequence, with_entries, with_items, with_text
 from overspill.shapes.heaviest_parts import heaviest_parts
