@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from overspill import Client
 from overspill.guard.guard import Guard
 from overspill.guard.policy import Policy
-from overspill.histories.history import tool_results
 from overspill.histories.recovery import Recovered, recover, recover_sync
-from overspill.histories.selection import KEPT
+from overspill.histories.selection import KEPT_CHARS
+from overspill.histories.tool_results import tool_results
 from overspill.previews.notice_forms import is_notice
 
 if TYPE_CHECKING:
@@ -438,7 +438,7 @@ def test_every_recovery_ends_soon_without_the_same_call_twice(
         assert extent(recovered.messages) <= limit
     else:
         left = [result.value for result in tool_results(model.asked[-1])]
-        assert all(is_notice(value) or len(value) <= 2 * KEPT for value in left)
+        assert all(is_notice(value) or len(value) <= 2 * KEPT_CHARS for value in left)
     assert len(model.asked) <= 1 + 3 + len(sizes)
 
 
