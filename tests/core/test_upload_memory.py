@@ -18,8 +18,8 @@ from overspill_service.resources.memory_limit import MIN_BUDGET
 from overspill_service.store_format.frames import STORED_SIZE_LIMIT
 
 MIB = 2**20
-README = Path(__file__).parents[2] / "service" / "README.md"
-OPERATORS_PAGE = README.parent / "deploy" / "README.md"
+MEMORY_PAGE = Path(__file__).parents[2] / "service" / "docs" / "memory.md"
+OPERATORS_PAGE = Path(__file__).parents[2] / "service" / "deploy" / "README.md"
 KINDS = [(None, None), ("gzip", 10), ("zstd", 10 * MIB), ("zstd", None), (None, 10**12)]
 
 
@@ -44,7 +44,7 @@ def test_a_large_or_unknown_body_needs_a_segment_and_fits_into_the_least_budget(
 
 
 def test_the_page_says_how_much() -> None:
-    page = README.read_text()
+    page = MEMORY_PAGE.read_text()
     mebibytes = [
         round(sum(memory_need(*kind)) / MIB) for kind in ((None, None), ("zstd", None), ("gzip", None))
     ]
