@@ -16,7 +16,7 @@ from overspill_service.archive.shared_clock import SharedClock
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
 from overspill_service.catalog.sqlite.clock import steady_seconds
 from overspill_service.catalog.urls import open_catalog, sqlite_file
-from overspill_service.errors.checks import exposure
+from overspill_service.errors.checks import folder_risk
 from overspill_service.errors.system import failure
 from overspill_service.maintenance import Maintenance
 from overspill_service.objects.file import FileStore
@@ -59,9 +59,9 @@ async def open_archive(
 ) -> AsyncIterator[Archive]:
     """Open the back ends that the settings name, and close them at the end. `clock` is this machine's."""
     cpu = CpuThreads()
-    store = named("store", settings.store, lambda url: open_store(url, data_dir=settings.data))
+    store = resolve_url("store", settings.store, lambda url: open_store(url, data_dir=settings.data))
     try:
-        catalog = named(
+        catalog = resolve_url(
             "catalog", settings.catalog, lambda url: open_catalog(url, data_dir=settings.data, clock=clock)
         )
         try:
@@ -98,8 +98,8 @@ def require_folder(settings: Settings) -> None:
 
 def folders(settings: Settings) -> dict[str, Path]:
     """Return the folders of back ends on this machine's disks, by `store` and `catalog`."""
-    store = named("store", settings.store, lambda url: store_folder(url, data_dir=settings.data))
-    file = named("catalog", settings.catalog, lambda url: sqlite_file(url, data_dir=settings.data))
+    store = resolve_url("store", settings.store, lambda url: store_folder(url, data_dir=settings.data))
+    file = resolve_url("catalog", settings.catalog, lambda url: sqlite_file(url, data_dir=settings.data))
     found = {"store": store, "catalog": file.parent if file else None}
     return {name: folder for name, folder in found.items() if folder is not None}
 
@@ -107,17 +107,17 @@ def folders(settings: Settings) -> dict[str, Path]:
 def warn_of_folders(settings: Settings) -> None:
     """Log a warning for each folder that others may write to: they could replace all captures."""
     for folder in sorted({settings.data, *folders(settings).values()}):
-        if folder.is_dir() and (sentence := exposure(folder)):
+        if folder.is_dir() and (sentence := folder_risk(folder)):
             log.warning(sentence)
 
 
-def embedded(settings: Settings) -> tuple[FileStore, Path]:
+def embedded_back_ends(settings: Settings) -> tuple[FileStore, Path]:
     """Return the folder of the store and the file of the catalog.
 
     Raises `SettingError` for other back ends.
     """
-    store = named("store", settings.store, lambda url: open_store(url, data_dir=settings.data))
-    catalog = named("catalog", settings.catalog, lambda url: sqlite_file(url, data_dir=settings.data))
+    store = resolve_url("store", settings.store, lambda url: open_store(url, data_dir=settings.data))
+    catalog = resolve_url("catalog", settings.catalog, lambda url: sqlite_file(url, data_dir=settings.data))
     if not isinstance(store, FileStore) or catalog is None:
         raise SettingError(
             "this is for a store in a folder and a catalog in a SQLite file; for S3 and Redis, see Back up "
@@ -126,7 +126,7 @@ def embedded(settings: Settings) -> tuple[FileStore, Path]:
     return store, catalog
 
 
-def named(setting: str, url: str, opener: Callable[[str], T]) -> T:
+def resolve_url(setting: str, url: str, opener: Callable[[str], T]) -> T:
     """Return what `opener` makes of the URL.
 
     Raises `SettingError` without the URL, which may hold a password.

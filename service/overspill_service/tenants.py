@@ -102,8 +102,8 @@ def read_tenants(path: Path) -> list[FileTenant]:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:  # the base class of TOML's, UTF-8's and msgspec's errors
         raise ValueError(f"{path}: {error}") from error
-    _refuse_twice(path, "tenant", [tenant.name for tenant in tenants])
-    _refuse_twice(path, "key hash", [key.hash for tenant in tenants for key in tenant.keys])
+    _refuse_duplicates(path, "tenant", [tenant.name for tenant in tenants])
+    _refuse_duplicates(path, "key hash", [key.hash for tenant in tenants for key in tenant.keys])
     return tenants
 
 
@@ -116,7 +116,7 @@ def _with_numbers(document: dict[str, Any]) -> dict[str, Any]:
     return document | {"tenants": read}
 
 
-def _refuse_twice(path: Path, what: str, values: Iterable[str]) -> None:
+def _refuse_duplicates(path: Path, what: str, values: Iterable[str]) -> None:
     seen: set[str] = set()
     for value in values:
         if value in seen:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from overspill_service.catalog.sqlite import clock
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
-from overspill_service.catalog.sqlite.clock import ClockReading, reconciled
+from overspill_service.catalog.sqlite.clock import ClockReading, reconcile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +48,7 @@ class Machine:
 def test_a_jump_is_not_followed_and_a_start_is_believed_unless_time_went_back(
     former: ClockReading | None, machine: float, unix_time: float, *, is_sure: bool
 ) -> None:
-    reading = reconciled(former, "now", 150, machine)
+    reading = reconcile(former, "now", 150, machine)
 
     assert (reading.unix_time, reading.is_sure) == (unix_time, is_sure)
     assert (reading.boot, reading.steady) == ("now", 150)

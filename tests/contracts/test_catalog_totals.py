@@ -94,7 +94,7 @@ class Model:
         after = sums([*self.entries.values(), made])
         fits = after.captures <= QUOTA.captures and after.stored_size <= QUOTA.stored_size
         grave = self.graves.get(made.id)
-        if made.id not in self.entries and grave is not None and grave.is_of(made):
+        if made.id not in self.entries and grave is not None and grave.is_of_upload(made):
             assert await self.catalog.commit(made, QUOTA) == grave
         elif made.id in self.entries or fits:
             expected = self.entries.setdefault(made.id, made)

@@ -16,7 +16,7 @@ from overspill_service.telemetry.metrics import Metrics
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from overspill_service.objects import Stored
+    from overspill_service.objects import StoredObject
 
 UNCOUNTED = {"damaged"}
 """What a catalog answers out of this process's memory."""
@@ -83,7 +83,7 @@ def test_a_wrapper_has_the_methods_of_its_port_and_no_others(port: type, wrapper
 
 async def test_a_listing_that_is_broken_off_is_done_and_one_that_fails_has_failed() -> None:
     class Failing(MemoryStore):
-        async def list(self, prefix: str) -> AsyncIterator[Stored]:
+        async def list(self, prefix: str) -> AsyncIterator[StoredObject]:
             async for stored in super().list(prefix):
                 yield stored
             raise StoreUnavailable("gone")

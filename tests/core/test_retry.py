@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from overspill_service.errors import StoreUnavailable
-from overspill_service.objects.s3.retry import Retry, Transient
+from overspill_service.objects.s3.retry import Retry, TransientFailure
 
 
 class Attempts:
@@ -18,7 +18,7 @@ class Attempts:
     async def __call__(self) -> str:
         self.made += 1
         if self.made <= self.failures:
-            raise Transient(f"failure {self.made}")
+            raise TransientFailure(f"failure {self.made}")
         return "done"
 
 

@@ -10,7 +10,7 @@ from overspill.reading.chunks import Chunk, Extent, Wanted
 if TYPE_CHECKING:
     from overspill.reading.grep import Search
     from overspill.wire import Text
-    from overspill_service.archive.inspection import Read
+    from overspill_service.archive.inspection import BoundedRead
 
 T = TypeVar("T")
 
@@ -59,7 +59,7 @@ class Capture:
                     break
         return search.answer()
 
-    def read(self, read: Read[T]) -> T:
+    def read(self, read: BoundedRead[T]) -> T:
         while read.wanted is not None:
             for chunk in self.wanted(read.wanted):
                 read.feed(chunk)

@@ -115,7 +115,7 @@ class Captures:
             )
         )
         return wire.Listing(
-            captures=[entry.public() for entry in entries], cursor=following, incomplete=not is_complete
+            captures=[entry.to_wire() for entry in entries], cursor=following, incomplete=not is_complete
         )
 
     async def set_ttl(self, ref: str, ttl: int, session: str | None = None) -> Entry:

@@ -70,7 +70,7 @@ class Reader:
             for share in self._held:
                 share.close()
 
-    async def undecoded(self) -> AsyncGenerator[bytes, None]:
+    async def stored_frames(self) -> AsyncGenerator[bytes, None]:
         """Yield the capture as stored frames. Each frame's checksum is compared with the frame map's."""
         frames, pace = range(len(self.frames)), Pace()
         stored, _ = self.frames.largest(frames)
@@ -107,7 +107,7 @@ class Reader:
                     async for block in blocks:
                         rest = block.frames[::-1] if is_reversed else block.frames
                         while rest:
-                            if batch := batches.fitting(rest, self.frames):
+                            if batch := batches.next_range(rest, self.frames):
                                 rest = rest[len(batch) :]
                                 first = block.frames.start
                                 job = self._cpu.start(self._decode, block.data, first, batch, work)
@@ -174,7 +174,7 @@ class _Batches(Generic[T]):
         """Whether a batch must be consumed before the next one is started."""
         return len(self) >= self._wanted
 
-    def fitting(self, frames: range, frame_map: FrameMap) -> range:
+    def next_range(self, frames: range, frame_map: FrameMap) -> range:
         """Return the first frames that there is memory for, none if a batch must end first."""
         for batch in (frames[: self._size], frames[:1]):
             size = frame_map.size_of(batch)

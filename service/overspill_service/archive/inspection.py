@@ -30,7 +30,7 @@ A_co = TypeVar("A_co", covariant=True)
 T = TypeVar("T")
 
 
-class Read(Protocol[A_co]):
+class BoundedRead(Protocol[A_co]):
     """A bounded reader. `wanted` is None once it can answer."""
 
     wanted: Wanted | None
@@ -39,7 +39,7 @@ class Read(Protocol[A_co]):
     def answer(self) -> A_co: ...
 
 
-async def inspect(archive: Archive, entry: Entry, begin: Callable[[Extent], Read[T]]) -> T:
+async def inspect(archive: Archive, entry: Entry, begin: Callable[[Extent], BoundedRead[T]]) -> T:
     """Run the read that `begin` makes for this capture, and return its answer."""
     with _query_errors():
         async with (await archive.reader(entry)).with_memory(_scan_size(entry)) as reader:
@@ -98,7 +98,7 @@ def _take(search: Search, batch: Sequence[ScannedChunk]) -> None:
         search.take(prepared)
 
 
-def _feed(read: Read[object], batch: Sequence[Chunk]) -> None:
+def _feed(read: BoundedRead[object], batch: Sequence[Chunk]) -> None:
     for chunk in batch:
         read.feed(chunk)
         if read.wanted is None:

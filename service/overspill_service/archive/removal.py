@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from overspill_service.archive.archive import Archive
-    from overspill_service.objects import Stored
+    from overspill_service.objects import StoredObject
 
 CONCURRENCY: Final = 16
 """Captures that are listed at the same time."""
@@ -123,7 +123,7 @@ async def finish_removals(archive: Archive, prefix: str = object_keys.REMOVALS, 
         raise failure
 
 
-async def _finish(archive: Archive, stored: Stored, *, is_complete: bool) -> None:
+async def _finish(archive: Archive, stored: StoredObject, *, is_complete: bool) -> None:
     recorded = await _recorded_keys(archive, stored)
     deleted = await _delete_recorded(archive, recorded, is_complete=is_complete)
     await archive.store.delete([stored.key])
@@ -161,7 +161,7 @@ async def _pending_removal(archive: Archive, entry: Entry) -> PendingRemoval:
     return PendingRemoval(entry, sorted(listed.union(entry.keys)))
 
 
-async def _recorded_keys(archive: Archive, stored: Stored) -> dict[str, object_keys.ObjectKey]:
+async def _recorded_keys(archive: Archive, stored: StoredObject) -> dict[str, object_keys.ObjectKey]:
     """Return the recorded keys that are of the record's own tenant. There are none if the record is gone."""
     try:
         data = await archive.store.read(stored.key, 0, stored.size)

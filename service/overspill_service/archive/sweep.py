@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from overspill_service.archive.archive import Archive
     from overspill_service.archive.recovery.entries import CaptureFound
-    from overspill_service.objects import Stored
+    from overspill_service.objects import StoredObject
 
 PAGE: Final = 1000
 """Expired captures that are removed together: as many objects as one multi-delete takes."""
@@ -66,14 +66,16 @@ async def sweep_all(archive: Archive, tenants: Iterable[str]) -> SweepResult:
 
     results = await fan_out(one, tenants, concurrency=CONCURRENT_TENANTS)
     removed = (each for each in results if not isinstance(each, str))
-    return SweepResult(_sum(removed), [each for each in results if isinstance(each, str)])
+    return SweepResult(_sum_removed(removed), [each for each in results if isinstance(each, str)])
 
 
 async def sweep_expired(archive: Archive, tenant: str) -> wire.Removed:
     """Remove a tenant's expired captures: first the entries, then the objects, one request for each page."""
     await archive.shared_clock.require_agreement()
     pages = _replaced_pages(archive, tenant)
-    removed = _sum(await fan_out(partial(delete_objects, archive), pages, concurrency=CONCURRENT_PAGES))
+    removed = _sum_removed(
+        await fan_out(partial(delete_objects, archive), pages, concurrency=CONCURRENT_PAGES)
+    )
     if removed.captures:
         size = {"captures": removed.captures, "bytes": removed.stored_size}
         log.info("swept expired captures", extra=fields(tenant=tenant, **size))
@@ -90,7 +92,7 @@ async def _replaced_pages(archive: Archive, tenant: str) -> AsyncIterator[list[P
         )
 
 
-def _sum(removed: Iterable[wire.Removed]) -> wire.Removed:
+def _sum_removed(removed: Iterable[wire.Removed]) -> wire.Removed:
     parts = list(removed)
     return wire.Removed(
         captures=sum(part.captures for part in parts), stored_size=sum(part.stored_size for part in parts)
@@ -149,13 +151,13 @@ async def _sweep_capture(archive: Archive, found: CaptureFound, before: float) -
     return OrphanResult(len(keys), sum(size for key, size in unneeded.items() if key not in keys))
 
 
-def _unneeded(found: CaptureFound, known: Entry | Tombstone | None, before: float) -> list[Stored]:
+def _unneeded(found: CaptureFound, known: Entry | Tombstone | None, before: float) -> list[StoredObject]:
     """Return the objects that no entry needs, of uploads that have not changed since `before`."""
     kept = frozenset(known.keys if isinstance(known, Entry) else ())
     old = [upload for upload in found.uploads if upload.modified < before]
     return [each for upload in old for each in upload.objects if each.key not in kept]
 
 
-def _upload_of(stored: Stored) -> str:
+def _upload_of(stored: StoredObject) -> str:
     key = object_keys.parse(stored.key)
     return "" if key is None else key.upload

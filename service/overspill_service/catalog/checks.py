@@ -14,15 +14,15 @@ from overspill import wire
 
 from overspill_service.catalog.records import Entry, KeyRecord, Query, Quota, Segment, Tombstone
 from overspill_service.errors import CatalogUnavailable
-from overspill_service.errors.checks import CheckResult, outcome
+from overspill_service.errors.checks import CheckResult, run_probe
 from overspill_service.store_format.object_keys import new_upload
 
 if TYPE_CHECKING:
     from overspill_service.catalog import Catalog
 
-LIFE: Final = 60.0
+LEASE_SECONDS: Final = 60.0
 """Seconds after which a probe's lease lapses if it could not be given back."""
-TOMBSTONE_LIFE: Final = 0.001
+TOMBSTONE_SECONDS: Final = 0.001
 
 
 async def check_operations(catalog: Catalog) -> list[CheckResult]:
@@ -43,7 +43,7 @@ async def check_operations(catalog: Catalog) -> list[CheckResult]:
         "completeness": probes.completeness,
         "forget the probes": probes.forget,
     }
-    return [await outcome(f"catalog: {name}", probe) for name, probe in named.items()]
+    return [await run_probe(f"catalog: {name}", probe) for name, probe in named.items()]
 
 
 class Probes:
@@ -92,14 +92,14 @@ class Probes:
 
     async def remove(self) -> str:
         tombstone = Tombstone(id=self._entry.id, reason="deleted", at=self._now)
-        is_removed = await self._catalog.remove(self._entry, tombstone, keep=TOMBSTONE_LIFE)
+        is_removed = await self._catalog.remove(self._entry, tombstone, keep=TOMBSTONE_SECONDS)
         return _require(is_removed, "it was gone already")
 
     async def lease(self) -> str:
-        is_held = await self._catalog.lease(self._tenant, "probe", LIFE)
-        is_other = await self._catalog.lease(self._tenant, "other", LIFE)
+        is_held = await self._catalog.lease(self._tenant, "probe", LEASE_SECONDS)
+        is_other = await self._catalog.lease(self._tenant, "other", LEASE_SECONDS)
         await self._catalog.release(self._tenant, "probe")
-        is_first = await self._catalog.once(self._tenant, TOMBSTONE_LIFE)
+        is_first = await self._catalog.once(self._tenant, TOMBSTONE_SECONDS)
         return _require(is_held and is_first and not is_other, "two replicas can hold one lease")
 
     async def keys(self) -> str:
@@ -141,7 +141,7 @@ def _entry(tenant: str, now: float) -> Entry:
         session="probe",
         call_id="probe",
         created=now,
-        expires=now + LIFE,
+        expires=now + LEASE_SECONDS,
         segments=[Segment(1, 1, 0)],
     )
 

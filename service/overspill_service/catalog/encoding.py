@@ -79,7 +79,7 @@ def is_damaged(value: bytes) -> bool:
     return False
 
 
-def weight(entry: Entry) -> int:
+def entry_size(entry: Entry) -> int:
     """Return about how many bytes an entry takes in the catalog."""
     texts = entry.session, entry.call_id, entry.tool, entry.status, entry.content_type
     labels = sum(len(name) + len(value) for name, value in entry.labels.items())
@@ -101,7 +101,7 @@ class Page:
 
     def add(self, entry: Entry) -> bool:
         """Add the entry if there is room for it. Return whether there was."""
-        size = weight(entry)
+        size = entry_size(entry)
         if len(self.entries) == self._limit or (self.entries and self._size + size > PAGE_BYTES):
             return False
         self.entries.append(entry)

@@ -73,7 +73,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     def is_expired(self, now: float) -> bool:
         return self.expires <= now
 
-    def public(self) -> wire.Entry:
+    def to_wire(self) -> wire.Entry:
         """Return the entry as the HTTP API shows it."""
         return wire.Entry(
             id=self.id,
@@ -109,7 +109,7 @@ class Tombstone(Struct, frozen=True, kw_only=True):
     keys: list[str] = []
     """The keys of the capture's objects: an interrupted removal is finished with them."""
 
-    def is_of(self, entry: Entry) -> bool:
+    def is_of_upload(self, entry: Entry) -> bool:
         """Return whether this tombstone is of the entry's own upload."""
         return not set(entry.segment_keys).isdisjoint(self.keys)
 

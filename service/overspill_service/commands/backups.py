@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from overspill_service.app import embedded, named, open_archive
+from overspill_service.app import embedded_back_ends, open_archive, resolve_url
 from overspill_service.archive.recovery.entries import captures_in, entry_of
 from overspill_service.archive.recovery.generations import Generations
 from overspill_service.archive.recovery.rebuild import rebuild
 from overspill_service.archive.verification import is_intact
 from overspill_service.catalog.urls import open_catalog
-from overspill_service.commands.folder_backup import BackupRefused, back_up, put_back
+from overspill_service.commands.folder_backup import BackupRefused, make_backup, restore_backup
 from overspill_service.commands.object_copy import copy_objects
 from overspill_service.errors import StoreUnavailable
 from overspill_service.objects.urls import open_store
@@ -34,9 +34,9 @@ HOLDER = "restore"
 
 
 async def backup(settings: Settings, options: Mapping[str, Any]) -> int:
-    store, catalog = embedded(settings)
+    store, catalog = embedded_back_ends(settings)
     try:
-        manifest = await back_up(store, catalog, _folder(options))
+        manifest = await make_backup(store, catalog, _folder(options))
     except BackupRefused as error:
         raise SettingError(str(error)) from error
     finally:
@@ -47,9 +47,9 @@ async def backup(settings: Settings, options: Mapping[str, Any]) -> int:
 
 async def restore(settings: Settings, options: Mapping[str, Any]) -> int:
     """Restore a backup. The exit code is 1 if a capture of the backup is damaged."""
-    store, catalog = embedded(settings)
+    store, catalog = embedded_back_ends(settings)
     try:
-        manifest = await put_back(_folder(options), store, catalog)
+        manifest = await restore_backup(_folder(options), store, catalog)
     except BackupRefused as error:
         raise SettingError(str(error)) from error
     finally:
@@ -88,9 +88,9 @@ async def copy(settings: Settings, options: Mapping[str, Any]) -> int:
 
 
 async def _copy_store(settings: Settings, url: str, *, deletes: bool) -> dict[str, object]:
-    source = named("store", settings.store, lambda url: open_store(url, data_dir=settings.data))
+    source = resolve_url("store", settings.store, lambda url: open_store(url, data_dir=settings.data))
     try:
-        target = named("to", url, lambda url: open_store(url, data_dir=settings.data))
+        target = resolve_url("to", url, lambda url: open_store(url, data_dir=settings.data))
         try:
             copied = await copy_objects(source, target, deletes=deletes)
         finally:
@@ -102,10 +102,10 @@ async def _copy_store(settings: Settings, url: str, *, deletes: bool) -> dict[st
 
 async def _copy_keys(settings: Settings, url: str) -> int:
     """Copy the API keys. Both services must hash them with the same secret. Return the number of keys."""
-    source = named("catalog", settings.catalog, lambda url: open_catalog(url, data_dir=settings.data))
+    source = resolve_url("catalog", settings.catalog, lambda url: open_catalog(url, data_dir=settings.data))
     try:
         keys = await source.keys()
-        target = named("to-catalog", url, lambda url: open_catalog(url, data_dir=settings.data))
+        target = resolve_url("to-catalog", url, lambda url: open_catalog(url, data_dir=settings.data))
         try:
             for key in keys:
                 await target.add_key(key)

@@ -55,7 +55,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
     size: int
 
 
-async def back_up(store: FileStore, catalog: Path, folder: Path) -> Manifest:
+async def make_backup(store: FileStore, catalog: Path, folder: Path) -> Manifest:
     """Back up into a folder that is empty or does not exist. Raises `BackupRefused`, `OSError`."""
     await asyncio.to_thread(_make_empty, folder)
     created = time.time()
@@ -75,7 +75,7 @@ async def back_up(store: FileStore, catalog: Path, folder: Path) -> Manifest:
     return manifest
 
 
-async def put_back(folder: Path, store: FileStore, catalog: Path) -> Manifest:
+async def restore_backup(folder: Path, store: FileStore, catalog: Path) -> Manifest:
     """Restore a backup where there is no store and no catalog. Raises `BackupRefused`, `StoreUnavailable`."""
     manifest = read_manifest(folder)
     await asyncio.to_thread(_require_no_data, store.folder, catalog)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import Struct
 
 from overspill_service.errors import CaptureDamaged, StoreUnavailable
-from overspill_service.objects import Stored  # noqa: TC001  (a field's type)
+from overspill_service.objects import StoredObject  # noqa: TC001  (a field's type)
 from overspill_service.resources.tasks import fan_out
 from overspill_service.store_format.object_keys import is_capture_or_removal
 
@@ -42,8 +42,8 @@ class CopyResult(Struct, frozen=True, kw_only=True):
 class Pair(NamedTuple):
     """One key, and what each store lists under it."""
 
-    source: Stored | None
-    target: Stored | None
+    source: StoredObject | None
+    target: StoredObject | None
 
 
 async def copy_objects(source: ObjectStore, target: ObjectStore, *, deletes: bool) -> CopyResult:
@@ -76,17 +76,17 @@ async def _copy(source: ObjectStore, target: ObjectStore, pair: Pair) -> bool:
     if pair.target is None:
         await target.put(stored.key, [data])
     elif pair.target.size != stored.size:
-        raise _other_bytes(stored.key)
+        raise _mismatch(stored.key)
     try:
         copied_data = await target.read(stored.key, 0, stored.size)
     except (KeyError, CaptureDamaged) as error:
-        raise _other_bytes(stored.key) from error
+        raise _mismatch(stored.key) from error
     if copied_data != data:
-        raise _other_bytes(stored.key)
+        raise _mismatch(stored.key)
     return pair.target is None
 
 
-def _other_bytes(key: str) -> StoreUnavailable:
+def _mismatch(key: str) -> StoreUnavailable:
     return StoreUnavailable(
         f"the target does not hold the bytes of the source under {key}; delete it there, and copy again"
     )
@@ -94,7 +94,7 @@ def _other_bytes(key: str) -> StoreUnavailable:
 
 async def _pairs(source: ObjectStore, target: ObjectStore) -> AsyncIterator[Pair]:
     """Yield every key of either store, in order."""
-    ahead, behind = _ours(source), _ours(target)
+    ahead, behind = _own_objects(source), _own_objects(target)
     one, other = await anext(ahead, None), await anext(behind, None)
     while one is not None or other is not None:
         if one is None or (other is not None and other.key < one.key):
@@ -108,7 +108,7 @@ async def _pairs(source: ObjectStore, target: ObjectStore) -> AsyncIterator[Pair
             one, other = await anext(ahead, None), await anext(behind, None)
 
 
-async def _ours(store: ObjectStore) -> AsyncIterator[Stored]:
+async def _own_objects(store: ObjectStore) -> AsyncIterator[StoredObject]:
     async for stored in store.list(""):
         if is_capture_or_removal(stored.key):
             yield stored

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from overspill_service.settings.settings import Settings
 
 
-ERASED_TOGETHER: Final = 200
+ERASE_BATCH: Final = 200
 DESCRIPTIONS: Final = {
     "serve": "Serve captures over HTTP.",
     "sweep": "Remove expired captures of all tenants, and orphaned objects, now.",
@@ -105,7 +105,7 @@ async def erase(settings: Settings, options: Mapping[str, Any]) -> int:
         for key in await archive.catalog.keys():
             revoked += key.tenant == tenant and await archive.catalog.revoke_key(key.hash)
         query = Query()
-        while entries := (await archive.catalog.find(tenant, query, now=0, limit=ERASED_TOGETHER))[0]:
+        while entries := (await archive.catalog.find(tenant, query, now=0, limit=ERASE_BATCH))[0]:
             captures += (await erase_captures(archive, tenant, entries)).captures
     _print({"keys": revoked, "captures": captures})
     return 0

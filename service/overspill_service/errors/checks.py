@@ -23,7 +23,7 @@ class CheckResult(Struct, frozen=True):
     detail: str = ""
 
 
-def exposure(folder: Path) -> str:
+def folder_risk(folder: Path) -> str:
     """Return what makes a folder unsafe for captures. Empty if nothing does."""
     status = folder.stat()
     if not hasattr(os, "geteuid"):  # Windows
@@ -36,7 +36,7 @@ def exposure(folder: Path) -> str:
     return ""
 
 
-async def outcome(name: str, probe: Callable[[], Awaitable[str]]) -> CheckResult:
+async def run_probe(name: str, probe: Callable[[], Awaitable[str]]) -> CheckResult:
     """Run one probe. It returns a detail, or raises a `ServiceError` that says what is wrong."""
     try:
         return CheckResult(name, ok=True, detail=await probe())

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from overspill_service.errors.checks import CheckResult
 
 
-class Stored(Struct, frozen=True):
+class StoredObject(Struct, frozen=True):
     """One stored object in a listing. `modified` in seconds since the epoch."""
 
     key: str
@@ -38,7 +38,7 @@ class ObjectStore(Protocol):
         Raises `KeyError` if there is no such object, `CaptureDamaged` if it is shorter.
         """
 
-    def list(self, prefix: str) -> AsyncIterator[Stored]:
+    def list(self, prefix: str) -> AsyncIterator[StoredObject]:
         """Yield every object whose key begins with `prefix`, in the order of the keys."""
 
     async def delete(self, keys: Iterable[str]) -> None:
@@ -51,7 +51,7 @@ class ObjectStore(Protocol):
         """
 
     async def now(self) -> float | None:
-        """Return the time by the clock of `Stored.modified`, None if that is this machine's."""
+        """Return the time by the clock of `StoredObject.modified`, None if that is this machine's."""
 
     async def ping(self) -> None:
         """Return if the store answers. Cheap enough for a readiness probe."""

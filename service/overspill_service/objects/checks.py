@@ -10,7 +10,7 @@ import secrets
 from typing import TYPE_CHECKING, Final
 
 from overspill_service.errors import CaptureDamaged, StoreUnavailable
-from overspill_service.errors.checks import CheckResult, outcome
+from overspill_service.errors.checks import CheckResult, run_probe
 from overspill_service.store_format.object_keys import PROBES, REMOVALS
 
 if TYPE_CHECKING:
@@ -30,19 +30,19 @@ def probe_key(prefix: str = PROBES) -> str:
 async def check_operations(store: ObjectStore) -> list[CheckResult]:
     """Probe each operation of the port. A failed probe does not stop the others, except a failed put."""
     probes = Probes(store)
-    results = [await outcome("ping", probes.ping), await outcome("put", probes.put)]
+    results = [await run_probe("ping", probes.ping), await run_probe("put", probes.put)]
     if results[-1].ok:
         results += [
-            await outcome("put again", probes.put_again),
-            await outcome("read a range", probes.read_range),
-            await outcome("read the end", probes.read_end),
-            await outcome("read more than the end", probes.read_past_start),
-            await outcome("read what is missing", probes.read_missing),
-            await outcome("list", probes.list_one),
-            await outcome("delete", probes.delete),
+            await run_probe("put again", probes.put_again),
+            await run_probe("read a range", probes.read_range),
+            await run_probe("read the end", probes.read_end),
+            await run_probe("read more than the end", probes.read_past_start),
+            await run_probe("read what is missing", probes.read_missing),
+            await run_probe("list", probes.list_one),
+            await run_probe("delete", probes.delete),
         ]
-    results.append(await outcome("delete several", probes.delete_several))
-    results.append(await outcome("record a removal", probes.record_removal))
+    results.append(await run_probe("delete several", probes.delete_several))
+    results.append(await run_probe("record a removal", probes.record_removal))
     return results
 
 

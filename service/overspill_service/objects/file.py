@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from overspill_service.objects import Stored
+    from overspill_service.objects import StoredObject
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -71,7 +71,7 @@ class FileStore:
             raise KeyError(key)
         return data
 
-    async def list(self, prefix: str) -> AsyncIterator[Stored]:
+    async def list(self, prefix: str) -> AsyncIterator[StoredObject]:
         check_prefix(prefix)
         await self._run(self._ensure_folder, self._root)
         walk = folder_walk.objects(self._root, "", prefix)

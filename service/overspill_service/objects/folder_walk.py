@@ -11,7 +11,7 @@ from contextlib import suppress
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from overspill_service.objects import Stored
+from overspill_service.objects import StoredObject
 from overspill_service.objects.keys import is_key
 from overspill_service.store_format.object_keys import is_service_key
 
@@ -30,11 +30,11 @@ WRITER_SECONDS: Final = 10.0
 """Age of a temporary file in seconds at which its writer, if it still runs, has locked it."""
 
 
-def next_page(walk: Iterator[Stored], size: int) -> Sequence[Stored]:
+def next_page(walk: Iterator[StoredObject], size: int) -> Sequence[StoredObject]:
     return [*itertools.islice(walk, size)]
 
 
-def objects(folder: Path, base: str, prefix: str) -> Iterator[Stored]:
+def objects(folder: Path, base: str, prefix: str) -> Iterator[StoredObject]:
     """Yield the objects in `folder` in the order of their keys. All these keys begin with `base`."""
     buckets, folders = _subfolders(folder, base, prefix)
     here = (_files(folder / name, base, prefix) for name in sorted(buckets, key=_unescaped))
@@ -78,7 +78,7 @@ def _unescaped(name: str) -> str:
     return name.removesuffix(TEMPORARY_MARK).replace(SLASH, "/")
 
 
-def _files(folder: Path, base: str, prefix: str) -> Sequence[Stored]:
+def _files(folder: Path, base: str, prefix: str) -> Sequence[StoredObject]:
     found = []
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -88,7 +88,7 @@ def _files(folder: Path, base: str, prefix: str) -> Sequence[Stored]:
                     _remove_abandoned(entry)
                 elif key.startswith(prefix) and is_key(key):
                     status = entry.stat(follow_symlinks=False)
-                    found.append(Stored(key, status.st_size, status.st_mtime))
+                    found.append(StoredObject(key, status.st_size, status.st_mtime))
     return sorted(found, key=attrgetter("key"))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-MAX_KEY: Final = 240
+MAX_KEY_LENGTH: Final = 240
 """Characters of a key. With the suffix of a temporary file it must fit a file name of 255 bytes."""
 
 _SEGMENT: Final = r"(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._-]+"
@@ -17,19 +17,19 @@ _PREFIX: Final = re.compile(rf"(?:{_SEGMENT}/)*[A-Za-z0-9._-]*")
 
 
 def is_key(text: str) -> bool:
-    return len(text) <= MAX_KEY and _KEY.fullmatch(text) is not None
+    return len(text) <= MAX_KEY_LENGTH and _KEY.fullmatch(text) is not None
 
 
 def check_key(key: str) -> None:
     """Raise `ValueError` if the text is no key. Callers build keys, so this is their bug."""
     if not is_key(key):
         raise ValueError(
-            f"{key[:300]!r} is no object key: {MAX_KEY} characters at most, segments of [A-Za-z0-9._-] "
-            "between single '/', none of them '.' or '..'"
+            f"{key[:300]!r} is no object key: {MAX_KEY_LENGTH} characters at most, segments of "
+            "[A-Za-z0-9._-] between single '/', none of them '.' or '..'"
         )
 
 
 def check_prefix(prefix: str) -> None:
     """Raise `ValueError` if no key can begin with the text. A prefix may end inside a segment."""
-    if len(prefix) > MAX_KEY or _PREFIX.fullmatch(prefix) is None:
+    if len(prefix) > MAX_KEY_LENGTH or _PREFIX.fullmatch(prefix) is None:
         raise ValueError(f"{prefix[:300]!r} is no prefix of an object key")

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from overspill_service.errors import CaptureDamaged
-from overspill_service.objects import Stored
+from overspill_service.objects import StoredObject
 from overspill_service.objects.keys import check_key, check_prefix
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ class MemoryStore:
             raise CaptureDamaged(f"a stored object ends at byte {len(data)}, before byte {start + length}")
         return found
 
-    async def list(self, prefix: str) -> AsyncIterator[Stored]:
+    async def list(self, prefix: str) -> AsyncIterator[StoredObject]:
         check_prefix(prefix)
         for key in sorted(key for key in self._objects if key.startswith(prefix)):
             if found := self._objects.get(key):
                 data, modified = found
-                yield Stored(key, len(data), modified)
+                yield StoredObject(key, len(data), modified)
 
     async def delete(self, keys: Iterable[str]) -> None:
         for key in keys:

@@ -138,7 +138,7 @@ async def serve(
         accepting = asyncio.create_task(_accept(runner, app[SERVICE], listener))
         tasks.append(accepting)
         print(f"overspill-service listens on {url_of(listener)}", flush=True)
-        log.info("serving", extra=logs.fields(**_setup(app[SERVICE], url_of(listener))))
+        log.info("serving", extra=logs.fields(**_start_fields(app[SERVICE], url_of(listener))))
         await stop.wait()
         if parent is not None:
             asyncio.get_running_loop().remove_reader(parent)
@@ -207,7 +207,7 @@ async def _stop(accepting: asyncio.Task[None], listener: socket.socket, service:
     log.info("stopped", extra=logs.fields(process=os.getpid(), **fields))
 
 
-def _setup(service: Service, url: str) -> dict[str, object]:
+def _start_fields(service: Service, url: str) -> dict[str, object]:
     """Return what the log says of a process that begins to serve. URLs have no passwords."""
     settings = service.settings
     return {

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from overspill_service.settings.settings import Settings
 
-SHORT_LIFE: Final = 5.0
+MIN_LIFE_SECONDS: Final = 5.0
 """Seconds. A worker that dies sooner after its start is replaced only after a pause of this length."""
 
 log = logging.getLogger(__name__)
@@ -43,19 +43,19 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
         if hasattr(signal, "SIGHUP"):
-            loop.add_signal_handler(signal.SIGHUP, self._pass_on)
+            loop.add_signal_handler(signal.SIGHUP, self._forward_reload)
         url = url_of(self._listener)
         descriptors = [new_memory() for _ in range(self._settings.workers)]
         started = [loop.create_future() for _ in descriptors]
         async with asyncio.TaskGroup() as group:
             group.create_task(self._close_listener())
             for own, future in enumerate(started):
-                group.create_task(self._keep(SharedMemories(own, descriptors), future))
+                group.create_task(self._keep_alive(SharedMemories(own, descriptors), future))
             if all(await asyncio.gather(*started)):
                 print(f"overspill-service listens on {url}", flush=True)
         return self._exit_code
 
-    def _pass_on(self) -> None:
+    def _forward_reload(self) -> None:
         """Have every worker read its settings again."""
         for worker in self._workers:
             with suppress(ProcessLookupError):  # it has just ended
@@ -66,11 +66,11 @@ class Supervisor:
         await self._stop.wait()
         self._listener.close()
 
-    async def _keep(self, memories: SharedMemories, started: asyncio.Future[bool]) -> None:
+    async def _keep_alive(self, memories: SharedMemories, started: asyncio.Future[bool]) -> None:
         """Keep one worker alive until the stop."""
         while not self._stop.is_set():
             born = time.monotonic()
-            worker = await self._spawned(memories, is_first=not started.done())
+            worker = await self._try_spawn(memories, is_first=not started.done())
             if worker is None:
                 continue
             self._workers.add(worker)
@@ -83,11 +83,11 @@ class Supervisor:
                 self._stop.set()
             if not self._stop.is_set():
                 log.error("a worker ended and is replaced", extra=fields(worker=worker.pid, exit_code=code))
-                await self._pause(SHORT_LIFE if time.monotonic() - born < SHORT_LIFE else 0)
+                await self._pause(MIN_LIFE_SECONDS if time.monotonic() - born < MIN_LIFE_SECONDS else 0)
         if not started.done():
             started.set_result(False)
 
-    async def _spawned(
+    async def _try_spawn(
         self, memories: SharedMemories, *, is_first: bool
     ) -> asyncio.subprocess.Process | None:
         """Start a worker. Return None, after a pause, if the system refuses to replace one."""
@@ -97,7 +97,7 @@ class Supervisor:
             if is_first:
                 raise
             log.error("a worker cannot be started, to be tried again: %s", resource_failure(error) or error)  # noqa: TRY400  (a line says what to do)
-            await self._pause(SHORT_LIFE)
+            await self._pause(MIN_LIFE_SECONDS)
             return None
 
     async def _spawn(self, memories: SharedMemories) -> asyncio.subprocess.Process:
@@ -139,7 +139,7 @@ class Supervisor:
         if not ended.done():
             worker.send_signal(signal.SIGTERM)
             await asyncio.wait(
-                [ended], timeout=self._settings.drain_delay + self._settings.grace + SHORT_LIFE
+                [ended], timeout=self._settings.drain_delay + self._settings.grace + MIN_LIFE_SECONDS
             )
         if not ended.done():
             worker.kill()

@@ -32,7 +32,7 @@ FOREIGN: Final = re.compile(
 Service.
 """
 SERVICE_LINK: Final = re.compile(r"OVERSPILL_(\w+_)?PORT=(tcp|udp|sctp)://.*")
-SIMILAR: Final = 0.7
+MIN_SIMILARITY: Final = 0.7
 """How similar a name must be to be suggested, from 0 to 1."""
 
 
@@ -65,7 +65,9 @@ def unknown_variables(environ: Mapping[str, str]) -> list[str]:
     for variable in sorted(set(environ) - {PREFIX + name for name in known}):
         is_foreign = FOREIGN.fullmatch(variable) or SERVICE_LINK.fullmatch(f"{variable}={environ[variable]}")
         if variable.startswith(PREFIX) and not is_foreign:
-            similar = difflib.get_close_matches(variable.removeprefix(PREFIX), known, n=1, cutoff=SIMILAR)
+            similar = difflib.get_close_matches(
+                variable.removeprefix(PREFIX), known, n=1, cutoff=MIN_SIMILARITY
+            )
             advice = f"did you mean {PREFIX}{similar[0]}?" if similar else "`serve --help` lists the settings"
             sentences.append(f"{variable} is no setting and is ignored; {advice}")
     return sentences

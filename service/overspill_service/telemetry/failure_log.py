@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from overspill_service.errors import ServiceError
 
-EVERY_SECONDS: Final = 60.0
+INTERVAL_SECONDS: Final = 60.0
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class FailureLog:
 
     def _log_if_due(self, name: str, cause: _Cause) -> None:
         now = self._clock()
-        if now - cause.logged_at < EVERY_SECONDS:
+        if now - cause.logged_at < INTERVAL_SECONDS:
             return
         fields = logs.fields(trouble=name, count=cause.count, **cause.fields)
         log.warning("%s", cause.detail, extra=fields)

@@ -16,7 +16,7 @@ from overspill_service.objects import ObjectStore
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 
-    from overspill_service.objects import Stored
+    from overspill_service.objects import StoredObject
     from overspill_service.telemetry.metrics import Metrics
 
 P = ParamSpec("P")
@@ -66,7 +66,7 @@ class MeteredStore(_Metered[ObjectStore]):
     ping = _counted(ObjectStore.ping)
     close = _counted(ObjectStore.close)
 
-    async def list(self, prefix: str) -> AsyncIterator[Stored]:
+    async def list(self, prefix: str) -> AsyncIterator[StoredObject]:
         """Count a listing as one operation.
 
         Its time is the time of the store, without the caller's time between two objects. A listing that the

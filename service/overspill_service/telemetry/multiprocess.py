@@ -33,7 +33,7 @@ FIRST_SIZE: Final = 64 * 1024
 MAX_SIZE: Final = 64 * 2**20
 """Bytes of one memory, at most: about 300,000 values."""
 HEADER_SIZE: Final = 8
-_WORD: Final = struct.Struct("=q")
+_INTEGER: Final = struct.Struct("=q")
 _VALUE: Final = struct.Struct("=d")
 
 log = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ class SharedValues:
     def _append(self, key: str) -> int | None:
         encoded = key.encode()
         padded = encoded + b" " * (-len(encoded) % HEADER_SIZE)
-        entry = _WORD.pack(len(padded)) + padded + _VALUE.pack(0.0)
+        entry = _INTEGER.pack(len(padded)) + padded + _VALUE.pack(0.0)
         size = len(self._map) if self._map is not None else 0
         while size < self._used + len(entry):
             size = max(FIRST_SIZE, size * 2)
@@ -111,7 +111,7 @@ class SharedValues:
         assert self._map is not None
         start, self._used = self._used, self._used + len(entry)
         self._map[start : self._used] = entry
-        self._map[:HEADER_SIZE] = _WORD.pack(
+        self._map[:HEADER_SIZE] = _INTEGER.pack(
             self._used
         )  # written last: a concurrent reader sees whole entries only
         return self._used - _VALUE.size
@@ -144,11 +144,11 @@ class SharedValues:
 def entries(descriptor: int) -> Iterator[tuple[str, float, int]]:
     """Yield keys and values of a memory, and where the values are."""
     data = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
-    used = _WORD.unpack_from(data)[0] if len(data) >= HEADER_SIZE else 0
+    used = _INTEGER.unpack_from(data)[0] if len(data) >= HEADER_SIZE else 0
     position = HEADER_SIZE
     while position < used:
-        start = position + _WORD.size
-        end = start + _WORD.unpack_from(data, position)[0]
+        start = position + _INTEGER.size
+        end = start + _INTEGER.unpack_from(data, position)[0]
         yield data[start:end].decode().rstrip(" "), _VALUE.unpack_from(data, end)[0], end
         position = end + _VALUE.size
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from overspill_service.catalog import KeyStore
     from overspill_service.tenants import TenantDirectory
 
-REMEMBERED_SECONDS: Final = 15.0
+KEY_CACHE_SECONDS: Final = 15.0
 """How long a key from the catalog is trusted without asking again. A revocation takes up to so long."""
-REMEMBERED_KEYS: Final = 10_000
+MAX_CACHED_KEYS: Final = 10_000
 USE_SECONDS: Final = 60.0
 """How precisely the last use of a key is recorded."""
 _NO_KEY: Final = "this service needs a key: send `Authorization: Bearer` and the key"
@@ -37,7 +37,7 @@ _WRONG_KEY: Final = "the key is not known here, was revoked or has expired"
 log = logging.getLogger(__name__)
 
 
-class Remembered(NamedTuple):
+class CachedKey(NamedTuple):
     """A key of the catalog that was found a moment ago."""
 
     until: float
@@ -64,7 +64,7 @@ class Authenticator:
     ) -> None:
         self._directory, self._keys, self._clock = directory, keys, clock
         self._secrets, self._allows_anonymous = secrets, allows_anonymous
-        self._remembered: dict[str, Remembered] = {}
+        self._cache: dict[str, CachedKey] = {}
         self._unreported: dict[str, float] = {}
         """When keys were last used, by their hashes, as far as the catalog was not told yet."""
         self._reported: dict[str, float] = {}
@@ -77,7 +77,7 @@ class Authenticator:
     def replace_directory(self, directory: TenantDirectory, *, allows_anonymous: bool) -> None:
         """Use this directory from now on."""
         self._directory, self._allows_anonymous = directory, allows_anonymous
-        self._remembered.clear()
+        self._cache.clear()
 
     async def principal(self, request: web.Request, scope: Scope) -> Principal:
         """Return the principal. Raises `Unauthorized` without a valid key, `Forbidden` without the scope."""
@@ -118,7 +118,7 @@ class Authenticator:
         logs.bind_fields(key=key_hash[:KEY_ID_LENGTH])
         now = self._clock()
         if now - self._reported.get(key_hash, -math.inf) >= USE_SECONDS:
-            if len(self._reported) >= REMEMBERED_KEYS:
+            if len(self._reported) >= MAX_CACHED_KEYS:
                 self._reported.clear()
             self._reported[key_hash] = self._unreported[key_hash] = now
         return principal
@@ -127,18 +127,18 @@ class Authenticator:
         principal = self._directory.find(key_hash, self._clock())
         if principal is not None:
             return principal
-        known = self._remembered.get(key_hash)
+        known = self._cache.get(key_hash)
         if known is not None and known.until > time.monotonic() and not known.has_expired(self._clock()):
             return known.principal
         record = await self._keys.find_key(key_hash)
         if record is None or (record.expires is not None and record.expires <= self._clock()):
-            self._remembered.pop(key_hash, None)
+            self._cache.pop(key_hash, None)
             raise Unauthorized(_WRONG_KEY)
         principal = Principal(tenant=self._directory.tenant(record.tenant), scopes=frozenset(record.scopes))
-        self._remember(key_hash, principal, record.expires)
+        self._cache_key(key_hash, principal, record.expires)
         return principal
 
-    def _remember(self, key_hash: str, principal: Principal, expires: float | None) -> None:
-        if len(self._remembered) >= REMEMBERED_KEYS:
-            self._remembered.clear()
-        self._remembered[key_hash] = Remembered(time.monotonic() + REMEMBERED_SECONDS, expires, principal)
+    def _cache_key(self, key_hash: str, principal: Principal, expires: float | None) -> None:
+        if len(self._cache) >= MAX_CACHED_KEYS:
+            self._cache.clear()
+        self._cache[key_hash] = CachedKey(time.monotonic() + KEY_CACHE_SECONDS, expires, principal)

@@ -26,7 +26,7 @@ LISTING_SIZE: Final = 4 * 2**20
 
 async def get(context: RequestContext[wire.RefQuery]) -> web.Response:
     entry = await context.entry()
-    return context.json(entry.public(), headers=entry_headers(entry))
+    return context.json(entry.to_wire(), headers=entry_headers(entry))
 
 
 async def find(context: RequestContext[wire.ListQuery]) -> web.Response:
@@ -46,7 +46,7 @@ async def find(context: RequestContext[wire.ListQuery]) -> web.Response:
 async def patch(context: RequestContext[wire.RefQuery]) -> web.Response:
     async with context.body(wire.Amendment) as amendment:
         entry = await context.captures.set_ttl(context.ref, amendment.ttl, context.query.session)
-    return context.json(entry.public(), headers=entry_headers(entry))
+    return context.json(entry.to_wire(), headers=entry_headers(entry))
 
 
 async def delete(context: RequestContext[wire.RefQuery]) -> web.Response:
@@ -70,12 +70,12 @@ def _instant(when: datetime | None) -> float | None:
 
 def entry_headers(entry: Entry) -> dict[str, str]:
     """Return the headers that tell a HEAD request about a capture."""
-    public = entry.public()
+    to_wire = entry.to_wire()
     return {
-        Header.SHA256: public.sha256,
-        Header.SIZE: str(public.size),
-        Header.STATE: public.state.value,
-        Header.EXPIRES: public.expires.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        Header.SHA256: to_wire.sha256,
+        Header.SIZE: str(to_wire.size),
+        Header.STATE: to_wire.state.value,
+        Header.EXPIRES: to_wire.expires.strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
 
 

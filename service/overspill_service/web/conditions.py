@@ -36,10 +36,10 @@ def is_not_modified(headers: Headers, method: str, tag: str | None, *, exists: b
     `PreconditionFailed` (412).
     """
     wanted = list_field(headers, hdrs.IF_MATCH)
-    if wanted is not None and not _names(wanted, tag, exists=exists, weakly=False):
+    if wanted is not None and not _list_has_tag(wanted, tag, exists=exists, weakly=False):
         raise PreconditionFailed(f"If-Match asks for {wanted[:200]}, but the tag is {tag or 'none'}")
     known = list_field(headers, hdrs.IF_NONE_MATCH)
-    if known is None or not _names(known, tag, exists=exists, weakly=True):
+    if known is None or not _list_has_tag(known, tag, exists=exists, weakly=True):
         return False
     if method in SAFE:
         return True
@@ -55,7 +55,7 @@ def allows_range(headers: Headers, tag: str) -> bool:
     return field is None or field.strip() == tag
 
 
-def _names(field: str, tag: str | None, *, exists: bool, weakly: bool) -> bool:
+def _list_has_tag(field: str, tag: str | None, *, exists: bool, weakly: bool) -> bool:
     """Return whether a list of entity tags has this one (section 8.8.3.2). A malformed list has none."""
     if field.strip() == ANY:
         return exists

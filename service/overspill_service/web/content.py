@@ -43,7 +43,7 @@ async def content(context: RequestContext[wire.RefQuery]) -> web.StreamResponse:
     headers = {**UNTRUSTED, **entry_headers(entry), hdrs.ETAG: etag(entry, as_stored=as_stored)}
     if is_not_modified(fields, request.method, headers[hdrs.ETAG]):
         return web.Response(status=304, headers=headers)
-    part = None if asked is None or as_stored else _resolved(asked, entry)
+    part = None if asked is None or as_stored else _resolve(asked, entry)
     headers[hdrs.CONTENT_TYPE] = entry.content_type
     reader = await context.service.archive.reader(entry)
     if as_stored:
@@ -64,7 +64,7 @@ def _range(request: web.Request, entry: Entry) -> ByteRange | None:
     return ByteRange.parse(field) if allows_range(request.headers, etag(entry, as_stored=False)) else None
 
 
-def _resolved(asked: ByteRange, entry: Entry) -> ContentRange:
+def _resolve(asked: ByteRange, entry: Entry) -> ContentRange:
     """Return the range within the content. Raises `RangeNotSatisfiable` if it has no byte."""
     resolved = asked.resolve(entry.size)
     if resolved is None:
@@ -78,7 +78,7 @@ async def _send_stored(
     """Send the stored frames as they are: the client decodes them."""
     headers[hdrs.CONTENT_ENCODING] = "zstd"
     length = reader.frames.stored_start(len(reader.frames))
-    return await _send(context, 200, headers, length, reader.undecoded())
+    return await _send(context, 200, headers, length, reader.stored_frames())
 
 
 async def _send_decoded(

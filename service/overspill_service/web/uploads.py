@@ -42,26 +42,26 @@ QUEUE_SECONDS: Final = 5.0
 
 async def put(context: RequestContext[wire.NoQuery]) -> web.Response:
     """Store the body under the id. Answer 201 if it is new, 200 if it was there already."""
-    encoding, digest = _announced(context)
+    encoding, digest = _body_headers(context)
     metadata = metadata_of(context.request.headers)
     await _require_preconditions(context)
     async with _body_memory(context, encoding) as memory, _upload_slot(context):
         body = UploadBody(_chunks(context), memory, encoding, digest)
         entry, is_new = await storing.put(context.captures, context.ref, metadata, body)
-    return _stored(context, entry, is_new=is_new)
+    return _stored_response(context, entry, is_new=is_new)
 
 
 async def post(context: RequestContext[wire.NoQuery]) -> web.Response:
     """Store the body under the id of its session, call id and content. `Location` names it."""
-    encoding, digest = _announced(context)
+    encoding, digest = _body_headers(context)
     metadata = metadata_of(context.request.headers)
     async with _body_memory(context, encoding, is_rekeyed=True) as memory, _upload_slot(context):
         body = UploadBody(_chunks(context), memory, encoding, digest)
         entry, is_new = await storing.post(context.captures, metadata, body)
-    return _stored(context, entry, is_new=is_new, location=Path.CAPTURE.format(ref=entry.id))
+    return _stored_response(context, entry, is_new=is_new, location=Path.CAPTURE.format(ref=entry.id))
 
 
-def _announced(context: RequestContext[Any]) -> tuple[str | None, bytes | None]:
+def _body_headers(context: RequestContext[Any]) -> tuple[str | None, bytes | None]:
     """Return the body's encoding and the announced digest. Raises errors about these header fields."""
     request, limit = context.request, context.principal.tenant.limits.max_capture_size
     if hdrs.CONTENT_RANGE in request.headers:
@@ -72,13 +72,13 @@ def _announced(context: RequestContext[Any]) -> tuple[str | None, bytes | None]:
     return encoding, digest_of(request.headers)
 
 
-def _stored(
+def _stored_response(
     context: RequestContext[Any], entry: Entry, *, is_new: bool, location: str | None = None
 ) -> web.Response:
     context.service.metrics.capture(entry, is_new=is_new)
     logs.bind_fields(capture=entry.id, size=entry.size, stored_size=entry.stored_size)
     headers = entry_headers(entry) | ({hdrs.LOCATION: location} if location else {})
-    return context.json(entry.public(), status=201 if is_new else 200, headers=headers)
+    return context.json(entry.to_wire(), status=201 if is_new else 200, headers=headers)
 
 
 async def _require_preconditions(context: RequestContext[Any]) -> None:

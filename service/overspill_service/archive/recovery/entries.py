@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from overspill_service.archive.archive import Archive
-    from overspill_service.objects import Stored
+    from overspill_service.objects import StoredObject
     from overspill_service.store_format.index import Index
 
 log = logging.getLogger(__name__)
@@ -38,12 +38,12 @@ class UploadFound(Struct, kw_only=True):
     """One upload's objects as a listing shows them."""
 
     name: str
-    segments: dict[int, Stored] = msgspec.field(default_factory=dict)
-    markers: dict[tuple[int, int], Stored] = msgspec.field(default_factory=dict)
+    segments: dict[int, StoredObject] = msgspec.field(default_factory=dict)
+    markers: dict[tuple[int, int], StoredObject] = msgspec.field(default_factory=dict)
     """Expiry markers by revision and expiry."""
 
     @property
-    def objects(self) -> list[Stored]:
+    def objects(self) -> list[StoredObject]:
         return [*self.segments.values(), *self.markers.values()]
 
     @property
@@ -70,7 +70,7 @@ class CaptureFound(Struct, frozen=True, kw_only=True):
 
 async def captures_in(archive: Archive, prefix: str = object_keys.ROOT) -> AsyncIterator[CaptureFound]:
     """Yield every capture that has objects under this prefix."""
-    group: list[tuple[object_keys.ObjectKey, Stored]] = []
+    group: list[tuple[object_keys.ObjectKey, StoredObject]] = []
     async for stored in archive.store.list(prefix):
         key = object_keys.parse(stored.key)
         if key is None:
@@ -83,7 +83,7 @@ async def captures_in(archive: Archive, prefix: str = object_keys.ROOT) -> Async
         yield _grouped(group)
 
 
-def _grouped(group: list[tuple[object_keys.ObjectKey, Stored]]) -> CaptureFound:
+def _grouped(group: list[tuple[object_keys.ObjectKey, StoredObject]]) -> CaptureFound:
     uploads: dict[str, UploadFound] = {}
     for key, stored in group:
         upload = uploads.setdefault(key.upload, UploadFound(name=key.upload))

@@ -22,7 +22,7 @@ names have no braces.
                                             unless it is evicted: then what else is left is not trusted
     ov1:lease:{name}                string  the holder; expires with the lease
     ov1:once:{name}                 string  who was first; expires
-    ov1:ping                        string  expires after PING_LIFE
+    ov1:ping                        string  expires after PING_MILLISECONDS
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ EPOCH: Final = "ov1:epoch"
 OF_TENANTS: Final = "ov1:{*"
 """The pattern of all keys of tenants."""
 PING: Final = "ov1:ping"
-PING_LIFE: Final = 1000
+PING_MILLISECONDS: Final = 1000
 """Milliseconds."""
 
 

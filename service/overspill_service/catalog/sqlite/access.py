@@ -30,7 +30,7 @@ class SqliteAccess:
         self._path, self._machine, self._boot = path, clock, file_clock.boot()
         self._damaged = encoding.SkippedRecords()
         self._file, writer = schema.prepare(path)
-        self._reading = file_clock.reconciled(file_clock.stored(writer), *self._moment())
+        self._reading = file_clock.reconcile(file_clock.stored(writer), *self._clock_inputs())
         self._writer = Worker(self._file, [writer], "catalog-writer", writes=True)
         self._reader = self._writer
         if path is not None:
@@ -39,20 +39,20 @@ class SqliteAccess:
 
     async def now(self) -> float:
         """Return the time by the file's clock. The reading is stored in the file if that is possible."""
-        moment = self._moment()
+        moment = self._clock_inputs()
         with suppress(CatalogUnavailable):
             self._reading = await self._writer.run(partial(file_clock.advance, *moment))
         return self._clock()
 
     async def trust_clock(self) -> float:
         """Accept the machine's clock as right. Return by how many seconds that moves the time."""
-        boot, steady, machine = self._moment()
+        boot, steady, machine = self._clock_inputs()
         moved = machine - await self.now()
         self._reading = file_clock.ClockReading(boot, steady, machine, is_sure=True)
         await self._writer.run(partial(file_clock.store, self._reading))
         return moved
 
-    def _moment(self) -> tuple[str, float, float]:
+    def _clock_inputs(self) -> tuple[str, float, float]:
         return self._boot, file_clock.steady_seconds(), self._machine()
 
     def _clock(self) -> float:

@@ -52,7 +52,7 @@ def steady_seconds() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
-def reconciled(former: ClockReading | None, boot: str, steady: float, machine: float) -> ClockReading:
+def reconcile(former: ClockReading | None, boot: str, steady: float, machine: float) -> ClockReading:
     """Return the reading now, by the last reading and by the machine's clock."""
     if former is None:
         return ClockReading(boot, steady, machine, is_sure=True)
@@ -81,6 +81,6 @@ def store(reading: ClockReading, db: sqlite3.Connection) -> None:
 
 def advance(boot: str, steady: float, machine: float, db: sqlite3.Connection) -> ClockReading:
     """Read the clock and store the reading, in one step."""
-    reading = reconciled(stored(db), boot, steady, machine)
+    reading = reconcile(stored(db), boot, steady, machine)
     store(reading, db)
     return reading

@@ -34,7 +34,7 @@ _CONDITIONS: Final = {
 
 def commit(entry: Entry, quota: Quota, db: sqlite3.Connection) -> Entry | Tombstone:
     found = _stored_record(entry.tenant, entry.id, db)
-    if isinstance(found, Entry) or (found is not None and found.is_of(entry)):
+    if isinstance(found, Entry) or (found is not None and found.is_of_upload(entry)):
         return found
     _insert(entry, db)
     _count(entry, 1, db)

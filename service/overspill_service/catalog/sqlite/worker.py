@@ -33,13 +33,13 @@ INSTRUCTIONS_PER_CHECK: Final = 100_000
 """Instructions of SQLite's virtual machine between two checks of the time."""
 
 
-class Task(NamedTuple):
+class QueuedStep(NamedTuple):
     step: Callable[[sqlite3.Connection], Any]
     future: asyncio.Future[Any]
     loop: asyncio.AbstractEventLoop
 
 
-class Outcome(NamedTuple):
+class StepOutcome(NamedTuple):
     future: asyncio.Future[Any]
     value: Any
     error: Exception | None
@@ -52,7 +52,7 @@ class Worker:
         self, file: CatalogFile, connections: Sequence[sqlite3.Connection], name: str, *, writes: bool
     ) -> None:
         self._file, self._writes = file, writes
-        self._queue: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[QueuedStep | None] = queue.SimpleQueue()
         self._is_closed = False
         self._threads = [
             threading.Thread(target=self._serve, args=(connection,), name=name, daemon=True)
@@ -70,7 +70,7 @@ class Worker:
             raise CatalogUnavailable("the catalog is closed")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._queue.put(Task(step, future, loop))
+        self._queue.put(QueuedStep(step, future, loop))
         try:
             async with asyncio.timeout(DEADLINE_SECONDS):
                 return await future
@@ -95,7 +95,7 @@ class Worker:
                     loop.call_soon_threadsafe(_resolve, own)
         connection.close()
 
-    def _run(self, connection: sqlite3.Connection, batch: Sequence[Task]) -> list[Outcome]:
+    def _run(self, connection: sqlite3.Connection, batch: Sequence[QueuedStep]) -> list[StepOutcome]:
         """Run the steps. None is acknowledged if the file was moved or replaced."""
         run = _transact if self._writes else _read
         try:
@@ -103,10 +103,10 @@ class Worker:
             outcomes = run(connection, batch)
             self._file.require_usable(CatalogUnavailable)
         except CatalogUnavailable as error:
-            return [Outcome(task.future, None, error) for task in batch]
+            return [StepOutcome(task.future, None, error) for task in batch]
         return outcomes
 
-    def _with_explanation(self, outcome: Outcome) -> Outcome:
+    def _with_explanation(self, outcome: StepOutcome) -> StepOutcome:
         """Return the outcome with an error that says what to do."""
         error = outcome.error
         if not isinstance(error, sqlite3.Error):
@@ -115,9 +115,9 @@ class Worker:
         explained.__cause__ = error
         return outcome._replace(error=explained)
 
-    def _take(self) -> list[Task]:
+    def _take(self) -> list[QueuedStep]:
         """Return the waiting tasks, at least one. Empty once the worker is closed."""
-        batch: list[Task] = []
+        batch: list[QueuedStep] = []
         task = self._queue.get()
         while task is not None:
             batch.append(task)
@@ -132,13 +132,13 @@ class Worker:
         return batch
 
 
-def _read(connection: sqlite3.Connection, batch: Sequence[Task]) -> list[Outcome]:
+def _read(connection: sqlite3.Connection, batch: Sequence[QueuedStep]) -> list[StepOutcome]:
     deadline = time.monotonic() + READ_TIMEOUT_SECONDS
     connection.set_progress_handler(lambda: time.monotonic() > deadline, INSTRUCTIONS_PER_CHECK)
     return [_outcome(connection, task) for task in batch]
 
 
-def _transact(connection: sqlite3.Connection, batch: Sequence[Task]) -> list[Outcome]:
+def _transact(connection: sqlite3.Connection, batch: Sequence[QueuedStep]) -> list[StepOutcome]:
     """Run all steps in one transaction.
 
     A failed step is undone alone; if the storage fails, all steps fail.
@@ -160,18 +160,18 @@ def _transact(connection: sqlite3.Connection, batch: Sequence[Task]) -> list[Out
         if connection.in_transaction:
             with suppress(sqlite3.Error):  # the first error is the one to report
                 connection.execute("ROLLBACK")
-        return [Outcome(task.future, None, error) for task in batch]
+        return [StepOutcome(task.future, None, error) for task in batch]
     return outcomes
 
 
-def _outcome(connection: sqlite3.Connection, task: Task) -> Outcome:
+def _outcome(connection: sqlite3.Connection, task: QueuedStep) -> StepOutcome:
     try:
-        return Outcome(task.future, task.step(connection), None)
+        return StepOutcome(task.future, task.step(connection), None)
     except Exception as error:  # noqa: BLE001  (it goes to the caller)
-        return Outcome(task.future, None, error)
+        return StepOutcome(task.future, None, error)
 
 
-def _resolve(outcomes: Sequence[Outcome]) -> None:
+def _resolve(outcomes: Sequence[StepOutcome]) -> None:
     for future, value, error in outcomes:
         if future.done():
             continue

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from overspill_service.errors import CaptureDamaged, ServiceError, StoreUnavailable
-from overspill_service.errors.checks import CheckResult, outcome
+from overspill_service.errors.checks import CheckResult, run_probe
 from overspill_service.objects.checks import check_operations, probe_key
 from overspill_service.objects.keys import check_key, check_prefix, is_key
 from overspill_service.objects.s3.bucket import Bucket
 from overspill_service.objects.s3.failures import failure
-from overspill_service.objects.s3.http import Http, PutBody, Request
+from overspill_service.objects.s3.http import HttpClient, PutBody, Request
 from overspill_service.objects.s3.location import Location
 from overspill_service.objects.s3.retry import Retry
 from overspill_service.objects.s3.signing import Signer
@@ -33,7 +33,7 @@ from overspill_service.store_format.object_keys import PROBES, is_service_key
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
-    from overspill_service.objects import Stored
+    from overspill_service.objects import StoredObject
     from overspill_service.objects.s3.http import Reply
 
 __all__ = ["Location", "Probe", "S3Store"]
@@ -70,7 +70,7 @@ class S3Store:
         self.base = location.base(self._bucket.endpoint)
         tls = ssl.create_default_context(cafile=self._bucket.ca_bundle) if self.base[:5] == "https" else None
         self._page_size = page_size
-        self._http = Http(
+        self._http = HttpClient(
             Signer(self._bucket.credentials, self._bucket.region), concurrency=concurrency, tls=tls
         )
         self._retry = Retry(deadline=deadline)
@@ -101,7 +101,7 @@ class S3Store:
             return b""
         return self._range(reply, start, wanted)
 
-    async def list(self, prefix: str) -> AsyncIterator[Stored]:
+    async def list(self, prefix: str) -> AsyncIterator[StoredObject]:
         check_prefix(prefix)
         page, token = await self._bucket.page(prefix, None)
         while True:
@@ -165,7 +165,7 @@ class S3Store:
         return Abilities(conditional_create=is_exclusive, clock_skew_seconds=_skew(replies[1], now))
 
     async def check(self) -> Sequence[CheckResult]:
-        reached = await outcome("bucket", self._describe)
+        reached = await run_probe("bucket", self._describe)
         if not reached.ok:
             return [reached]
         return [reached, *await check_operations(self), *await self._check_abilities()]

@@ -10,7 +10,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, SSLError
 
 from overspill_service.errors import StoreUnavailable
-from overspill_service.objects import Stored
+from overspill_service.objects import StoredObject
 from overspill_service.objects.s3.failures import NO_CREDENTIALS, NO_TRUST, failure
 from overspill_service.objects.threads import Threads
 
@@ -61,7 +61,7 @@ class Bucket:
         """The URL of the store: the configured one, or that of the region at AWS."""
         return self._client.meta.endpoint_url
 
-    async def page(self, prefix: str, token: str | None) -> tuple[Sequence[Stored], str | None]:
+    async def page(self, prefix: str, token: str | None) -> tuple[Sequence[StoredObject], str | None]:
         """Return one page of a listing and the token of the next. It may have names that are no keys."""
         request: ListObjectsV2RequestTypeDef = {
             "Bucket": self._location.bucket,
@@ -72,7 +72,7 @@ class Bucket:
             request["ContinuationToken"] = token
         answer = await self._run(lambda: self._client.list_objects_v2(**request))
         found = [
-            Stored(
+            StoredObject(
                 each["Key"].removeprefix(self._location.prefix),
                 each["Size"],
                 each["LastModified"].timestamp(),

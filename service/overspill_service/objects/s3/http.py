@@ -14,7 +14,7 @@ from yarl import URL
 
 from overspill_service.errors import StoreUnavailable
 from overspill_service.objects.s3.failures import NO_HOST, NO_TRUST, is_transient
-from overspill_service.objects.s3.retry import Transient
+from overspill_service.objects.s3.retry import TransientFailure
 
 if TYPE_CHECKING:
     import ssl
@@ -105,7 +105,7 @@ class _Payload(aiohttp.Payload):
         return b"".join(self._body.pieces).decode(encoding, errors)
 
 
-class Http:
+class HttpClient:
     """One connection pool, opened at its first use in the running loop."""
 
     def __init__(self, signer: Signer, *, concurrency: int, tls: ssl.SSLContext | None) -> None:
@@ -131,17 +131,17 @@ class Http:
             try:
                 reply = await self._exchange(request)
             except TimeoutError as error:
-                raise Transient("the object store is too slow to answer") from error
+                raise TransientFailure("the object store is too slow to answer") from error
             except aiohttp.ClientSSLError as error:
                 raise StoreUnavailable(NO_TRUST) from error
             except aiohttp.ClientConnectorDNSError as error:
-                raise Transient(NO_HOST) from error
+                raise TransientFailure(NO_HOST) from error
             except aiohttp.ClientError as error:
-                raise Transient(
+                raise TransientFailure(
                     f"the connection to the object store failed ({type(error).__name__})"
                 ) from error
         if is_transient(reply.status, reply.code):
-            raise Transient(f"the object store answered {reply.status} {reply.code}".rstrip())
+            raise TransientFailure(f"the object store answered {reply.status} {reply.code}".rstrip())
         return reply
 
     async def _exchange(self, request: Request) -> Reply:

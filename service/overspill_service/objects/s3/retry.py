@@ -21,7 +21,7 @@ RETRY_COST: Final = 5.0
 SUCCESS_REFUND: Final = 1.0
 
 
-class Transient(Exception):
+class TransientFailure(Exception):
     """One attempt failed, and another one may succeed. `str()` says how it failed."""
 
 
@@ -46,7 +46,7 @@ class Retry:
 
         Raises `StoreUnavailable` if there is none in time.
         """
-        failures: list[Transient] = []
+        failures: list[TransientFailure] = []
         try:
             async with asyncio.timeout(self.deadline):
                 return await self._until_success(attempt, failures)
@@ -56,11 +56,13 @@ class Retry:
                 failures[-1] if failures else error
             )
 
-    async def _until_success(self, attempt: Callable[[], Awaitable[T]], failures: list[Transient]) -> T:
+    async def _until_success(
+        self, attempt: Callable[[], Awaitable[T]], failures: list[TransientFailure]
+    ) -> T:
         while True:
             try:
                 result = await attempt()
-            except Transient as failure:
+            except TransientFailure as failure:
                 failures.append(failure)
                 if len(failures) >= self._attempts or not self._take():
                     raise StoreUnavailable(f"{failure} (attempts: {len(failures)})") from failure
