@@ -1,4 +1,4 @@
-"""Address space under a limit, of which each thread reserves 64 MiB unless it is told not to."""
+"""Saves address space under a limit (`ulimit -v`): by default each thread reserves 64 MiB of it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Final
 _ARENA_MAX: Final = -8
 """`M_ARENA_MAX` of glibc's `mallopt`."""
 _STACK: Final = 1024 * 1024
-"""Bytes of a thread's stack, in the place of the 8 MiB that are usual."""
+"""Bytes of a thread's stack, instead of the usual 8 MiB."""
 
 
 def spare_address_space() -> None:
-    """Let all threads allocate from one place, with small stacks, where the address space is limited."""
+    """If the address space is limited, let all threads allocate from one arena, and have small stacks."""
     if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
         return
     import ctypes  # noqa: PLC0415  (seldom needed)

@@ -1,4 +1,4 @@
-"""The commands put together."""
+"""The command line: all commands, their common options, and the help of the whole."""
 
 from typing import Annotated, Any, Final
 
@@ -33,9 +33,9 @@ EXAMPLES = (
 COMMANDS: Final = {
     "run": "Run a command, and store its output if it is long.",
     "ls": "List captures, newest first.",
-    "stat": "Tell what is known of a capture.",
-    "summary": "Tell what a capture looks like.",
-    "usage": "Tell what the tenant has stored, and its limits.",
+    "stat": "Show what is known of a capture.",
+    "summary": "Show what a capture looks like.",
+    "usage": "Show what the tenant has stored, and its limits.",
     "grep": "Print the lines that match.",
     "cat": "Print all of a capture, or a range of bytes.",
     "head": "Print the first lines.",
@@ -44,7 +44,7 @@ COMMANDS: Final = {
     "put": "Store a file or standard input, and print its handle.",
     "rm": "Remove captures, or all of a session.",
     "ttl": "Change how long a capture lives, and print when it ends.",
-    "demo": "Show it all on this machine.",
+    "demo": "Show everything on this machine.",
     "completion": "Print what a shell needs to complete commands.",
     "spool": "Captures that wait on this machine for the service.",
 }
@@ -52,7 +52,7 @@ COMMANDS: Final = {
 
 
 class Commands(TyperGroup):
-    """All commands, each imported when it is used: `overspill --help` waits for none of them."""
+    """All commands. Each is imported when it is used, so `overspill --help` waits for none."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -94,7 +94,7 @@ def common(
     raw: Raw = False,
     color: Color = None,
 ) -> None:
-    """Keep the options that stand before the command's name, for the command."""
+    """Keep the options before the command's name for the command."""
     context.obj = {"url": url, "key": key, "json": json, "raw": raw, "color": color or ColorMode.AUTO}
 
 

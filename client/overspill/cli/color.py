@@ -1,6 +1,6 @@
-"""Colour for terminals: never in pipes and files, unless it is asked for.
+"""Colour on terminals. Pipes and files get none, unless it is asked for.
 
-`NO_COLOR` (no-color.org) and `TERM=dumb` turn it off; `--color` goes before both.
+`NO_COLOR` (no-color.org) and `TERM=dumb` turn it off. `--color` wins over both.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _RESET: Final = "\x1b[0m"
 
 
 class Paint:
-    """Puts text that is harmless already into colour, where colour is wanted."""
+    """Colours text that is printable already, if colour is wanted."""
 
     def __init__(self, when: ColorMode = ColorMode.AUTO) -> None:
         self.is_on: bool = when is ColorMode.ALWAYS or (when is ColorMode.AUTO and _suits())
 
     def __call__(self, text: str, style: Style) -> str:
-        """Return `text` in the style, or as it is where nothing is coloured."""
+        """Return `text` in the style, or unchanged if there is no colour."""
         return f"\x1b[{style}m{text}{_RESET}" if self.is_on and text else text
 
 

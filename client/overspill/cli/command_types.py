@@ -1,4 +1,4 @@
-"""How a command reads its words and shows its help: `-20` for a number, and examples at the end."""
+"""Types of commands: with `-20` for a number of lines, with examples in the help, and imported when used."""
 
 from collections.abc import Iterator, Sequence
 from importlib import import_module
@@ -9,7 +9,7 @@ import typer.main
 from typer.core import TyperCommand
 
 _NUMBERED: Final = {"head": "-n", "tail": "-n", "grep": "-C"}
-"""The option that a bare number means, as in the tools of these names."""
+"""The option that a bare number stands for, as in the Unix tools of these names."""
 
 
 class Command(TyperCommand):
@@ -21,7 +21,7 @@ class Command(TyperCommand):
         return super().parse_args(ctx, args if option is None else list(self._spelled_out(args, option)))
 
     def _spelled_out(self, args: Sequence[str], option: str) -> Iterator[str]:
-        """`args` with `-20` as `-n 20`; what is the value of an option, or stands behind `--`, stays."""
+        """Yield `args` with `-20` as `-n 20`. The value of an option stays, and so does what follows `--`."""
         valued = {name for each in self.params for name in each.opts if not getattr(each, "is_flag", True)}
         before, is_over = "", False
         for word in args:
@@ -44,16 +44,16 @@ class LazyCommand(TyperCommand):
         super().__init__(name, help=summary)
 
     def load(self) -> Any:
-        """Import the module; return the command itself, or the group of that name."""
+        """Import the module. Return the command itself, or the group of that name."""
         app = typer.Typer(rich_markup_mode=None)
         import_module(f"overspill.cli.commands.{self.name}").add_to(app)
         return typer.main.get_group(app).commands[self.name or ""]
 
     def make_context(self, *arguments: Any, **settings: Any) -> Any:
-        """Begin the command itself: what parses, completes, helps and runs from here on is that one."""
+        """Hand over to the command itself, which then parses, completes, shows its help and runs."""
         return self.load().make_context(*arguments, **settings)
 
 
 def examples_of(lines: Sequence[str]) -> str:
-    """The end of a help page; each example is a line as it is typed."""
+    """Return the end of a help page. Each example is a line as it is typed."""
     return "\n\n".join(["\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)]) if lines else ""

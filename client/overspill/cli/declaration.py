@@ -23,10 +23,11 @@ def command(
     flushes: bool = True,
     **settings: Any,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Declare a command: a function of an `Invocation` and of its own parameters, as Typer reads them.
+    """Return a decorator that declares a command.
 
-    `options` are those of the common options that mean something to it, and `examples` lines as they are
-    typed, which its help ends with. One that `flushes` uploads in the end what waits for the service.
+    The function takes an `Invocation` and its own parameters, annotated for Typer. `options` names the common
+    options that the command takes. Its help ends with `examples`, lines as they are typed. If it `flushes`,
+    the command uploads what waits for the service when it ends.
     """
 
     def declare(function: Callable[..., None]) -> Callable[..., None]:
@@ -45,7 +46,7 @@ def command(
 
 
 def _said(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of `options` that were given a value."""
+    """Return the options that were given a value."""
     return {name: value for name, value in options.items() if value}
 
 

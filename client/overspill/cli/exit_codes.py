@@ -1,4 +1,4 @@
-"""Exit codes, and how each failure is told: one line on standard error with what to do next."""
+"""Exit codes, and one line on standard error for each failure: what went wrong and what to do next."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 
 from overspill import errors
 from overspill.cli import output
-from overspill.cli.flag_names import in_flags
+from overspill.cli.flag_names import with_flag_names
 from overspill.execution.threads import is_lack_of_threads
 from overspill.spools.own_directory import NotSpooled
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class ExitCode(IntEnum):
-    """What the exit code says; the README documents them."""
+    """The exit codes. The command line's page documents them."""
 
     OK = 0
     NO = 1
-    """grep found nothing; rm was not confirmed; or a failure that nobody expected."""
+    """grep found nothing, rm was not confirmed, or an unexpected failure."""
     USAGE = 2
-    """Wrong arguments, also those that the service finds wrong."""
+    """The arguments are wrong; also if the service says so."""
     ABSENT = 3
     """Not found, expired or deleted."""
     REFUSED = 4
@@ -37,7 +37,7 @@ class ExitCode(IntEnum):
     """A file cannot be read or written, bytes are damaged, or the service failed."""
     INTERRUPTED = 130
     BROKEN_PIPE = 141
-    """Nobody reads standard output any more; as a shell reports SIGPIPE."""
+    """Nobody reads standard output any more. A shell reports SIGPIPE like this."""
 
 
 class CommandFailure(Exception):
@@ -65,7 +65,7 @@ _NEXT: tuple[tuple[type[errors.OverspillError], str], ...] = (
 
 
 class _Said(logging.Handler):
-    """Says what the libraries below warn of, as a command says things."""
+    """Prints warnings of the client on standard error, in the form of a command's own messages."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.name != "overspill.state":  # `run` says itself what became of its one output
@@ -74,7 +74,7 @@ class _Said(logging.Handler):
 
 @contextmanager
 def failures_reported() -> Iterator[None]:
-    """Within the block, a failure that can be expected becomes a line on standard error and an exit code."""
+    """Within the block, an expected failure becomes a line on standard error and an exit code."""
     logging.getLogger("overspill").addHandler(_Said(logging.WARNING))
     try:
         try:
@@ -102,7 +102,7 @@ def failures_reported() -> Iterator[None]:
 
 @contextmanager
 def _shortages_told() -> Iterator[None]:
-    """Raises `CommandFailure` where the block lacks memory or threads."""
+    """Raise `CommandFailure` if the block runs out of memory or threads."""
     try:
         yield
     except MemoryError:
@@ -122,21 +122,21 @@ def code_of(error: errors.OverspillError) -> ExitCode:
 
 
 def message_of(error: errors.OverspillError) -> str:
-    """The error and what to do next."""
+    """Return what went wrong and what to do next."""
     hint = next((hint for kind, hint in _NEXT if isinstance(error, kind)), "")
     said = _problem(error) if isinstance(error, errors.ProblemError) else str(error)
     return f"{said}; {hint}" if hint else said
 
 
 def _problem(error: errors.ProblemError) -> str:
-    """What the service said, in the command line's words.
+    """Return what the service said, with the names of flags.
 
-    The request id is for its operator's logs; wrong arguments are none of the operator's business.
+    The request id is for the operator's logs. Wrong arguments need no operator, so they have none.
     """
     if isinstance(error, (errors.BadRequest, errors.RangeNotSatisfiable)):
-        return in_flags(error.detail or error.title)
+        return with_flag_names(error.detail or error.title)
     request = f", request {error.instance}" if error.instance else ""
-    return f"{in_flags(error.detail or error.title)} ({error.code or 'no code'}{request})"
+    return f"{with_flag_names(error.detail or error.title)} ({error.code or 'no code'}{request})"
 
 
 def _told(error: OSError) -> str:

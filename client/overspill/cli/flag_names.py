@@ -1,4 +1,4 @@
-"""What the service says, in the words of the command line: it speaks of parameters, headers and paths."""
+"""Replaces the names of parameters and headers, in what the service says, by the flags of the commands."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ _HEADER: Final = re.compile("|".join(sorted(_HEADERS, key=len, reverse=True)))
 _FLAG: Final = re.compile(rf"(?:`({'|'.join(_FLAGS)})`|\b({'|'.join(_FLAGS)})=)(?:(?:true|false)\b)?")
 
 
-def in_flags(detail: str) -> str:
-    """`detail` of a problem with the flags of the commands where it names what they become on the wire."""
+def with_flag_names(detail: str) -> str:
+    """Return the detail of a problem with the flags of the commands in it."""
     for said, meant in _TURNS:
         detail = detail.replace(said, meant)
     detail = _LABEL.sub(r"--label \1", detail)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Invocation:
-    """The options that every command takes, before the command's name or behind it."""
+    """The options that every command takes, before or after its name."""
 
     url: str | None = None
     key: str | None = None
@@ -34,19 +34,19 @@ class Invocation:
     color: ColorMode = ColorMode.AUTO
 
     def client(self, **limits: Any) -> "SyncClient":
-        """A client of the service that the options or the environment name. Raises `CommandFailure`."""
+        """Return a client of the service that the options or environment name. Raises `CommandFailure`."""
         try:
             return SyncClient(self.url, self.key, **limits)
         except ValueError as error:
             raise CommandFailure(str(error), ExitCode.USAGE) from error
 
     def session(self) -> str:
-        """That of the environment; empty where it names none. Raises `CommandFailure`."""
+        """Return the session of the environment, empty if it names none. Raises `CommandFailure`."""
         with self.client() as client:
             return client.session
 
     def shelf(self) -> "Shelf | None":
-        """Where captures wait that this service did not take yet; None where there is no spool.
+        """Return where captures wait for this service and key. None if there is no spool.
 
         Raises `CommandFailure`.
         """
@@ -57,7 +57,7 @@ class Invocation:
 
     @contextmanager
     def source(self, ref: str, session: str | None) -> Iterator["SyncSource"]:
-        """What to read a capture from: the spool, while it waits there, or the service."""
+        """Give what to read a capture from: the spool while it waits there, or else the service."""
         shelf = self.shelf()
         with self.client() as client:
             holder = Holder(shelf, session=client.session)
@@ -67,12 +67,12 @@ class Invocation:
                 yield source
 
     def answer(self, value: object) -> None:
-        """`value` as the JSON of the wire. Raises `OSError`."""
+        """Print `value` as the JSON of the wire. Raises `OSError`."""
         text = msgspec.json.encode(value).decode()
         output.line(text if self.raw else printable_json(text))
 
     def command(self, *words: str) -> str:
-        """A command line that asks the same service; the key is never shown."""
+        """Return a command line that asks the same service. It never has the key."""
         url = [] if self.url is None else ["--url", self.url]
         return shlex.join(["overspill", *words[:1], *url, *words[1:]])
 

@@ -1,4 +1,4 @@
-"""The options that commands share; before a command's name they mean the same as behind it."""
+"""The options and arguments that commands share. Options mean the same before and after a command's name."""
 
 from typing import Annotated, Final
 
@@ -14,8 +14,8 @@ Key = Annotated[
         "--key", metavar="KEY", help="The key (better: OVERSPILL_KEY, which no process list shows)."
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print the service's JSON.")]
-Raw = Annotated[bool, typer.Option("--raw", help="Let escapes and control characters through.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the service's answer as JSON.")]
+Raw = Annotated[bool, typer.Option("--raw", help="Print escapes and control characters as they are.")]
 
 Color = Annotated[
     ColorMode | None,
@@ -30,7 +30,7 @@ COMMON: Final = {
     "color": (Color, None),
 }
 ANSWER: Final = ("url", "key", "json", "raw")
-"""The options of a command that prints what the service answers."""
+"""The common options of a command that prints an answer of the service."""
 COLORED: Final = (*ANSWER, "color")
 
 Ref = Annotated[
@@ -42,11 +42,11 @@ OutputFile = Annotated[
 ]
 Session = Annotated[
     str | None,
-    typer.Option("--session", metavar="SESSION", help="Of this session (else OVERSPILL_SESSION)."),
+    typer.Option("--session", metavar="SESSION", help="The session (else OVERSPILL_SESSION)."),
 ]
 SessionFilter = Annotated[
     str | None,
-    typer.Option("--session", metavar="SESSION", help="Look for a call: reference in this session only."),
+    typer.Option("--session", metavar="SESSION", help="Search a call: reference in this session only."),
 ]
 Ttl = Annotated[
     int | None,

@@ -1,4 +1,4 @@
-"""Standard output and standard error: UTF-8 whatever the locale, and a failure to write is an error.
+"""Standard output and standard error: always UTF-8, and a failure to write is an error.
 
 Python's own streams would turn a full disk or a closed pipe into a traceback at exit.
 """
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 
 def stream() -> BinaryIO:
-    """Standard output. Raises `OSError` where it is closed."""
+    """Return standard output. Raises `OSError` if it is closed."""
     if sys.stdout is None:
         raise OSError(errno.EBADF, "standard output is closed")
     return sys.stdout.buffer
 
 
 def write(data: bytes) -> None:
-    """Bytes to standard output. Raises `OSError`."""
+    """Write bytes to standard output. Raises `OSError`."""
     stream().write(data)
 
 
 def content(pieces: Iterable[bytes], *, raw: bool) -> None:
-    """Captured bytes to standard output, on a terminal harmless unless `raw`. Raises `OSError`."""
+    """Write captured bytes to standard output, printable on a terminal unless `raw`. Raises `OSError`."""
     shown = PrintableDecoder() if is_terminal() and not raw else None
     for piece in pieces:
         write(shown.feed(piece).encode() if shown else piece)
@@ -44,23 +44,23 @@ def content(pieces: Iterable[bytes], *, raw: bool) -> None:
 
 
 def text(value: str, *, raw: bool = False) -> None:
-    """Captured text to standard output, harmless unless `raw`. Raises `OSError`."""
+    """Write captured text to standard output, made printable unless `raw`. Raises `OSError`."""
     write((value if raw else printable(value)).encode("utf-8", "backslashreplace"))
 
 
 def line(value: str) -> None:
-    """One line of text that this program has made. Raises `OSError`."""
+    """Write one line that this program has made. Raises `OSError`."""
     write(f"{value}\n".encode("utf-8", "backslashreplace"))
 
 
 def flush() -> None:
-    """Raises `OSError` where what was written cannot be delivered."""
+    """Flush standard output. Raises `OSError` if what was written cannot be delivered."""
     if sys.stdout is not None:
         sys.stdout.flush()
 
 
 def say(message: str) -> None:
-    """One line on standard error, behind what standard output has so far; nobody listening is no error."""
+    """Write one line to standard error, after flushing standard output. A closed stream is no error."""
     with suppress(OSError, ValueError):
         flush()  # what fails here is kept, and fails again at the end
     with suppress(OSError, ValueError):
@@ -75,7 +75,7 @@ def is_terminal() -> bool:
 
 
 def is_pipe() -> bool:
-    """Whether another program reads standard output, and may write to the terminal while this one does."""
+    """Return whether another program reads standard output. It may write to the terminal at any time."""
     if sys.stdout is None:
         return False
     mode = os.fstat(sys.stdout.fileno()).st_mode
@@ -84,10 +84,10 @@ def is_pipe() -> bool:
 
 @contextmanager
 def into(path: str | None) -> Iterator[None]:
-    """Within the block, standard output is a file, which appears once it is whole. Raises `OSError`.
+    """Within the block, write standard output to a file, which appears once it is whole. Raises `OSError`.
 
-    None and `-` change nothing. What is no plain file, as a named pipe, is written to directly, and so is the
-    file that standard output or standard error already goes to.
+    None and `-` change nothing. A named pipe or a device is written to directly, and so is the file that
+    standard output or standard error already goes to.
     """
     if path in (None, "-"):
         yield
@@ -104,7 +104,7 @@ def into(path: str | None) -> Iterator[None]:
 
 
 def _descriptor_of(path: Path) -> int | None:
-    """Which of standard output and error is this very file, as `/dev/stdout` is; None if neither is."""
+    """Return 1 or 2 if standard output or error is this very file, as `/dev/stdout` is. None otherwise."""
     for descriptor in (1, 2):
         with suppress(OSError):  # it is closed, or there is no such file
             if os.path.samestat(path.stat(), os.fstat(descriptor)):
@@ -114,7 +114,7 @@ def _descriptor_of(path: Path) -> int | None:
 
 @contextmanager
 def _whole(target: Path) -> Iterator[TextIO]:
-    """A file that appears once the block has ended well; it keeps the mode of the one that it replaces."""
+    """Open a file that appears once the block has ended well. It keeps the mode of the file it replaces."""
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
         with part.open("x", encoding="utf-8") as file:
@@ -128,7 +128,7 @@ def _whole(target: Path) -> Iterator[TextIO]:
 
 
 def abandon() -> None:
-    """Let what is still buffered go nowhere: nobody reads it any more, or it cannot be written."""
+    """Drop what is still buffered: nobody reads it any more, or it cannot be written."""
     if sys.stdout is None:
         return
     with suppress(OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and what their texts mean."""
+"""Parses the texts of arguments. Each function raises `typer.BadParameter`, which says what is allowed."""
 
 import re
 from typing import Final
@@ -13,10 +13,10 @@ _LINES: Final = re.compile(r"(\d{0,15})(:?)(\d{0,15})", re.ASCII)
 
 
 def seconds(text: str) -> int:
-    """`90`, `90s`, `30m`, `2h`, `7d` or `1w` in seconds."""
+    """Parse a duration into seconds: `90`, `90s`, `30m`, `2h`, `7d` or `1w`."""
     match = _DURATION.fullmatch(text.strip())
     if match is None or int(match[1]) == 0:
-        raise typer.BadParameter(f"{text!r} is no duration: say seconds, or 30m, 2h, 7d, 1w")
+        raise typer.BadParameter(f"{text!r} is not a duration: use seconds, or 30m, 2h, 7d, 1w")
     found = int(match[1]) * _UNITS[match[2] or "s"]
     if found > _LONGEST:
         raise typer.BadParameter(f"{text!r} is longer than 100 years")
@@ -24,30 +24,30 @@ def seconds(text: str) -> int:
 
 
 def line_range(text: str) -> tuple[int, int | None]:
-    """`A:B`, `A:`, `:B` or `A`: first and last line, from 1 and inclusive; None goes to the end."""
+    """Parse `A:B`, `A:`, `:B` or `A` into the first and last line, from 1, inclusive. None is the end."""
     match = _LINES.fullmatch(text)
     if match is None or text in ("", ":"):
-        raise typer.BadParameter(f"{text!r} is no range of lines: say 10:20, 10:, :20 or 10")
+        raise typer.BadParameter(f"{text!r} is not a range of lines: use 10:20, 10:, :20 or 10")
     first = int(match[1] or 1)
     last = int(match[3]) if match[3] else None if match[2] else first
     if first < 1 or (last is not None and last < first):
-        raise typer.BadParameter(f"{text!r}: lines count from 1, and the last is not before the first")
+        raise typer.BadParameter(f"{text!r}: lines count from 1, and the last must not be before the first")
     return first, last
 
 
 def tail_of(text: str) -> tuple[int | None, int]:
-    """`20`: no start, and how many lines; `+20`: the line to start with, from 1, and 0."""
+    """Parse `20` into no start and 20 lines, and `+20` into a start at line 20 and 0 lines."""
     if not (text.removeprefix("+").isdecimal() and text.isascii()) or not 0 < int(text) <= _MOST_LINES:
-        raise typer.BadParameter(f"{text!r} is no number of lines: say 20, or +20 to start with line 20")
+        raise typer.BadParameter(f"{text!r} is not a number of lines: use 20, or +20 to start with line 20")
     return (int(text), 0) if text.startswith("+") else (None, int(text))
 
 
 def labels_of(pairs: list[str]) -> dict[str, str]:
-    """`NAME=VALUE` pairs as a dict."""
+    """Parse pairs `NAME=VALUE` into a dict."""
     labels: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not (name and equals):
-            raise typer.BadParameter(f"{pair!r} is no label: say NAME=VALUE", param_hint="--label")
+            raise typer.BadParameter(f"{pair!r} is not a label: use NAME=VALUE", param_hint="--label")
         labels[name] = value
     return labels

@@ -1,4 +1,4 @@
-r"""Untrusted text for a terminal: control characters and reordering are shown, not obeyed.
+r"""Makes untrusted text printable: a terminal shows control characters instead of obeying them.
 
 C0 controls and DEL become their pictures (`␛`), C1 controls and bidirectional formatting their escapes
 (`\x9b`, `\u202e`). Tabs, `\n` and `\r\n` stay. Unlike `plain.clean` nothing is removed, so that it works
@@ -22,29 +22,29 @@ _ONE_BYTE: Final = 0x100
 
 
 def printable(text: str) -> str:
-    """`text` with every unsafe character shown."""
+    """Return `text` with every unsafe character made visible."""
     return _UNSAFE.sub(_shown, text)
 
 
 def printable_line(text: str) -> str:
-    """As `printable`, on one line: tabs and line ends are shown too."""
+    """Return `text` on one line: as `printable`, with tabs and line ends made visible too."""
     return _NOT_ONE_LINE.sub(_shown, text)
 
 
 def printable_json(text: str) -> str:
-    """The same JSON, with the unsafe characters in its strings escaped."""
+    """Return the same JSON with the unsafe characters in its strings escaped."""
     return _NOT_IN_JSON.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
 class PrintableDecoder:
-    """Bytes that come in pieces, as safe text; a character that two pieces share stays one."""
+    """Decodes bytes that come in pieces into printable text. A character may be split between pieces."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._held = ""
 
     def feed(self, data: bytes, *, last: bool = False) -> str:
-        r"""The text of the next piece. A `\r` at its end waits for the next, which may begin with `\n`."""
+        r"""Return the text of the next piece. A `\r` at its end waits: the next may begin with `\n`."""
         text = self._held + self._decoder.decode(data, last)
         self._held = "\r" if text.endswith("\r") and not last else ""
         return printable(text.removesuffix(self._held) if self._held else text)

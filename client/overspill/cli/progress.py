@@ -1,4 +1,4 @@
-"""A progress bar for long transfers, on a terminal that nothing else is written to meanwhile."""
+"""A progress bar for long transfers, on a terminal that nothing else writes to."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
 
 LONG: Final = 8 * 1024 * 1024
-"""Bytes from which a transfer is worth a bar."""
+"""A transfer of at least so many bytes gets a bar."""
 
 
 @contextmanager
 def watched(file: IO[bytes]) -> Iterator[IO[bytes] | Watched]:
-    """`file`, with a bar that follows how much of it has been read; it is read twice, to hash and to send."""
+    """Give `file` with a bar that shows how much of it was read. It is read twice, to hash and to send."""
     size = _remaining(file)
     if size < LONG or not _is_terminal():
         yield file
@@ -32,7 +32,7 @@ def watched(file: IO[bytes]) -> Iterator[IO[bytes] | Watched]:
 
 
 def counted(pieces: Iterable[bytes], size: int) -> Generator[bytes]:
-    """`pieces`, with a bar that follows how much of `size` bytes has come; no bar where it is short or 0."""
+    """Yield `pieces` with a bar that shows how much of `size` bytes came. No bar if that is little, or 0."""
     if size < LONG or not _is_terminal():
         yield from pieces
         return
@@ -43,13 +43,13 @@ def counted(pieces: Iterable[bytes], size: int) -> Generator[bytes]:
 
 
 class Watched(io.BufferedIOBase):
-    """A binary file that says how many bytes each reading took."""
+    """A binary file that reports how many bytes each read returned."""
 
     def __init__(self, file: IO[bytes], update: Callable[[int], Any]) -> None:
         self._file, self._update = file, update
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Read up to `size` bytes, or all, and say how many came."""
+        """Read up to `size` bytes, or all, and report how many came."""
         data = self._file.read(-1 if size is None else size)
         self._update(len(data))
         return data
@@ -72,13 +72,13 @@ class Watched(io.BufferedIOBase):
 
 
 def _remaining(file: IO[bytes]) -> int:
-    """Bytes of a plain file; 0 for a pipe."""
+    """Return the size of a plain file, or 0 for a pipe."""
     status = os.fstat(file.fileno())
     return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
 
 def _is_terminal() -> bool:
-    """Whether standard error is one that can show a bar, and no reader of a pipe writes lines between."""
+    """Whether standard error can show a bar, and no reader of a pipe can write lines between."""
     if sys.stderr is None or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         return False
     return not output.is_pipe()

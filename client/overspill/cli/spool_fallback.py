@@ -1,4 +1,4 @@
-"""What waits on this machine for the service: kept where `put` cannot store, uploaded when a command ends."""
+"""The spool of the commands: `put` keeps there what it cannot store, and commands upload it at their end."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 SERVICE_AWAY: Final = (Unreachable, Unavailable, Internal, TooManyRequests)
 """Failures of the service after which `put` keeps the content on this machine."""
 UPLOAD_SECONDS: Final = 2.0
-"""How much longer a command may take to upload what waits."""
+"""Seconds that a command may take longer to upload what waits."""
 _BLOCK: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
 class CaptureMetadata:
-    """What is kept with a capture, as `put` is given it."""
+    """What is stored with a capture, as `put` is given it."""
 
     session: str
     tool: str = ""
@@ -74,9 +74,9 @@ class CaptureMetadata:
 def keep_in_spool(
     invocation: Invocation, file: IO[bytes], about: CaptureMetadata, error: OverspillError
 ) -> wire.Entry:
-    """Keep the content of `file` on this machine, since the service failed with `error`, and say so.
+    """Keep the content of `file` in the spool, because the service failed with `error`, and say so.
 
-    Raises `error` where there is no spool, and `CommandFailure` where it cannot take it.
+    Raises `error` if there is no spool, and `CommandFailure` if the spool cannot take it.
     """
     shelf = invocation.shelf()
     if shelf is None:
@@ -110,13 +110,13 @@ def _kept(shelf: Shelf, file: IO[bytes], about: CaptureMetadata, reason: str) ->
 
 
 def _bytes(body: str | bytes) -> bytes:
-    """A buffer that took nothing finishes as an empty text."""
+    """Return `body` as bytes. A buffer that took nothing finishes as an empty text."""
     return body.encode() if isinstance(body, str) else body
 
 
 @contextmanager
 def uploaded_afterwards(invocation: Invocation) -> Iterator[None]:
-    """After the block, unless it fails, upload what waits for the service, for `UPLOAD_SECONDS` at most."""
+    """After the block, unless it fails, upload what waits, for `UPLOAD_SECONDS` at most."""
     try:
         yield
     except typer.Exit:
@@ -126,7 +126,7 @@ def uploaded_afterwards(invocation: Invocation) -> Iterator[None]:
 
 
 def _upload(invocation: Invocation) -> None:
-    """An interrupt ends this and changes nothing: the command has done its work."""
+    """Upload what waits. An interrupt ends only this: the command has done its work."""
     output.flush()
     with suppress(KeyboardInterrupt, NotSpooled, OSError):
         shelf = invocation.shelf()

@@ -1,7 +1,7 @@
-"""Rows in columns, for people; every text in them is shown, not obeyed.
+"""Rows in columns. Every text in them is made printable.
 
-A terminal gets a header and never a line that is wider than it: long cells are cut, and columns that say
-nothing or have no room are left out. A pipe gets every cell whole, and no header.
+A terminal gets a header, and no line is wider than it: long cells are cut, and columns without room or
+without news are left out. A pipe gets every cell whole, and no header.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _UNITS: Final = (("w", 7 * 86_400), ("d", 86_400), ("h", 3600), ("m", 60))
 
 @dataclass(frozen=True)
 class Column:
-    """`least` is how narrow it may become on a terminal, 0 for never; of those the last `rank` goes first.
+    """A column. On a terminal it may shrink to `least` characters (0: never), the highest `rank` first.
 
-    One whose cells all are `usual` is left out there.
+    A column whose cells all are `usual` is left out on a terminal.
     """
 
     title: str
@@ -43,7 +43,7 @@ class Column:
 
 
 class Table:
-    """Prints rows as they come. On a terminal the first ones decide on the widths."""
+    """Prints rows as they come. On a terminal the first rows decide the widths."""
 
     def __init__(self, columns: Sequence[Column], paint: Paint) -> None:
         self._columns, self._paint = columns, paint
@@ -55,7 +55,7 @@ class Table:
         return not output.is_terminal()
 
     def print(self, rows: Sequence[tuple[str, ...]]) -> None:
-        """Raises `OSError`."""
+        """Print more rows. Raises `OSError`."""
         shown = [[printable_line(text) or NOTHING for text in row] for row in rows]
         if not shown:
             return
@@ -81,7 +81,7 @@ class Table:
         return [max(map(width_of, cells)) for cells in zip(*rows, strict=True)]
 
     def _fitted(self, rows: Sequence[Sequence[str]]) -> list[int]:
-        """Widths that a line of the terminal has room for; 0 for a column that is left out."""
+        """Return widths that fit on a line of the terminal; 0 for a column that is left out."""
         titles = [column.title for column in self._columns]
         widths = self._wanted([titles, *rows])
         for at, column in enumerate(self._columns):
@@ -97,13 +97,13 @@ class Table:
 
 
 def _line(widths: Sequence[int]) -> int:
-    """How wide a line of these columns is."""
+    """Return how wide a line of these columns is."""
     used = [width for width in widths if width]
     return sum(used) + _GAP * (len(used) - 1)
 
 
 def _shared(widths: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """`least`, and what is left of the room given to those that want it, column by column in turn."""
+    """Return `least` plus the free room, given one character at a time to columns that need more."""
     given, left = list(least), room - _line(least)
     while left > 0 and (short := [at for at, width in enumerate(widths) if given[at] < width]):
         for at in short[:left]:
@@ -117,17 +117,17 @@ def _terminal_width() -> int:
 
 
 def fitting(text: str, before: int = 0) -> str:
-    """`text` for the rest of a terminal's line behind `before` columns; whole where there is no terminal."""
+    """Cut `text` to a terminal's line after `before` columns. Without a terminal, return it whole."""
     return cut(text, max(1, _terminal_width() - before)) if output.is_terminal() else text
 
 
 def width_of(text: str) -> int:
-    """The columns that `text` takes on a terminal."""
+    """Return the columns that `text` takes on a terminal."""
     return len(text) if text.isascii() else sum(map(_width_of_character, text))
 
 
 def cut(text: str, width: int) -> str:
-    """`text` in at most `width` columns, with a mark where it was cut."""
+    """Return `text` in at most `width` columns, with a mark if it was cut."""
     if width_of(text) <= width:
         return text
     used, end = 0, 0
@@ -138,7 +138,7 @@ def cut(text: str, width: int) -> str:
 
 
 def padded(text: str, width: int, *, to_right: bool = False) -> str:
-    """`text` in exactly `width` columns."""
+    """Return `text` in exactly `width` columns."""
     text = cut(text, width)
     fill = " " * (width - width_of(text))
     return fill + text if to_right else text + fill
@@ -161,7 +161,7 @@ def instant(when: datetime) -> str:
 
 
 def period(length: timedelta) -> str:
-    """`12s`, `5m`, `3h`, `6d` or `8w`, rounded down; what is over is `0s`."""
+    """Return a duration as `12s`, `5m`, `3h`, `6d` or `8w`, rounded down. A negative one is `0s`."""
     seconds = max(0, int(length.total_seconds()))
     for unit, size in _UNITS:
         if seconds >= 2 * size or (seconds >= size and unit in "mhd"):
@@ -170,5 +170,5 @@ def period(length: timedelta) -> str:
 
 
 def size(number: int) -> str:
-    """Bytes in few columns: `512 B`, `4.2 MB`."""
+    """Return a number of bytes in few columns: `512 B`, `4.2 MB`."""
     return measure.readable_size(number).replace(" bytes", " B").replace(" byte", " B")

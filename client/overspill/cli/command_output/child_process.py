@@ -1,4 +1,4 @@
-"""One command as a child process: its output as it comes, its signals, its exit code as in a shell."""
+"""Runs a command as a child process: passes on its output and its signals, and returns its exit code."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ NOT_EXECUTABLE: Final = 126
 _SIGNALLED: Final = 128
 _BLOCK: Final = 64 * 1024
 _ASK_EVERY: Final = 20
-"""Milliseconds between two looks whether the command has ended, where the system does not tell."""
+"""Milliseconds between two checks whether the command has ended, on systems without a pidfd."""
 _FROM_TERMINAL: Final = {signal.SIGINT, signal.SIGQUIT}
 _PASSED_ON: Final = (*_FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 _READ_ON: Final = "import os\nwhile os.read(0, 65536):\n    pass"
 
 
 class CommandNotStarted(Exception):
-    """The command could not be started; `code` is what a shell would exit with."""
+    """The command could not be started. `code` is the exit code that a shell would give."""
 
     def __init__(self, command: str, error: OSError) -> None:
         super().__init__(f"{command}: {error.strerror or error}")
@@ -37,7 +37,7 @@ class CommandNotStarted(Exception):
 
 
 def run_command(words: Sequence[str], take: Callable[[bytes], None]) -> int:
-    """Run `words`, with all files that this process was given; return the exit code, 128 + n for signal n.
+    """Run `words` and return the exit code, 128 + n for signal n. The command inherits all open files.
 
     `take` gets what the command prints on either output, in the order of writing; it must not raise.
     Signals to this process go on to the command, which decides what becomes of them; those that are ignored
@@ -60,7 +60,7 @@ def run_command(words: Sequence[str], take: Callable[[bytes], None]) -> int:
 
 
 def _drained(child: subprocess.Popen[bytes], reader: int, take: Callable[[bytes], None]) -> int:
-    """Read until the command has ended, and all that it printed; its exit code as `Popen` gives it.
+    """Read until the command has ended and all its output is read. Return the exit code of `Popen`.
 
     Processes that it leaves behind may hold the pipe for as long as they like.
     """
@@ -83,7 +83,7 @@ def _drained(child: subprocess.Popen[bytes], reader: int, take: Callable[[bytes]
 
 @contextmanager
 def _end_of(child: subprocess.Popen[bytes]) -> Iterator[int | None]:
-    """Give a descriptor that becomes readable when the child ends; None where the system has none."""
+    """Give a descriptor that becomes readable when the child ends, or None on systems without one."""
     try:
         descriptor = os.pidfd_open(child.pid)
     except (AttributeError, OSError):
@@ -96,7 +96,7 @@ def _end_of(child: subprocess.Popen[bytes]) -> Iterator[int | None]:
 
 
 def _read(reader: int, size: int, take: Callable[[bytes], None]) -> bool:
-    """Take up to `size` bytes; whether the pipe has not ended."""
+    """Take up to `size` bytes. Return whether the pipe goes on."""
     data = os.read(reader, size)
     if data:
         take(data)
@@ -104,7 +104,7 @@ def _read(reader: int, size: int, take: Callable[[bytes], None]) -> bool:
 
 
 def _read_rest(reader: int, take: Callable[[bytes], None]) -> bool:
-    """Take what is in the pipe now; whether somebody can still write into it."""
+    """Take what is in the pipe now. Return whether somebody can still write into it."""
     left = struct.unpack("i", fcntl.ioctl(reader, termios.FIONREAD, b"\0" * 4))[0]
     while left > 0:
         data = os.read(reader, left)
@@ -116,7 +116,7 @@ def _read_rest(reader: int, take: Callable[[bytes], None]) -> bool:
 
 
 def _leave_a_reader(reader: int) -> None:
-    """Leave a process that reads on until the pipe ends, and keeps nothing.
+    """Start a process that reads until the pipe ends and drops what it reads.
 
     Without a reader the system kills what the command left behind, as soon as that prints something.
     """
@@ -132,7 +132,7 @@ def _leave_a_reader(reader: int) -> None:
 
 
 class _Relay:
-    """Passes signals on to a child, those too that came before it was there."""
+    """Passes signals on to a child, including those that came before it started."""
 
     def __init__(self) -> None:
         self._child: subprocess.Popen[bytes] | None = None
@@ -153,7 +153,7 @@ class _Relay:
 
 @contextmanager
 def _signals_kept() -> Iterator[_Relay]:
-    """Within the block, signals that would end this process go to the relay; ignored ones stay ignored."""
+    """Within the block, signals that would end this process go to the relay. Ignored signals stay ignored."""
     relay = _Relay()
     if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:  # the system would keep no exit code for us
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -167,7 +167,7 @@ def _signals_kept() -> Iterator[_Relay]:
 
 
 def _is_foreground() -> bool:
-    """Whether this process and its child are what the terminal's keys signal."""
+    """Whether the terminal sends the signals of its keys to this process and its child."""
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
     except OSError:

@@ -1,7 +1,7 @@
-"""A command's output, guarded: printed as it is where it is short, stored and replaced by a notice where not.
+"""Guards a command's output: prints it if it is short; stores it and prints a notice if it is long.
 
-The guard decides, as in an agent. A person at a terminal sees the output as it comes, and then where it is
-stored. Output that is too long for memory reaches the guard in pieces.
+The guard decides, as in an agent. On a terminal the output is shown as it comes, and then where it is stored.
+Output that is too long for memory reaches the guard in pieces.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NO_COPY = "the disk for temporary files is nearly full"
 
 @dataclass(frozen=True, kw_only=True)
 class CommandCall:
-    """Whose output it is."""
+    """The tool, the call and the session that the output belongs to."""
 
     tool: str
     call_id: str
@@ -45,7 +45,7 @@ class CommandCall:
 
 
 def policy_for(tool: str, *, max_bytes: int | None, max_lines: int | None, ttl: int | None) -> Policy:
-    """The guard's usual policy, with these limits for this tool where they are given."""
+    """Return the usual policy, with these limits for this tool if they are given."""
     policy = Policy(ttl=ttl)
     usual = policy.limits(tool)
     limits = Limits(
@@ -63,9 +63,9 @@ def minted_call_id() -> str:
 def run(
     invocation: Invocation, words: Sequence[str], origin: CommandCall, policy: Policy, *, live: bool | None
 ) -> int:
-    """Run the command `words`, print its output or what stands in for it; return the command's exit code.
+    """Run the command `words`, print its output or a notice, and return the command's exit code.
 
-    Raises `CommandNotStarted`, and `CommandFailure` before anything runs where the options are wrong.
+    Raises `CommandNotStarted`. Raises `CommandFailure` before anything runs if the options are wrong.
     """
     with invocation.client() as client, Recording() as recording:
         guard = _guard(client, replace(policy, reader=_reader(invocation)), origin.session)
@@ -79,7 +79,7 @@ def run(
 
 
 def _guard(client: SyncClient, policy: Policy, session: str | None) -> Guard:
-    """Raises `CommandFailure` where the environment makes no sense."""
+    """Return the guard. Raises `CommandFailure` if a setting in the environment is wrong."""
     try:
         return _CommandGuard(client, policy, session=session)
     except ValueError as error:
@@ -100,19 +100,19 @@ def _both(first: Callable[[bytes], None], second: Callable[[bytes], None]) -> Ca
 
 
 class _CommandGuard(Guard):
-    """A guard of one output: the command itself uploads what waits, and says so."""
+    """A guard for one output. It uploads nothing unasked: the command does that, and says so."""
 
     _uploads_unasked = False
 
 
 class _FinishedOutput:
-    """An output whose command has ended; `is_seen` where standard output has shown it already."""
+    """An output whose command has ended. `is_seen`: standard output has shown it already."""
 
     def __init__(self, invocation: Invocation, recording: Recording, *, is_seen: bool) -> None:
         self._invocation, self._recording, self._is_seen = invocation, recording, is_seen
 
     def settle(self, guard: Guard, origin: CommandCall) -> None:
-        """Print it, or store it and print what stands in for it. Raises `OSError`."""
+        """Print the output, or store it and print its notice. Raises `OSError`."""
         if self._recording.is_filed and not self._recording.has_room_for_a_copy():
             self._recording.give_up_middle(_NO_COPY)
         if self._recording.missing:
@@ -135,7 +135,7 @@ class _FinishedOutput:
         return is_short and _lines(self._recording.pieces()) <= limits.max_lines
 
     def _result(self) -> str | Iterator[bytes]:
-        """Pieces are more than the policy lets through."""
+        """Return a short output as a text. A longer one, as pieces, is longer than the policy allows."""
         if self._recording.is_short:
             return b"".join(self._recording.pieces()).decode("utf-8", "surrogateescape")
         return self._recording.pieces()
@@ -146,7 +146,7 @@ class _FinishedOutput:
         output.content(self._recording.pieces(), raw=self._invocation.raw)
 
     def _told(self, made: Notice | None) -> Notice | None:
-        """The notice, which says where the middle is missing from what is stored."""
+        """Return the notice. It says so if the middle is missing from what is stored."""
         if made is None or not self._recording.missing:
             return made
         return notice.without_middle(made, self._recording.gap, self._recording.missing)

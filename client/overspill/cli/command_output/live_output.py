@@ -1,4 +1,4 @@
-"""A command's output, shown while it comes; a screen that is gone does not concern the command."""
+"""Shows a command's output as it comes. If the screen is gone, the command goes on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from overspill.cli.printable import PrintableDecoder
 
 
 class LiveOutput:
-    """Shows bytes on a stream as they come. A terminal is shown control characters, unless `raw`."""
+    """Shows bytes on a stream as they come, made printable on a terminal unless `raw`."""
 
     def __init__(self, stream: BinaryIO | None, *, is_terminal: bool, raw: bool) -> None:
         self._stream = stream
@@ -21,7 +21,7 @@ class LiveOutput:
 
     @classmethod
     def where_wanted(cls, *, wanted: bool | None, raw: bool) -> Self | None:
-        """On standard output where that is a terminal; elsewhere only if `wanted`, on standard error."""
+        """Show on standard output if that is a terminal. Elsewhere show on standard error, if `wanted`."""
         if wanted is False or not (wanted or output.is_terminal()):
             return None
         if output.is_terminal():
@@ -31,12 +31,12 @@ class LiveOutput:
         return cls(None if stderr is None else stderr.buffer, is_terminal=is_terminal, raw=raw)
 
     def show(self, data: bytes) -> None:
-        """Never raises: once nobody can see it, nothing more is shown."""
+        """Show more of the output. Never raises: if nobody can see it any more, nothing is shown."""
         shown = data if self._visible is None else self._visible.feed(data).encode()
         self._write(shown)
 
     def end(self) -> None:
-        """Show what was held back; on a terminal, what follows begins a line of its own."""
+        """Show what was held back. On a terminal, end the last line."""
         if self._visible is not None:
             self._write(self._visible.feed(b"", last=True).encode())
         if self._is_terminal and not self._ends_line:

@@ -1,9 +1,9 @@
-"""All that a command printed: in memory while it is short, then in a file, and without room its two ends.
+"""Keeps what a command prints: in memory, then in a file, or only its two ends if there is no room.
 
     start (memory, up to IN_MEMORY) | the rest (a nameless file)
     start (memory, up to START) | a gap | the last bytes        where the file cannot be written
 
-Taking bytes never raises: what becomes of the recording is no business of the command's.
+Taking bytes never raises: the command must not fail because its output cannot be kept.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 IN_MEMORY: Final = 1024 * 1024
 START: Final = 12 * 1024 * 1024
-"""Bytes kept of the beginning where there is no room for the whole. With the end they are few enough to be
-captured without a file."""
+"""Bytes of the beginning that are kept if there is no room for the whole. With the end they are few enough
+to be captured without a file."""
 LAST: Final = 1024 * 1024
-"""Bytes kept of the end where there is no room for the whole."""
+"""Bytes of the end that are kept if there is no room for the whole."""
 MOST: Final = 4 * 1024 * 1024 * 1024
 _RESERVE: Final = 64 * 1024 * 1024
-"""Bytes of the disk that are left to the command and to everybody else."""
+"""Bytes of the disk that are left free, for the command and for others."""
 _LOOK: Final = 16 * 1024 * 1024
-"""Bytes written between two looks at the room that is left."""
+"""Bytes that are written between two checks of the free space."""
 _BLOCK: Final = 1024 * 1024
 
 
 class Recording:
-    """Takes bytes as they come; use it in a `with` block, which gives memory and disk back."""
+    """Takes bytes as they come. Use it in a `with` block, which frees memory and disk."""
 
     def __init__(
         self, *, in_memory: int = IN_MEMORY, start: int = START, last: int = LAST, most: int = MOST
@@ -55,7 +55,7 @@ class Recording:
 
     @property
     def is_short(self) -> bool:
-        """Whether it is so short that it is in memory anyway."""
+        """Whether the output is so short that it is in memory."""
         return self.size <= self._in_memory
 
     @property
@@ -65,16 +65,16 @@ class Recording:
 
     @property
     def gap(self) -> int:
-        """Return how many bytes are missing between the two ends."""
+        """The number of bytes that are missing between the two ends."""
         return 0 if self._file is not None else self.size - len(self._start) - len(self._last)
 
     @property
     def missing(self) -> str:
-        """Say why bytes are missing in the middle; empty where all is there."""
+        """Why bytes are missing in the middle; empty if all are there."""
         return self._why_no_file if self.gap else ""
 
     def take(self, data: bytes) -> None:
-        """Take more of the output; what there is no place for is left out of its middle."""
+        """Take more of the output. If there is no room for all of it, its middle is dropped."""
         self.size += len(data)
         rest = memoryview(data)
         if self._file is None:
@@ -86,7 +86,7 @@ class Recording:
             del self._last[: -self._most_last]
 
     def pieces(self) -> Iterator[bytes]:
-        """All of it from the beginning, with a line in the place of what is missing. Raises `OSError`."""
+        """Yield all of it, with a line in the place of what is missing. Raises `OSError`."""
         for start in range(0, len(self._start), _BLOCK):
             yield bytes(self._start[start : start + _BLOCK])
         offset = 0
@@ -100,7 +100,7 @@ class Recording:
             yield bytes(self._last)
 
     def give_up_middle(self, why: str) -> None:
-        """Keep the two ends, and give the disk back. Raises `OSError` where they cannot be read back."""
+        """Keep the two ends and free the disk. Raises `OSError` if they cannot be read back."""
         self._why_no_file = why
         file, self._file = self._file, None
         if file is None:
@@ -113,11 +113,11 @@ class Recording:
             )
 
     def has_room_for_a_copy(self) -> bool:
-        """Whether the disk could take all of it once more."""
+        """Return whether the disk has room for a copy."""
         return _free() - self.size > _RESERVE
 
     def _held(self, data: memoryview, most: int) -> memoryview:
-        """Add to the beginning in memory; return what is too much for that."""
+        """Add data to the beginning in memory. Return the rest, which is too much for that."""
         if self._last:  # the beginning ended before
             return data
         room = max(0, most - len(self._start))
@@ -125,9 +125,9 @@ class Recording:
         return data[room:]
 
     def _filed(self, rest: memoryview) -> memoryview:
-        """Write to the file; return what could not be written."""
+        """Write to the file. Return what could not be written."""
         try:
-            self._look_for_room()
+            self._check_can_be_made()
             if self._file is None:
                 self._file = tempfile.TemporaryFile("w+b", buffering=0, prefix="overspill-run-")  # noqa: SIM115  (closed by `_close`)
             while rest:
@@ -138,8 +138,8 @@ class Recording:
             self._stop(error)
         return rest
 
-    def _look_for_room(self) -> None:
-        """Raises `OSError` where the disk, or what a capture may have, is nearly full."""
+    def _check_can_be_made(self) -> None:
+        """Raise `OSError` if the disk is nearly full, or if the output is longer than any capture may be."""
         if self._written - self._looked < _LOOK:
             return
         self._looked = self._written
@@ -162,5 +162,5 @@ class Recording:
 
 
 def _free() -> int:
-    """Bytes free for temporary files. Raises `OSError` where there is no folder for them."""
+    """Return the bytes that are free for temporary files. Raises `OSError` if there is no folder for them."""
     return shutil.disk_usage(tempfile.gettempdir()).free

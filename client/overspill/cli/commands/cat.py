@@ -53,7 +53,7 @@ def _print_bytes(invocation: Invocation, pieces: Iterator[bytes], size: int) -> 
 
 
 def _is_watched() -> bool:
-    """Whether somebody sees standard error while the bytes go elsewhere."""
+    """Whether standard error is a terminal and the bytes go elsewhere: then a bar is of use."""
     return sys.stderr is not None and sys.stderr.isatty() and not output.is_terminal()
 
 
@@ -64,7 +64,7 @@ def _parsed(text: str | None) -> "ByteRange | None":
     parsed = ByteRange.parse(f"bytes={text}")
     if parsed is None:
         raise typer.BadParameter(
-            f"{text!r} is no range of bytes: say 0-99, 100- or -100", param_hint="--range"
+            f"{text!r} is not a range of bytes: use 0-99, 100- or -100", param_hint="--range"
         )
     return parsed
 

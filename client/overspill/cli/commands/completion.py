@@ -1,4 +1,4 @@
-"""The command completion."""
+"""The command completion: the script with which a shell completes commands."""
 
 import os
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""The command demo."""
+"""The command demo: everything on this machine, with a service of its own."""
 
 from pathlib import Path
 from typing import Annotated
@@ -18,10 +18,10 @@ def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Leave the service running until Ctrl-C.")] = False,
     data: Annotated[
         Path | None,
-        typer.Option("--data", metavar="DIR", help="Where the service keeps its data, also afterwards."),
+        typer.Option("--data", metavar="DIR", help="Keep the service's data in this folder."),
     ] = None,
 ) -> None:
-    """Show it all on this machine.
+    """Show everything on this machine.
 
     Three real tools, their notices, and reading back by handle.
     """

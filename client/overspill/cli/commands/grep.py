@@ -1,4 +1,4 @@
-"""The command grep."""
+"""The command grep: the lines of a capture that match."""
 
 from typing import Annotated
 
@@ -24,7 +24,7 @@ def grep(  # noqa: PLR0913  (one option for each of grep's)
     first: Ref,
     second: Annotated[
         str | None,
-        typer.Argument(metavar="PATTERN", help="An RE2 expression. It may stand before REF, as for grep."),
+        typer.Argument(metavar="PATTERN", help="An RE2 expression. It may come before REF, as with grep."),
     ] = None,
     *,
     patterns: Annotated[
@@ -37,7 +37,7 @@ def grep(  # noqa: PLR0913  (one option for each of grep's)
     ] = False,
     word: Annotated[bool, typer.Option("-w", "--word-regexp", help="Match whole words only.")] = False,
     invert: Annotated[
-        bool, typer.Option("-v", "--invert-match", "--invert", help="Lines that do not match.")
+        bool, typer.Option("-v", "--invert-match", "--invert", help="Print the lines that do not match.")
     ] = False,
     only: Annotated[
         bool, typer.Option("-o", "--only-matching", help="Print only what matches, each on a line.")
@@ -53,17 +53,39 @@ def grep(  # noqa: PLR0913  (one option for each of grep's)
         ),
     ] = True,
     context: Annotated[
-        int, typer.Option("-C", "--context", metavar="NUM", min=0, max=100, help="Lines around; also -NUM.")
+        int,
+        typer.Option(
+            "-C",
+            "--context",
+            metavar="NUM",
+            min=0,
+            max=100,
+            help="Show so many lines around each match; also -NUM.",
+        ),
     ] = 0,
     before: Annotated[
         int | None,
         typer.Option(
-            "-B", "--before-context", "--before", metavar="NUM", min=0, max=100, help="Lines before."
+            "-B",
+            "--before-context",
+            "--before",
+            metavar="NUM",
+            min=0,
+            max=100,
+            help="Show so many lines before each match.",
         ),
     ] = None,
     after: Annotated[
         int | None,
-        typer.Option("-A", "--after-context", "--after", metavar="NUM", min=0, max=100, help="Lines after."),
+        typer.Option(
+            "-A",
+            "--after-context",
+            "--after",
+            metavar="NUM",
+            min=0,
+            max=100,
+            help="Show so many lines after each match.",
+        ),
     ] = None,
     max_matches: Annotated[
         int | None,
@@ -76,7 +98,7 @@ def grep(  # noqa: PLR0913  (one option for each of grep's)
             help="Stop after so many lines (else 50).",
         ),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All lines that match.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Print all lines that match.")] = False,
     from_end: Annotated[bool, typer.Option("--from-end", help="Search from the end.")] = False,
     cursor: Annotated[
         str | None, typer.Option("--cursor", metavar="CURSOR", help="Go on where an earlier search stopped.")

@@ -31,12 +31,16 @@ def ls(
     invocation: Invocation,
     *,
     session: Annotated[
-        str | None, typer.Option("--session", metavar="SESSION", help="Of this session.")
+        str | None, typer.Option("--session", metavar="SESSION", help="List captures of this session only.")
     ] = None,
-    call_id: Annotated[str | None, typer.Option("--call-id", metavar="ID", help="Of this tool call.")] = None,
-    tool: Annotated[str | None, typer.Option("--tool", metavar="TOOL", help="Of this tool.")] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="NUM", min=1, help="At most so many.")] = 20,
-    everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+    call_id: Annotated[
+        str | None, typer.Option("--call-id", metavar="ID", help="List captures of this tool call only.")
+    ] = None,
+    tool: Annotated[
+        str | None, typer.Option("--tool", metavar="TOOL", help="List captures of this tool only.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="NUM", min=1, help="List at most so many.")] = 20,
+    everything: Annotated[bool, typer.Option("--all", help="List all of them.")] = False,
 ) -> None:
     """List captures, newest first.
 
@@ -61,7 +65,7 @@ def _tabulate(
     pages: Iterator["Listing"],
     filters: dict[str, str | None],
 ) -> bool:
-    """Print what waits and then the pages; whether there are more. Notes stand behind the table."""
+    """Print what waits and then the pages. Return whether there are more. Notes come after the table."""
     table = _Table(invocation)
     is_incomplete, is_more = False, False
     try:
@@ -80,7 +84,7 @@ def _tabulate(
 
 
 class _Table:
-    """Entries with their states as rows."""
+    """A table of entries with their states."""
 
     def __init__(self, invocation: Invocation) -> None:
         columns = (
@@ -119,7 +123,7 @@ class _Table:
 
 
 def _nothing(filters: dict[str, str | None]) -> str:
-    """What to do where nothing is listed."""
+    """Return what to do if nothing is listed."""
     asked = [f"--{name.replace('_', '-')} {value!r}" for name, value in filters.items() if value is not None]
     if asked:
         return f"no capture has {' and '.join(asked)}; `overspill ls` lists all"
@@ -127,7 +131,7 @@ def _nothing(filters: dict[str, str | None]) -> str:
 
 
 def _waiting(invocation: Invocation, filters: dict[str, str | None]) -> "list[tuple[Entry, str]]":
-    """The spooled captures that match, newest first."""
+    """Return the spooled captures that match, newest first."""
     wanted = {name: wire.fit(value) for name, value in filters.items() if value is not None}
     try:
         shelf = invocation.shelf()

@@ -32,12 +32,12 @@ _EXAMPLES = (
 )
 _ROUNDED = 2
 _HARDLY_SECONDS, _HARDLY_SHARE = 90, 0.03
-"""Seconds by which a life may be off what was asked for."""
+"""A lifetime that differs by no more than this is what was asked for."""
 
 
 @contextmanager
 def _opened(file: str) -> Iterator[IO[bytes]]:
-    """A binary file that can be read twice: what a pipe brings is copied to a temporary one."""
+    """Open a binary file that can be read twice. The content of a pipe is copied to a temporary file."""
     with _source(file) as opened, ExitStack() as stack:
         if opened.seekable():
             yield opened
@@ -57,12 +57,12 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
     session: Session = None,
     ttl: Ttl = None,
     label: Annotated[
-        list[str] | None, typer.Option("--label", metavar="NAME=VALUE", help="May be repeated.")
+        list[str] | None, typer.Option("--label", metavar="NAME=VALUE", help="A label; may be repeated.")
     ] = None,
     content_type: Annotated[
         str | None, typer.Option("--content-type", metavar="TYPE", help="The media type.")
     ] = None,
-    status: Annotated[str, typer.Option(help="How the tool ended, in your words.")] = "",
+    status: Annotated[str, typer.Option(help="How the tool ended, in your own words.")] = "",
 ) -> None:
     """Store a file or standard input, and print its handle.
 
@@ -100,7 +100,7 @@ def _say_unheeded(entry: "Entry", said: dict[str, Any]) -> None:
 
 
 def _unheeded(entry: "Entry", said: dict[str, Any]) -> list[str]:
-    """The options that changed nothing: the same content of the same call was stored before with others."""
+    """Return the options that changed nothing: the same capture was stored before with others."""
     is_other = {
         "--label": bool(said["labels"]) and entry.labels != said["labels"],
         "--tool": bool(said["tool"]) and entry.tool != wire.fit(said["tool"]),
@@ -112,9 +112,9 @@ def _unheeded(entry: "Entry", said: dict[str, Any]) -> list[str]:
 
 
 def _lives_otherwise(entry: "Entry", ttl: int) -> bool:
-    """Whether `ttl` seconds are neither what it was stored with nor, about, what it has from now on.
+    """Whether `ttl` is neither the lifetime that it was stored with nor, about, the one it has from now.
 
-    A longer life than it has is granted to what is stored again, but not by a minute or a few percent.
+    Storing again extends a lifetime, but not by a minute or a few percent.
     """
     left = (entry.expires - datetime.now(UTC)).total_seconds()
     is_new = abs((entry.expires - entry.created).total_seconds() - ttl) <= _ROUNDED
@@ -127,7 +127,7 @@ def _listed(words: list[str]) -> str:
 
 
 def _stored(invocation: Invocation, source: IO[bytes], about: "CaptureMetadata") -> "Entry":
-    """Store it, or keep it on this machine. Raises what storing raises, and `CommandFailure`."""
+    """Store the content, or keep it on this machine. Raises what storing raises, and `CommandFailure`."""
     start = source.tell()
     try:
         with invocation.client() as client, watched(source) as content:
@@ -138,7 +138,7 @@ def _stored(invocation: Invocation, source: IO[bytes], about: "CaptureMetadata")
 
 
 def _source(file: str) -> IO[bytes]:
-    """A binary file; standard input is left open. Raises `OSError`."""
+    """Open the binary file. Standard input is left open. Raises `OSError`."""
     if file != "-":
         return Path(file).open("rb")
     if sys.stdin is None:

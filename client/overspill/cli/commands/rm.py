@@ -29,7 +29,7 @@ def rm(
         typer.Option(
             "--session",
             metavar="SESSION",
-            help="Without REF: everything of this session. With call: references: look in it only.",
+            help="Without REF: remove all of this session. With call: references: search it only.",
         ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before a session is removed.")] = False,
@@ -42,11 +42,11 @@ def rm(
     elif session is not None:
         _remove_session(invocation, session, yes=yes)
     else:
-        raise typer.BadParameter("say which captures, or --session SESSION", param_hint="REF")
+        raise typer.BadParameter("name the captures, or use --session SESSION", param_hint="REF")
 
 
 def _remove(invocation: Invocation, refs: list[str], session: str | None) -> None:
-    """Remove each; one that cannot be removed does not keep the others."""
+    """Remove each. If one cannot be removed, the others still are."""
     code = 0
     with invocation.client() as client:
         for ref in refs:
@@ -76,7 +76,7 @@ def _remove_session(invocation: Invocation, session: str, *, yes: bool) -> None:
 def _confirmed(session: str) -> bool:
 
     if sys.stdin is None or not sys.stdin.isatty():
-        raise CommandFailure("removing a whole session needs --yes where nobody can be asked", ExitCode.USAGE)
+        raise CommandFailure("removing a whole session needs --yes if nobody can be asked", ExitCode.USAGE)
     question = f"Remove every capture of session {printable_line(session)!r}?"
     return typer.confirm(question, err=True)
 

@@ -1,4 +1,4 @@
-"""The command run."""
+"""The command run: runs another command, and stores its output if it is long."""
 
 from pathlib import PurePath
 from typing import Annotated
@@ -28,9 +28,11 @@ def run(  # noqa: PLR0913  (one option for each decision)
     session: Session = None,
     ttl: Ttl = None,
     max_bytes: Annotated[
-        int | None, typer.Option("--max-bytes", min=0, help="Print no more than this (else by tool).")
+        int | None, typer.Option("--max-bytes", min=0, help="Print no more bytes than this (else by tool).")
     ] = None,
-    max_lines: Annotated[int | None, typer.Option("--max-lines", min=0, help="Nor more lines.")] = None,
+    max_lines: Annotated[
+        int | None, typer.Option("--max-lines", min=0, help="Print no more lines than this (else by tool).")
+    ] = None,
     live: Annotated[
         bool | None,
         typer.Option(

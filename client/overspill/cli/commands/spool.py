@@ -49,7 +49,7 @@ def list_(
     invocation: Invocation,
     *,
     everything: Annotated[
-        bool, typer.Option("--all", help="Also those that wait for other services and keys.")
+        bool, typer.Option("--all", help="Also list what waits for other services and keys.")
     ] = False,
 ) -> None:
     """List the captures that wait on this machine, oldest first, and why."""
@@ -65,7 +65,7 @@ def list_(
 
 
 def _row(entry: "Spooled", now: datetime | None) -> tuple[str, ...]:
-    """For people with ages at that time."""
+    """Return the cells of a row. With `now` they are for people: ages and sizes."""
     why = f"will not be uploaded: {entry.refused}" if entry.refused else entry.reason
     if now is None:
         figures = (str(entry.size), str(entry.lines), instant(entry.created), instant(entry.expires))
@@ -80,9 +80,7 @@ def flush(
     *,
     everything: Annotated[
         bool,
-        typer.Option(
-            "--all", help="Also those that wait for other services and keys, to this one, with its key."
-        ),
+        typer.Option("--all", help="Also upload, to this service with this key, what waits for others."),
     ] = False,
 ) -> None:
     """Upload the captures that wait on this machine, oldest first; those that were refused once, too."""
@@ -130,17 +128,17 @@ def drop(
         typer.Option(
             "--session",
             metavar="SESSION",
-            help="Look for call: references in it only (else OVERSPILL_SESSION). With --all: only its own.",
+            help="Search call: references in it (else OVERSPILL_SESSION). With --all: drop only its own.",
         ),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="All that wait for this service and key.")
+        bool, typer.Option("--all", help="Remove all that wait for this service and key.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before all are dropped.")] = False,
 ) -> None:
     """Remove captures from this machine without uploading them: their content is gone."""
     if bool(refs) == everything:
-        raise typer.BadParameter("say which captures, or --all", param_hint="REF")
+        raise typer.BadParameter("name the captures, or use --all", param_hint="REF")
     if everything and session == "":  # a variable that was not set means no session at all
         raise typer.BadParameter("it is empty", param_hint="--session")
     shelf = _own_shelf(invocation)
@@ -160,7 +158,7 @@ def _drop_all(shelf: "Shelf", session: str | None, *, yes: bool) -> None:
 
 
 def _drop_some(shelf: "Shelf", refs: list[str], session: str) -> None:
-    """Nothing, where one of `refs` may mean the captures of several sessions. Raises `CommandFailure`."""
+    """Remove captures by reference. Remove none if one of `refs` is ambiguous. Raises `CommandFailure`."""
     found = {ref: _sole(shelf, ref, session) for ref in refs}
     _drop(shelf, [entry.id for entry in found.values() if entry is not None])
     missing = [ref for ref, entry in found.items() if entry is None]
@@ -188,7 +186,7 @@ def _sole(shelf: "Shelf", ref: str, session: str) -> "Spooled | None":
     if len({each.session for each in same}) > 1:
         named = ", ".join(f"{each.id} ({short(each.session) or 'no session'})" for each in same)
         raise CommandFailure(
-            f"{ref} is in several sessions: say --session, or which of {named}", ExitCode.USAGE
+            f"{ref} is in several sessions: use --session, or one of {named}", ExitCode.USAGE
         )
     return entry
 
@@ -196,12 +194,12 @@ def _sole(shelf: "Shelf", ref: str, session: str) -> "Spooled | None":
 def _confirmed(count: int) -> bool:
 
     if sys.stdin is None or not sys.stdin.isatty():
-        raise CommandFailure("dropping everything needs --yes where nobody can be asked", ExitCode.USAGE)
+        raise CommandFailure("dropping everything needs --yes if nobody can be asked", ExitCode.USAGE)
     return typer.confirm(f"Drop {measure.plural(count, 'capture')} that nobody else has?", err=True)
 
 
 def _shelves(invocation: Invocation, *, everything: bool) -> "list[Shelf]":
-    """That of the service and the key first; none that is empty. Raises what `_own_shelf` does."""
+    """Return the folders that exist, that of this service and key first. Raises what `_own_shelf` does."""
     own = _own_shelf(invocation)
     others = (
         [shelf for shelf in own.spool.shelves() if shelf.folder.path != own.folder.path] if everything else []
@@ -219,15 +217,15 @@ def _own_shelf(invocation: Invocation) -> "Shelf":
     if own is None:
         raise CommandFailure("there is no local spool: OVERSPILL_SPOOL is off", ExitCode.USAGE)
     if not own.spool.exists():
-        _look_for_room(own.spool.path)
+        _check_can_be_made(own.spool.path)
     return own
 
 
-def _look_for_room(path: Path) -> None:
-    """Whether a directory could be made there, without making it. Raises `NotSpooled`."""
+def _check_can_be_made(path: Path) -> None:
+    """Check that a directory could be made there. Raises `NotSpooled` if not."""
     nearest = next(parent for parent in path.parents if os.path.lexists(parent))
     if not nearest.is_dir():
-        why = f"{nearest} is no directory"
+        why = f"{nearest} is not a directory"
     elif not os.access(nearest, os.W_OK | os.X_OK):
         why = f"{nearest} cannot be written to"
     else:

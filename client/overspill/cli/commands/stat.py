@@ -20,7 +20,7 @@ _EXAMPLES = (
 
 
 def stat(invocation: Invocation, ref: Ref, *, session: SessionFilter = None) -> None:
-    """Tell what is known of a capture."""
+    """Show what is known of a capture."""
     with invocation.source(ref, session) as source:
         entry = source.get(ref, session=session)
     if invocation.json:

@@ -23,7 +23,7 @@ _EXAMPLES = (
 
 
 def summary(invocation: Invocation, ref: Ref, *, session: SessionFilter = None) -> None:
-    """Tell what a capture looks like.
+    """Show what a capture looks like.
 
     That is: totals, first and last lines, repeated lines, errors, warnings, the shape of its JSON.
     """

@@ -15,7 +15,7 @@ _EXAMPLES = (
 
 
 def usage(invocation: Invocation) -> None:
-    """Tell what the tenant has stored, and its limits."""
+    """Show what the tenant has stored, and its limits."""
     with invocation.client() as client:
         used = client.usage()
     if invocation.json:

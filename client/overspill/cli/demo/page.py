@@ -1,4 +1,4 @@
-"""What the demo prints: plain text, and what is captured made harmless."""
+"""Prints the demo's text, and captured text made printable."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def title(text: str) -> None:
 
 
 def quote(text: str) -> None:
-    """Captured text, set off."""
+    """Print captured text, indented."""
     for line in text.split("\n"):
         output.text(f"    | {line}".rstrip() + "\n")
     output.flush()
@@ -37,7 +37,7 @@ def in_full(value: Any) -> str:
 
 
 def abbreviated(value: Any) -> str:
-    """A notice with the middle of its preview left out; data with its long texts cut."""
+    """Return a notice without the middle of its preview, or data with its long texts cut."""
     if not isinstance(value, str):
         return in_full(_with_short_texts(value))
     lines = value.split("\n")
@@ -60,7 +60,7 @@ def _with_short_texts(value: Any) -> Any:
 
 
 def handle_in(value: Any) -> str:
-    """The capture id that a notice names. Raises `ValueError` where there is none."""
+    """Return the capture id that a notice names. Raises `ValueError` if there is none."""
     match = wire.CAPTURE_ID.search(in_full(value))
     if match is None:
         raise ValueError("the notice names no capture")

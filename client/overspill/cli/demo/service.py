@@ -1,4 +1,4 @@
-"""A service of the demo's own: a child process on a free port, gone when the demo is."""
+"""The demo's own service: a child process on a free port, which ends with the demo."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _OPERATIONS: Final = "overspill_backend_operations_total{"
 
 
 class DemoService:
-    """A running service: its URL, and what it has asked of its object store."""
+    """A running service: its URL, and the number of requests to its object store."""
 
     def __init__(self, url: str, process: subprocess.Popen[str]) -> None:
         self.url = url
         self._process = process
 
     def store_requests(self) -> int:
-        """How many requests for objects its object store has had so far, by the service's own metrics."""
+        """Return how many requests its object store has had so far, by the service's own metrics."""
         directly = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with directly.open(self.url + Route.METRICS, timeout=10) as answer:
             lines = answer.read().decode().splitlines()
@@ -42,7 +42,7 @@ class DemoService:
         return sum(int(float(line.rpartition(" ")[2])) for line in counted if 'operation="ping"' not in line)
 
     def wait(self) -> None:
-        """Until it ends."""
+        """Wait until the service ends."""
         self._process.wait()
 
 
@@ -97,7 +97,7 @@ def _stop(process: subprocess.Popen[str]) -> None:
 
 @contextmanager
 def _ending_on_signals() -> Iterator[None]:
-    """Within the block, a request to terminate unwinds the stack, so that the service is stopped too."""
+    """Within the block, a signal to terminate raises `SystemExit`, so that the service is stopped too."""
 
     def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  (as handlers are called)
         raise SystemExit(128 + number)

@@ -1,4 +1,4 @@
-"""The demo: an agent's three tools, guarded; what the model sees; reading back by handle; what it cost."""
+"""The demo's story: three guarded tools, what the model sees, reading back by handle, and what it cost."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PATTERN: Final = "raise "
 
 @dataclass(frozen=True)
 class GuardedCall:
-    """One tool output: what the tool returned and what the model was given, in bytes, and what is stored."""
+    """One guarded call: the bytes that the tool returned and that the model got, and the stored entry."""
 
     tool: str
     bytes_before: int
@@ -43,7 +43,7 @@ class GuardedCall:
 
 @dataclass
 class Story:
-    """What the parts of the demo work with, and the calls that were guarded so far."""
+    """What the parts of the demo share: the service, the client, the guard, and the calls so far."""
 
     service: DemoService
     client: Client
@@ -52,7 +52,7 @@ class Story:
 
 
 def run(data: Path | None, *, keep: bool) -> None:
-    """Run the demo; with `keep` the service stays until Ctrl-C. Raises `CommandFailure`."""
+    """Run the demo. With `keep` the service runs on until Ctrl-C. Raises `CommandFailure`."""
     started = time.monotonic()
     with _folder(data) as folder:
         with running(folder) as service:
@@ -68,7 +68,7 @@ def run(data: Path | None, *, keep: bool) -> None:
 
 @contextmanager
 def _folder(data: Path | None) -> Iterator[Path]:
-    """Where the service keeps its data: `data`, or a folder that goes afterwards."""
+    """Give the folder for the service's data: `data`, or a temporary one that is removed afterwards."""
     with ExitStack() as stack:
         if data is None:
             data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="overspill-demo-")))
@@ -77,7 +77,7 @@ def _folder(data: Path | None) -> Iterator[Path]:
 
 
 async def _tell(service: DemoService) -> str:
-    """The whole story; the handle of the last output."""
+    """Tell the whole story. Return the handle of the last output."""
     page.say("Overspill: an agent runs three real tools on this machine. Each returns far more than its")
     page.say("conversation has room for. The guard stores the whole output and hands over a short notice.")
     page.say(f"\nThe service: {service.url}, on its embedded back ends (SQLite and a folder).")
@@ -102,7 +102,7 @@ async def _use(
     title: str,
     show: Callable[[Any], str],
 ) -> None:
-    """Call a tool as an agent does, through the guard, and tell what became of its output."""
+    """Call a tool through the guard, as an agent does, and print what became of its output."""
     name, number = tool.__name__, len(story.seen)
     page.title(f"{number + 1}. {name}: {title}")
     with calling(f"call_{number}"):
@@ -177,5 +177,5 @@ def _say_how_to_go_on(data: Path | None) -> None:
 
 
 def _prefix() -> str:
-    """What stands before a command where this one was started by `uv run`."""
+    """Return `uv run ` if the demo was started by it, to print before commands."""
     return "uv run " if "UV_RUN_RECURSION_DEPTH" in os.environ else ""

@@ -1,4 +1,4 @@
-"""How found lines are printed: as they are, without numbers, in colour, or only what matches in them.
+"""Prints found lines: as they are, without numbers, in colour, or only the parts that match.
 
 12:a line that matches      13-a line around it      --
 """
@@ -22,14 +22,14 @@ _LINE: Final = re.compile(r"(\d+)([:-])(.*)", re.DOTALL)
 _GAP: Final = "--"
 _CUT: Final = "…"
 _CUT_SIZE: Final = 1024
-"""Bytes that a line has at least if the service has cut it."""
+"""A line that the service has cut has at least so many bytes."""
 
 
 class Lines(Protocol):
     """Looks up single lines by number."""
 
     def __getitem__(self, number: int) -> str:
-        """The whole line of that number."""
+        """Return the whole line of that number."""
 
 
 class _NumberedLine(NamedTuple):
@@ -39,7 +39,7 @@ class _NumberedLine(NamedTuple):
 
     @classmethod
     def parsed(cls, line: str) -> Self | None:
-        """A line of an answer; None for the mark between two groups of them."""
+        """Parse a line of an answer. None for the mark between two groups of lines."""
         parts = _LINE.fullmatch(line)
         return None if parts is None else cls(int(parts[1]), parts[2], parts[3])
 
@@ -49,7 +49,7 @@ class _NumberedLine(NamedTuple):
 
 
 class LineFormat(NamedTuple):
-    """How lines are wanted."""
+    """The form in which lines are printed."""
 
     is_only: bool
     is_numbered: bool
@@ -65,12 +65,12 @@ class LineFormat(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether lines can be printed as they come."""
+        """Whether the lines of an answer can be printed unchanged."""
         return self.is_numbered and not (self.is_only or self.is_around)
 
 
 class MatchPrinter:
-    """Prints the pages of one search. Without a matcher nothing is said about where lines match."""
+    """Prints the pages of one search. Without a matcher it does not show where lines match."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class MatchPrinter:
             self._print(line)
 
     def _completed(self, found: Sequence[_NumberedLine], total: int) -> list[_NumberedLine]:
-        """`found` with all lines around its matches: a page that is full may lack some of the last one's."""
+        """Return `found` with all lines around its matches. A full page may lack some of its last match's."""
         numbers = {line.number for line in found}
         matches = [line.number for line in found if line.is_match]
         wanted = {
@@ -118,9 +118,9 @@ class MatchPrinter:
         return sorted([*found, *missing])
 
     def _joined(self, found: Sequence[_NumberedLine], *, is_last: bool) -> Iterator[_NumberedLine]:
-        """The lines that are new: where pages meet, both have lines around their matches.
+        """Yield the lines that are new: two pages may have the same lines around their matches.
 
-        The end of a page is kept until the next shows which of these lines match too.
+        The end of a page waits until the next page shows which of its lines match too.
         """
         new = [line for line in found if line.number > self._done]
         kept = [line for line in self._kept if not new or line.number < new[0].number]
@@ -130,7 +130,7 @@ class MatchPrinter:
         yield from new if is_last else new[:last]
 
     def _print_backwards(self, lines: Sequence[str]) -> None:
-        """Pages of a search from the end have their last lines first."""
+        """Print a page of a search from the end, which has its last lines first."""
         if self._done:
             output.line(self._paint(_GAP, Style.SEPARATOR))
         for text in lines:
@@ -166,7 +166,7 @@ class MatchPrinter:
         return "".join([*parts, self._safe(text[done:])])
 
     def _spans(self, text: str) -> list[tuple[int, int]]:
-        """Where the text matches."""
+        """Return where the text matches."""
         return [] if self._matcher is None else self._matcher.spans(text)
 
     def _safe(self, text: str) -> str:

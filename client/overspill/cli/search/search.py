@@ -1,4 +1,4 @@
-"""One search as grep does it: what to search for and where, page by page, and how lines are printed."""
+"""One search as grep does it: what to search for, the pages of the answer, and the command that goes on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _USUAL: Final = 50
 _AT_ONCE: Final = 1000
 _MOST_PARTS: Final = 256
-"""Answers that one line may take: 16 MiB of it."""
+"""The most answers that are read for one line: 16 MiB of it."""
 _SWITCHES: Final = {
     "fixed": "-F",
     "ignore_case": "-i",
@@ -36,7 +36,7 @@ _VALUES: Final = {"context": "-C", "before": "-B", "after": "-A", "session": "--
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """What was asked for, by grep's options."""
+    """What to search for, in the terms of grep's options."""
 
     patterns: tuple[str, ...]
     fixed: bool = False
@@ -54,11 +54,11 @@ class Query:
 
     @property
     def is_around(self) -> bool:
-        """Whether lines around the matches are wanted."""
+        """Whether lines around the matches are printed."""
         return not self.only and bool(self.context or self.before or self.after)
 
     def on_the_wire(self) -> dict[str, Any]:
-        """The arguments of `Client.grep`, but for the page."""
+        """Return the arguments of `Client.grep`, without those of the page."""
         pattern, fixed = combined(self.patterns, fixed=self.fixed, word=self.word)
         around = {"context": self.context, "before": self.before, "after": self.after}
         return {
@@ -79,11 +79,11 @@ class Query:
         return LineFormat(self.only, self.numbers, before, after, self.from_end, is_raw)
 
     def matcher(self) -> Matcher:
-        """Raises `InvalidPattern`."""
+        """Return what finds the matches in a line. Raises `InvalidPattern`."""
         return Matcher(self.patterns, fixed=self.fixed, word=self.word, ignore_case=self.ignore_case)
 
     def words(self) -> list[str]:
-        """The options, as they are typed."""
+        """Return the options as they are typed."""
         words = [flag for name, flag in _SWITCHES.items() if getattr(self, name)]
         words += [] if self.numbers else ["-N"]
         for name, flag in _VALUES.items():
@@ -94,7 +94,7 @@ class Query:
 
 
 class Limits:
-    """How far a search goes; `cursor` is where it goes on."""
+    """How far a search goes, and the `cursor` at which it goes on."""
 
     def __init__(self, most: int | None, cursor: str | None, *, is_everything: bool) -> None:
         self.most = most
@@ -102,7 +102,7 @@ class Limits:
         self.is_everything = is_everything
 
     def left(self, found: int, *, is_count: bool) -> int:
-        """Lines that may still be found; a count goes to the end unless it is told how far."""
+        """Return how many more lines may be found. A count goes to the end unless `-m` says how far."""
         if self.is_everything or (is_count and self.most is None):
             return _AT_ONCE
         return (_USUAL if self.most is None else self.most) - found
@@ -112,19 +112,20 @@ class Search:
     """A search as `grep` runs it, in as many requests as its options need."""
 
     def __init__(self, ref: str, query: Query, limits: Limits) -> None:
-        """Raises `CommandFailure` for options that make no sense together."""
+        """Set up the search. Raises `CommandFailure` for options that exclude each other."""
         if query.only and query.invert:
             raise CommandFailure(
-                "-o prints what matches, and -v the lines where nothing does", ExitCode.USAGE
+                "-o and -v exclude each other: -o prints what matches, -v the lines without a match",
+                ExitCode.USAGE,
             )
         self.ref = ref
         self.query = query
         self.limits = limits
         self.incomplete: list[int] = []
-        """Numbers of lines that may match too."""
+        """The numbers of lines that are too long to search as a whole, and may match too."""
 
     def run(self, invocation: Invocation, source: Any) -> int:
-        """Search and print; how many lines matched. A search that is stopped for time or size goes on."""
+        """Search and print. Return how many lines matched. Continue if time or size stopped the search."""
         printer = self._printer(invocation, source)
         found = 0
         while True:
@@ -153,20 +154,20 @@ class Search:
         return found
 
     def _counted(self, found: int) -> int:
-        """As `grep -c -m NUM`: no more than that."""
+        """Return the count, but no more than `-m` allows, as `grep -c -m NUM` does."""
         if self.limits.most is None or self.limits.is_everything or found < self.limits.most:
             return found
         self.limits.cursor = None
         return self.limits.most
 
     def words(self) -> list[str]:
-        """The words of the command that goes on."""
+        """Return the words of the command that goes on."""
         most = ["--all"] if self.limits.is_everything else ["-m", str(self.limits.most or _USUAL)]
         patterns = [word for pattern in self.query.patterns for word in ("-e", pattern)]
         return ["grep", *self.query.words(), *most, "--cursor", str(self.limits.cursor), *patterns, self.ref]
 
     def _printer(self, invocation: Invocation, source: Any) -> MatchPrinter:
-        """Raises `CommandFailure` where it would have to know what matches, and cannot."""
+        """Return the printer. Raises `CommandFailure` if `-o` cannot find what the pattern matches."""
         paint = Paint(invocation.color)
         return MatchPrinter(
             paint,
@@ -189,7 +190,7 @@ class Search:
 
 
 class _Lines:
-    """Lines of a capture by number: an answer to a search has only the beginning of a long one."""
+    """Whole lines of a capture by number. An answer to a search has only the beginning of a long line."""
 
     def __init__(self, source: Any, ref: str, session: str | None, *, is_raw: bool) -> None:
         self._source, self._ref, self._session, self._is_raw = source, ref, session, is_raw
@@ -204,7 +205,7 @@ class _Lines:
 
 
 def targets(first: str, second: str | None, patterns: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """The reference and the patterns, whichever comes first. Raises `CommandFailure`."""
+    """Return the reference and the patterns, whichever comes first. Raises `CommandFailure`."""
     if patterns and second is None:
         return first, patterns
     if patterns or second is None:

@@ -1,4 +1,4 @@
-"""Where in a line a search matches: for `-o` and for colour. The service says only which lines do."""
+"""Finds where in a line a search matches, for `-o` and for colour. The service only names the lines."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _BLOCKS: Final = """
     FF10-FF19 FF21-FF3A FF3F-FF3F FF41-FF5A FF66-FFDC 10000-1CFFF 1D400-1DFFF 1E000-1EFFF 20000-3FFFF
 """
 _IN_WORDS: Final = "0-9A-Za-z_" + re.sub(r"\s*(\w+)-(\w+)\s*", r"\\x{\1}-\\x{\2}", _BLOCKS.strip())
-r"""Letters, digits and marks, by blocks: `\w` is ASCII, and `\pL` is not known everywhere."""
+r"""Letters, digits and marks by blocks, for `-w`. RE2's `\w` is ASCII only, and not every RE2 knows `\pL`."""
 
 
 def combined(patterns: Sequence[str], *, fixed: bool, word: bool) -> tuple[str, bool]:
-    """One pattern that matches the lines that any of `patterns` does, and whether it is a plain text.
+    """Return one pattern that matches the lines that any of `patterns` matches, and whether it is plain text.
 
     A pattern of several lines is one for each line, as for grep. With `word` a match has to have none but
     characters that are in no word around it.
@@ -39,7 +39,7 @@ def combined(patterns: Sequence[str], *, fixed: bool, word: bool) -> tuple[str, 
 
 
 class Matcher:
-    """Finds what `combined` would match in single lines. Raises `InvalidPattern`."""
+    """Finds in single lines what the pattern of `combined` matches. Raises `InvalidPattern`."""
 
     def __init__(self, patterns: Sequence[str], *, fixed: bool, word: bool, ignore_case: bool) -> None:
         if not IS_ANY_PATTERN_POSSIBLE:
@@ -59,7 +59,7 @@ class Matcher:
             raise InvalidPattern(str(error)) from error
 
     def spans(self, line: str) -> list[tuple[int, int]]:
-        """Start and end of each match that is not empty."""
+        """Return start and end of each match that is not empty, in characters."""
         data = line.encode(errors="replace")
         found, characters, counted = [], 0, 0
         for start, end in self._spans(data):
