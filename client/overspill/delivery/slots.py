@@ -22,7 +22,7 @@ MOST: Final = 24
 """Outputs on their way at the same time."""
 MOST_BYTES: Final = 64 * 1024 * 1024
 """Their bytes together; one that is larger goes alone."""
-QUEUE_SECONDS: Final = 30.0
+QUEUE_SECONDS: Final = 60.0
 """Seconds that an output waits for its turn, where something else can keep it."""
 
 

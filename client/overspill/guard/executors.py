@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from overspill.execution import pacing, threads, waiting
+from overspill.execution import threads, waiting
 from overspill.execution.waiting import run_sync
 from overspill.shapes.content import is_quick
 
@@ -28,9 +28,6 @@ R = TypeVar("R")
 
 
 class Executor(Protocol):
-    async def turn(self) -> None:
-        """Wait until it is this output's turn to be looked at."""
-
     async def run(self, flow: Hashable, work: Callable[..., R], *args: Any) -> R:
         """`work(*args)`, which may take milliseconds; `flow` says whose turn it uses."""
 
@@ -46,9 +43,6 @@ class Executor(Protocol):
 
 class AsyncExecutor:
     """For code on an event loop, of asyncio or of trio: what takes long is done in threads."""
-
-    async def turn(self) -> None:
-        await pacing.turn()
 
     async def run(self, flow: Hashable, work: Callable[..., R], *args: Any) -> R:
         return await threads.run_fairly(flow, 0, work, *args)
@@ -72,9 +66,6 @@ class AsyncExecutor:
 
 class SyncExecutor:
     """For code without an event loop: pure work is done in the caller's thread."""
-
-    async def turn(self) -> None:
-        """Go on at once."""
 
     async def run(self, flow: Hashable, work: Callable[..., R], *args: Any) -> R:  # noqa: ARG002
         return work(*args)

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
 from overspill.delivery.storage import Storage, reason
-from overspill.execution import threads
+from overspill.execution import pacing, threads
 from overspill.guard import checks, turn
 from overspill.guard.executors import AsyncExecutor, SyncExecutor, run_sync
 from overspill.guard.pipeline import Output, Pipeline, word
@@ -156,6 +156,7 @@ class Guard:
             quick = self._pipeline.quick(result, tool, matches_dropped)
             if quick is not None:
                 return quick
+        await pacing.turn()
         output = self._output(result, tool, call_id, session, status, matches_dropped, policy)
         if is_async_chunk_iterator(result):
             return await Stream(self._pipeline, _ASYNC, output).ended_async()

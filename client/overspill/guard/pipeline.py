@@ -177,7 +177,6 @@ class Pipeline:
 
     async def process(self, executor: Executor, output: Output) -> Guarded:
         """The output as it may go into the conversation."""
-        await executor.turn()
         try:
             content, flow = examine(output.result), self.flow(output)
             verdict = _Verdict() if content is None else await self._verdict(executor, flow, output, content)

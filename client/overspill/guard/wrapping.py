@@ -7,6 +7,7 @@ import inspect
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, ParamSpec
 
+from overspill.execution import pacing
 from overspill.guard import turn
 from overspill.guard.executors import AsyncExecutor, SyncExecutor, run_sync
 from overspill.guard.pipeline import Output
@@ -123,6 +124,7 @@ class Wrapper:
             return Stream(self._pipeline, _ASYNC, output).chunks_async()
         if is_chunk_iterator(result):
             return Stream(self._pipeline, _SYNC, output).chunks()
+        await pacing.turn()
         return (await self._pipeline.process(_ASYNC, output)).value
 
     def _value_sync(self, result: Any, name: str, call: RunningCall | None) -> Any:
