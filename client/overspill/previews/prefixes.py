@@ -1,6 +1,6 @@
-"""What stands before the message of a line: times, hosts, process ids, marks of containers and build steps.
+"""Take off what stands before the message of a line: times, hosts, process ids, marks of containers.
 
-A rule that asks how a line begins is asked of the message alone.
+So a rule about how a line begins applies to the message alone.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ _PART: Final = re.compile(
 
 
 _MARKS: Final = re.compile(r"[\d|\[<#=:>│╷╵┃║]")
-"""What every prefix has one of, near its beginning."""
+"""Every prefix has one of these near its beginning."""
 _FAR: Final = 60
 
 _LEVEL_MARK: Final = re.compile(rf"[\[(<]?{_LEVEL}[\])>]?[\s:|-]{{1,12}}(?=\S)", re.IGNORECASE)
 
 
 def without_level(said: str) -> str:
-    """A message without the level of a log before it."""
+    """Return a message without the log level before it."""
     mark = _LEVEL_MARK.match(said)
     return said[mark.end() :] if mark else said
 
 
 def message(line: str) -> str:
-    r"""`line` without terminal escapes, what a `\r` wrote over, and what stands before its message."""
+    r"""Return `line` without terminal escapes, what a `\r` wrote over, and what stands before its message."""
     if "\x1b" in line:
         line = ANSI.sub("", line)
     line = line.rstrip()

@@ -1,7 +1,7 @@
-"""The part of a long text that is shown: its head, its tail, and the lines between that say what matters.
+"""Preview a long text: its head, its tail, and the lines between that say what matters.
 
-Deterministic: the same text and budget give the same preview, and a budget in bytes or lines is never
-exceeded. Cuts fall on line ends; inside a line only where one line outgrows the budget.
+Deterministic: the same text and budget give the same preview. A budget in bytes or lines is never exceeded.
+Cuts fall on line ends, or inside a line if that alone outgrows the budget.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HEAD_SHARE: Final = 0.5
 _HEAD_OF_FAILED_SHARE: Final = 0.2
 _HIGHLIGHT_SHARE: Final = 0.6
 _HEAD_BESIDE_SHARE: Final = 0.3
-"""The share of the head where something went wrong: of what the lines that say so leave."""
+"""If something went wrong, the head gets this share of what the lines that say so leave."""
 _JSON_HEAD_SHARE: Final = 0.8
 _SKETCH_SHARE: Final = 0.4
 _MIN_FOR_HIGHLIGHTS: Final = 512
@@ -42,7 +42,10 @@ _END: Final = "…\n"
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """`text` is safe to show. What is left out, lines wholly or in part, is counted in the original."""
+    """`text` is safe to show.
+
+    The omitted bytes and lines, also partly omitted ones, are those of the original.
+    """
 
     text: str
     omitted_lines: int
@@ -54,8 +57,8 @@ def preview(
 ) -> Preview:
     """Return `text` whole if it fits into both budgets, else its head, highlights and tail.
 
-    `extent` is that of `text`, where the caller has measured it already. Of a call that `has_failed`, more of
-    the end is shown.
+    `extent` is the size of `text`, if the caller has measured it. If the call `has_failed`, more of the end
+    is shown.
     """
     if _fits(text, max_bytes, max_lines):
         return Preview(sanitize(text), 0, 0)
@@ -72,11 +75,10 @@ def preview_body(
     has_failed: bool = False,
     newlines: NewlineIndex | None = None,
 ) -> Preview:
-    """Return the preview of `body`, of which at most its two ends are read; describe bytes that are no text.
+    """Return the preview of `body`, or a description of bytes that are no text. Reads both ends of a file.
 
-    `extent` is that of the body, and `newlines` are those of a text, where somebody has counted them. Of a
-    call that `has_failed`, more of the end is shown.
-    Raises `OSError` where a file cannot be read.
+    `extent` is the size of the body, and `newlines` the index of a text, if it was counted before. If the
+    call `has_failed`, more of the end is shown. Raises `OSError` if a file cannot be read.
     """
     found = excerpt.excerpt_of_body(body, extent, max_bytes * _WINDOW, newlines)
     if found is None:
@@ -138,7 +140,7 @@ def _parts(found: Excerpt, max_bytes: int, max_lines: int, head_share: float) ->
 def _filled(
     both: HeadAndTail, found: Excerpt, room: _Room, head_share: float
 ) -> tuple[CutEnd, CutEnd, list[Highlight]]:
-    """Head, tail and highlights; what highlights leave unused goes to head and tail."""
+    """Return head, tail and highlights. What highlights leave unused goes to head and tail."""
     most = room.share(_HIGHLIGHT_SHARE)
     head, tail = _both_ends(both, found, room.without(*most), head_share)
     inside = most.without(len((_BUT + _END).encode()), 1)
@@ -152,7 +154,7 @@ def _filled(
 
 
 def _both_ends(both: HeadAndTail, found: Excerpt, room: _Room, head_share: float) -> tuple[CutEnd, CutEnd]:
-    """What the head leaves unused goes to the tail."""
+    """Return head and tail. What the head leaves unused goes to the tail."""
     share = room.share(head_share)
     head = both.head(share.size, max(1, share.rows))
     start = max(head.edge, found.last_start)

@@ -1,7 +1,8 @@
-"""The ways in which tools say that something went wrong, most telling first.
+"""The rules by which a line says that something went wrong, the most telling first.
 
-Gathered from what compilers, test runners, package managers, shells, databases, servers, kernels and build
-servers print. Every pattern is bounded, so that no line takes long.
+Collected from what compilers, test runners, package managers, shells, databases, servers, kernels and build
+servers print. Every pattern is bounded, so that no line takes long. A rule's words are searched for first,
+because that is faster than its pattern.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ CALM: Final = 2
 
 
 class Role(Enum):
-    """Where the reason is: in the line, in the lines after it, or in those before it."""
+    """Where the reason stands: in the line, in the lines after it, or in the lines before it."""
 
     TELLS = auto()
     OPENS = auto()
@@ -28,7 +29,7 @@ class Role(Enum):
 
 
 class Rule(NamedTuple):
-    """`pattern` is for lines that have one of `words`, both in lower case unless the rule `is_exact`."""
+    """`pattern` applies to lines with one of `words`. Both are in lower case unless the rule `is_exact`."""
 
     weight: float
     words: tuple[str, ...]

@@ -1,4 +1,9 @@
-"""Which parts of a text are searched: all of it, or its ends and samples of the rest if it is long."""
+"""Choose the parts of a text that are searched for lines that matter.
+
+    end (every word) | further (usual words) | middle (few words) | samples | middle | further | end
+
+A short text is one end.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +43,7 @@ class Span(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """A part of the text that begins at `begin`, in UTF-8: as it is searched, and as it is."""
+    """A part of the text from `begin` on, in UTF-8: `data` as it is searched, `exact` as it is written."""
 
     begin: int
     data: bytes
@@ -47,17 +52,17 @@ class Slice(NamedTuple):
 
 
 def spans(excerpt: Excerpt, stop: int, start: int) -> Iterator[Span]:
-    """The parts of `excerpt.text[stop:start]` to search, in their order."""
+    """Yield the parts of `excerpt.text[stop:start]` to search, in their order."""
     return _sliced(excerpt.text, start, _plan(excerpt, stop, start))
 
 
 def further(excerpt: Excerpt, stop: int, start: int) -> Iterator[Span]:
-    """The parts to search for more words where nothing was found."""
+    """Yield the parts to search for more words if nothing was found."""
     return _sliced(excerpt.text, start, _further(excerpt, stop, start))
 
 
 def _sliced(text: str, start: int, plan: Iterable[tuple[int, int, int]]) -> Iterator[Span]:
-    """The parts of whole lines that make up the plan for `text[:start]`."""
+    """Yield parts of whole lines that make up the plan for `text[:start]`."""
     at = last = -1
     for begin, end, depth in plan:
         at = at if begin == last else begin
@@ -73,7 +78,7 @@ def _sliced(text: str, start: int, plan: Iterable[tuple[int, int, int]]) -> Iter
 
 
 def is_short(stop: int, start: int) -> bool:
-    """Whether so much is searched for every word."""
+    """Return whether a text of this length is searched for every word."""
     return start - stop <= _SHORT
 
 
@@ -85,7 +90,7 @@ def slice_of(text: str, span: Span) -> Slice:
 
 
 def _further(excerpt: Excerpt, stop: int, start: int) -> Iterator[tuple[int, int, int]]:
-    """The edges of what lies behind that which is searched for the usual words."""
+    """Yield the edges of the parts behind those that are searched for the usual words."""
     first_stop, last_start = max(stop, min(start, excerpt.first_stop)), max(stop, excerpt.last_start)
     middle = (stop + start) // 2
     first = _line_begin(excerpt.text, stop + _USUAL), min(middle, first_stop, stop + _THOROUGH)
@@ -94,7 +99,10 @@ def _further(excerpt: Excerpt, stop: int, start: int) -> Iterator[tuple[int, int
 
 
 def _plan(excerpt: Excerpt, stop: int, start: int) -> Iterator[tuple[int, int, int]]:
-    """The edges of what is near the ends, further in, and in the middle, without what nobody has read."""
+    """Yield the edges of the parts near the ends, further in, and in the middle.
+
+    Leaves out what was not read.
+    """
     first_stop, last_start = max(stop, min(start, excerpt.first_stop)), max(stop, excerpt.last_start)
     middle = (stop + start) // 2
     near = _SHORT if is_short(stop, start) else _NEAR
@@ -113,7 +121,7 @@ def _plan(excerpt: Excerpt, stop: int, start: int) -> Iterator[tuple[int, int, i
 
 
 def _line_begin(text: str, at: int) -> int:
-    """Where the next line begins, unless that is far."""
+    """Return where the next line begins; `at` itself if that is far."""
     return text.find("\n", at, at + _PIECE) + 1 or at
 
 

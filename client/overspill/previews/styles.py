@@ -1,8 +1,6 @@
-"""The forms that a stand-in takes: our own notice, or the exact texts of other designs over the same facts.
+"""The notice styles: our own notice, or the exact texts of other designs over the same facts.
 
-A form that fills the limits keeps as much of the output as they allow, its own words and what else stays of
-the output included, so that what it made is never cut again. Where the whole is stored, a last line with the
-handle says so.
+See `filling` for the styles that fill the limits with the output itself.
 """
 
 from __future__ import annotations
@@ -29,19 +27,19 @@ __all__ = ["CAPPED", "CLAMPED", "COUNTED", "MARKED", "PARTIAL", "PERSISTED", "TE
 
 _KIB: Final = 1024
 _SMALL_PREVIEW: Final = 256
-"""Bytes of a preview below which the notice around it is terse: else it would be mostly words."""
-_LESS: Final = (1.0, 0.5, 0.25, 0.1, 0.0)
-"""Shares of its preview that a notice is tried with in turn."""
+"""Around a smaller preview the notice is terse. Otherwise it would be mostly words."""
+_PREVIEW_SHARES: Final = (1.0, 0.5, 0.25, 0.1, 0.0)
+"""Shares of the preview that are tried in turn until the notice is short enough."""
 _LINE_SPARE: Final = 0.5
-"""A preview shows whole lines where that costs no more than this part of it."""
+"""A preview ends at a line end if that costs no more than this part of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """Our own: what happened and what to do first, then a preview between marks.
+    """Our own notice: what happened and what to do first, then a preview between marks.
 
-    Where that is too long for what it stands for, it is terse and shows less. It `is_terse` anyway where it
-    is told so, or where its preview is small.
+    If it is too long for the output, it is terse and shows less. It is also terse with `is_terse`, and around
+    a small preview.
     """
 
     name: str = "overspill"
@@ -54,7 +52,7 @@ class Marked:
         made = self._made(case, 1.0, is_terse=is_terse)
         if case.fits(made):
             return made
-        for share in _LESS:
+        for share in _PREVIEW_SHARES:
             made = self._made(case, share, is_terse=True)
             if case.fits(made):
                 break
@@ -90,7 +88,7 @@ def _gap(omitted: Extent) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Persisted:
-    """What happened and the size, where the full output is, how to read more, its beginning, an end mark."""
+    """Another design: what happened, the size, where the full output is, how to read more, its beginning."""
 
     name: str = "persisted"
     fills: bool = False
@@ -122,7 +120,7 @@ class Persisted:
 
 
 def _saved(facts: Facts) -> str:
-    """Say of how much of the output the rest of the sentence says where it is."""
+    """Begin the sentence that says where the output is: all of it, or only its beginning."""
     missing = for_model(facts.missing)
     return f"Only its beginning ({missing}) saved to" if facts.missing else "Full output saved to"
 

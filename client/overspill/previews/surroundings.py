@@ -1,4 +1,4 @@
-"""The lines around one that matters: what belongs to it, what led up to it, what it announces."""
+"""Find the lines around a line that matters: what belongs to it, what led up to it, what it announces."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NearbyLine = tuple[int, int, int]
 def surrounding_lines(
     text: str, item: Candidate, role: Role, within: tuple[int, int]
 ) -> Iterator[NearbyLine]:
-    """The lines to show with `item`, the most telling first."""
+    """Yield the lines to show with `item`, the most telling first."""
     if role is Role.OPENS:
         yield from islice(_told(text, _after(text, item, within[1])), _PARAGRAPH)
     elif role is Role.CLOSES:
@@ -39,7 +39,7 @@ def surrounding_lines(
 
 
 def _belonging(text: str, item: Candidate, within: tuple[int, int]) -> Iterator[NearbyLine]:
-    """Deeper lines after and before, which say where or what."""
+    """Yield lines after and before that are indented deeper: they say where or what."""
     depth = _depth(item.line)
     for line in islice(_after(text, item, within[1]), _FEW):
         if _is_blank(text, line) or _depth(text[line[1] : line[2]]) < max(depth, 1):
@@ -52,7 +52,7 @@ def _belonging(text: str, item: Candidate, within: tuple[int, int]) -> Iterator[
 
 
 def _told(text: str, lines: Iterator[NearbyLine]) -> Iterator[NearbyLine]:
-    """Those of the lines that say something, until there is a long gap."""
+    """Yield the lines that are not blank, until there is a long gap."""
     blanks = 0
     for line in lines:
         if _is_blank(text, line):
@@ -64,7 +64,7 @@ def _told(text: str, lines: Iterator[NearbyLine]) -> Iterator[NearbyLine]:
 
 
 def _is_blank(text: str, line: NearbyLine) -> bool:
-    """Whether nothing is said in a line: rules that are drawn count as nothing."""
+    """Return whether a line says nothing. A drawn rule says nothing."""
     return not message(text[line[1] : line[2]]).strip(_DRAWN)
 
 
@@ -91,6 +91,6 @@ def _before(text: str, item: Candidate, floor: int) -> Iterator[NearbyLine]:
 
 
 def _depth(line: str) -> int:
-    """How far a message is indented; marks of test runners and compilers at its beginning count as blanks."""
+    """Return how far a message is indented. Marks of test runners and compilers before it count as blanks."""
     said = message(line)
     return len(said) - len(said.lstrip(" \t|>E"))

@@ -1,4 +1,4 @@
-"""How much a line matters: by the first rule that it meets, and by its own level and colour."""
+"""Judge how much a line matters: by the first rule that it meets, and by its own level and colour."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from overspill.previews.prefixes import message, without_level
 from overspill.previews.rules import CALM, DECISIVE, HINT, MARKED, RULES, SAID, UNLIKE, Role, Rule
 
 _CALMED: Final = 0.5
-"""What a decisive line loses where its level says that all is well."""
+"""A decisive line loses so much if its log level says that all is well."""
 
 
 class LineVerdict(NamedTuple):
-    """How much a line matters, and the rule that says so: the place in the table."""
+    """How much a line matters, and the number of the rule that says so."""
 
     weight: float
     rule: int
@@ -29,7 +29,7 @@ _WORDS: Final = sorted({word.lower() for rule in RULES for word in rule.words}, 
 _STEMS: Final = tuple(
     word for at, word in enumerate(_WORDS) if not any(shorter in word for shorter in _WORDS[:at])
 )
-"""What a line has one of if it has a word of any rule, looked for once for all rules."""
+"""A line with a word of any rule has one of these, which are searched for once for all rules."""
 _RULES_OF: Final = {
     stem: sum(
         1 << number for number, rule in enumerate(RULES) if any(stem in word.lower() for word in rule.words)
@@ -44,12 +44,12 @@ _HARMLESS: Final = re.compile(
     r"(?:0|none|null|false|\[\]|\"\")(?![\d.])"
     r"|\bexit(?:ed)?(?: with)?(?: (?:status|code))?:? 0\b|--no-\w{1,20}"
 )
-"""In lower case: what says that nothing went wrong."""
+"""Words that say that nothing went wrong, in lower case."""
 _DENIALS: Final = ("0", "no ", "none", "null", "false", "[]", '""', "zero", "without", "--no")
 _DENIED: Final = (
     *("error", "fail", "exception", "warning", "problem", "issue", "offenses", "unreachable", "exit", "--no"),
 )
-"""A line with nothing of these says of nothing that it did not happen."""
+"""A line without any of these denies nothing."""
 _PASSING: Final = re.compile(
     r"^(?:ok|PASS(?:ED)?:?)\s|^\s*(?:✓|✔|√)"
     r"|\s(?:PASSED|PASS|passed|ok|OK|SKIPPED)\s*(?:\[ *\d+%\]|\(?[\d.]+ ?m?s\)?)?\s*$"
@@ -65,11 +65,11 @@ _RED: Final = re.compile(r"\x1b\[(?:\d{1,2};){0,2}(?:31|91)(?:;\d{1,2}){0,2}m")
 _PREFIX: Final = 80
 """Characters at the beginning of a line of a log that its level is in."""
 _TRACED: Final = re.compile(r"^(?:\+{1,4} ?[\w'\[/.]|\$ \S)|^\s*(?:-{1,2}[a-z]|// |/\*|#!)")
-"""A command that a shell shows before it runs it, an option, a comment."""
+"""A command that a shell prints before it runs, an option, a comment: these only mention errors."""
 
 
 def judge(line: str) -> LineVerdict | None:
-    """How much `line` matters; None where nothing in it says that something went wrong."""
+    """Return how much `line` matters; None if it does not say that something went wrong."""
     said = message(line)
     told = _without_denials(said)
     rules = _rules_of(told)
@@ -84,12 +84,12 @@ def judge(line: str) -> LineVerdict | None:
 
 
 def is_red(line: str) -> bool:
-    """Whether `line` is shown in red from near its beginning."""
+    """Return whether `line` is red from near its beginning on."""
     return _RED.search(line, 0, _PREFIX) is not None if "\x1b" in line else False
 
 
 def _rules_of(said: str) -> int:
-    """The rules that `said` has the stem of a word of, a bit for each."""
+    """Return the rules of which `said` has the stem of a word, one bit for each."""
     lower, rules = said.lower(), 0
     for stem in filter(lower.__contains__, _STEMS):
         rules |= _RULES_OF[stem]
@@ -97,7 +97,7 @@ def _rules_of(said: str) -> int:
 
 
 def _by_rule(said: str, rules: int, line: str) -> LineVerdict | None:
-    """The verdict by the first of the `rules` that the message meets; None where it says that all is well."""
+    """Return the verdict of the first of the `rules` that the message meets; None if it says all is well."""
     if not rules or (_has(said, _PASSED) and _PASSING.search(said)):
         return None
     lower = said.lower()
@@ -132,10 +132,10 @@ def _has(text: str, words: tuple[str, ...]) -> bool:
 
 
 def _is_calm(line: str) -> bool:
-    """Whether the line of a log says of itself that all is well."""
+    """Return whether the level of a log line says that all is well."""
     return _has(line[:_PREFIX].lower(), _CALM_WORDS) and _CALM.search(line, 0, _PREFIX) is not None
 
 
 def least_shown(best: float) -> float:
-    """The least weight that is worth showing beside a line of weight `best`."""
+    """Return the smallest weight that is worth showing beside a line of weight `best`."""
     return SAID if best >= MARKED else CALM

@@ -1,4 +1,4 @@
-"""The words for trouble that a text is searched for, in lower case."""
+"""The words for trouble that a text is searched for, in lower case unless said otherwise."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from typing import Final
 
 STRONG: Final = (b"error", b"fail", b"exception")
-"""Looked for wherever there is more to read than the middle of a long text."""
+"""Searched for everywhere but in the middle of a long text."""
 DISTANT: Final = (b"ERROR", b"FAIL", b"rror:")
-"""Looked for in the middle of a long text, as they are written."""
+"""Searched for in the middle of a long text, as they are written."""
 USUAL: Final = (b"fatal", b"panic", b"exit", b"\x1b[31", b'" 50', b"assert", b"blocked for")
-"""Looked for in more than the weak ones: what is in few lines."""
+"""Searched for in more places than the weak words, since few lines have them."""
 LOUD: Final[dict[bytes, bytes]] = {b"error": b"ERROR", b"fail": b"FAIL", b"exception": b"Exception:"}
-"""How a word is written where it matters: looked for where too many lines have it."""
+"""How a word is written where it matters. Searched for if too many lines have the word."""
 LOUD_MARKS: Final = (
     "ERROR",
     "FAIL",
@@ -24,7 +24,7 @@ LOUD_MARKS: Final = (
     "exited with",
     "panic",
 )
-"""What a line has that is judged first where too many have a word."""
+"""If too many lines have a word, those with one of these are judged first."""
 SPECIFIC: Final[dict[bytes, tuple[bytes, ...]]] = {
     b"error": (b"error: ", b"error in ", b"error\n"),
     b"fail": (b"failed: ", b"*** fail", b"failure\n"),
@@ -34,7 +34,7 @@ SPECIFIC: Final[dict[bytes, tuple[bytes, ...]]] = {
         for digit in range(1, 10)
     ),
 }
-"""The same, in lower case."""
+"""Like `LOUD`, in lower case."""
 WEAK: Final = (
     b"undefined", b"no such", b"not ", b"n't ", b"refused", b"reject", b"conflict", b"unable", b"invalid",
     b"illegal", b"unexpect", b"expect", b"mismatch", b"missing", b"unknown", b"unsupported",
@@ -51,9 +51,9 @@ WEAK: Final = (
     b"[31m", b"[31;1m", b"[1;31m", b"[91m", b"! ", b"leak", b"lost:",
     "✗".encode(), "✘".encode(), "✖".encode(), "❌".encode(), "\N{MULTIPLICATION SIGN}".encode(), "●".encode(),
 )  # fmt: skip
-"""Looked for near both ends of what is searched."""
+"""Searched for near both ends only."""
 NUMBERED: Final = (b"exit", b"code", b"status", b"http/", b"returned", b"rc=")
 TELLING_NUMBER: Final = re.compile(
     rb"(?:exit\w{0,3}|code|status|rc|returned|http/[\d.]{1,3})\W{1,3}(?:\w{1,6}\W{1,2})?(\d{1,9})"
 )
-"""A number that says whether all went well: lines that differ in it are not alike."""
+"""A number that says whether all went well. Lines that differ in it are not alike."""

@@ -1,7 +1,7 @@
-r"""What the bounded readers of text take in: decoded runs of content, and how they ask for them.
+r"""The chunks of content that the bounded readers take, and how the readers ask for them.
 
-The readers (`lines`, `grep`, `summary`) do no I/O. Whoever drives them looks up frames, fetches and
-decodes them, and feeds them here as chunks:
+The readers (`lines`, `grep`, `summary`) do no I/O. Their driver finds, fetches and decodes frames, and feeds
+them as chunks:
 
     while read.wanted is not None:
         for chunk in decoded(read.wanted):     # in order, from the first to the last that is wanted
@@ -74,13 +74,13 @@ class Wanted(Struct, frozen=True, kw_only=True):
     span: int | None = None
 
 
-_FEW: Final = 64
-_NEAR: Final = 2 * 1024
+_FEW_NEWLINES: Final = 64
+_NEAR_BYTES: Final = 2 * 1024
 
 
 def newline_position(data: bytes, number: int) -> int:
-    """Position of the `number`-th newline of `data`, from 1. Raises `ValueError` where it has fewer."""
-    start, left = (0, number) if number <= _FEW else _near(data, number)
+    """Return the position of newline `number` of `data`, from 1. Raises `ValueError` if it has fewer."""
+    start, left = (0, number) if number <= _FEW_NEWLINES else _near(data, number)
     position = start - 1
     for _ in range(left):
         position = data.index(b"\n", position + 1)
@@ -88,9 +88,9 @@ def newline_position(data: bytes, number: int) -> int:
 
 
 def _near(data: bytes, number: int) -> tuple[int, int]:
-    """A place shortly before a newline, and its number from there: found by halves, each counted once."""
+    """Return a position shortly before a newline, and the newline's number from there. Bisects `data`."""
     start, stop, left = 0, len(data), number
-    while stop - start > _NEAR:
+    while stop - start > _NEAR_BYTES:
         middle = (start + stop) // 2
         newlines = data.count(b"\n", start, middle)
         if newlines >= left:

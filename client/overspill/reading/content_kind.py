@@ -1,4 +1,4 @@
-"""What kind of content a capture holds, told from its beginning: a guess for people, never relied upon."""
+"""Guess the kind of a capture's content from its first bytes. For display only."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import msgspec
 from overspill.reading.text import cut_before, strip_escapes
 
 HEAD_BYTES: Final = 8 * 1024
-"""Bytes looked at."""
+"""Bytes that the guess is made from."""
 _CONTROLS: Final = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\x07\x1b")) + b"\x7f"
-_MOST_CONTROLS: Final = 0.05
-_MOST_BAD: Final = 0.3
+"""Control characters that no terminal output has."""
+_MAX_CONTROLS_SHARE: Final = 0.05
+_MAX_NOT_UTF8_SHARE: Final = 0.3
 _BOM: Final = b"\xef\xbb\xbf"
 _LOG_LINE: Final = re.compile(
     rb"""
@@ -38,6 +39,7 @@ _LOG_LINE: Final = re.compile(
     re.VERBOSE,
 )
 _LOG_LINES: Final = 50
+"""A log has a large share of log lines among so many first ones; the others may be tracebacks."""
 
 
 def _refuse(constant: str) -> None:
@@ -57,7 +59,7 @@ _UNFINISHED: Final = re.compile(
     re.VERBOSE,
 )
 """What may stand at the end of a JSON text that is cut short: the beginning of a token, or nothing."""
-_LEAST_LOG: Final = 0.4
+_MIN_LOG_SHARE: Final = 0.4
 
 
 def detect(head: bytes, content_type: str | None) -> str:
@@ -76,7 +78,7 @@ def detect(head: bytes, content_type: str | None) -> str:
         return "json"
     if _is_log(text):
         return "log"
-    if _share_bad(head) > _MOST_BAD:
+    if _share_bad(head) > _MAX_NOT_UTF8_SHARE:
         return "text" if declared.startswith("text/") else "unknown"
     return "text"
 
@@ -85,17 +87,17 @@ def _is_binary(head: bytes) -> bool:
     if b"\0" in head:
         return True
     controls = len(head) - len(head.translate(None, _CONTROLS))
-    return controls > _MOST_CONTROLS * len(head)
+    return controls > _MAX_CONTROLS_SHARE * len(head)
 
 
 def _share_bad(head: bytes) -> float:
-    """The share of `head` that is not UTF-8."""
+    """Return the share of `head` that is not UTF-8."""
     whole = head[: cut_before(head, len(head) - 1)] if len(head) == HEAD_BYTES else head
     return 1 - len(whole.decode(errors="ignore").encode()) / max(1, len(whole))
 
 
 def _is_json(text: bytes) -> bool:
-    """Whether `text` is an object or array, or the beginning of one, or lines of them."""
+    """Return whether `text` is an object or array, the beginning of one, or lines of them."""
     if text[:1] not in (b"{", b"["):
         return False
     return _begins_json(text) or all(
@@ -130,4 +132,4 @@ def _is_cut_short(text: bytes) -> bool:
 
 def _is_log(text: bytes) -> bool:
     lines = [line for line in text.splitlines()[:_LOG_LINES] if line.strip()]
-    return sum(1 for line in lines if _LOG_LINE.match(line)) >= max(1, _LEAST_LOG * len(lines))
+    return sum(1 for line in lines if _LOG_LINE.match(line)) >= max(1, _MIN_LOG_SHARE * len(lines))

@@ -1,4 +1,4 @@
-"""What is wrong with a query of a bounded read; the text says what is allowed and what to do instead."""
+"""Errors in the query of a bounded read. The text says what is allowed and what to do instead."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Looks for plain texts all at once with Hyperscan, which the extra `fast` installs.
+"""Search for plain texts all at once with Hyperscan, which the extra `fast` installs.
 
-It saves the engine the text that cannot match. Without it searches give the same answers, more slowly.
+It skips text that cannot match, so the pattern engine has less to search. Without it searches give the same
+answers, more slowly.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from overspill.reading.literals import Literals
 
 IS_AVAILABLE: Final = hyperscan is not None
-_SPARE: Final = 64
-"""Texts beyond one a line, and one more for each, that are passed over when counting."""
+_MAX_REPEATS: Final = 64
+"""Counting stops after so many more hits than lines: a loop over the lines is faster then."""
 
 
 class Finder:
@@ -37,11 +38,11 @@ class Finder:
         self._threads = threading.local()
 
     def applies_to(self, data: bytes) -> bool:
-        """Whether what is found in this data, and what is not, says anything."""
+        """Return whether a search in this data tells anything about the pattern."""
         return not self._needs_ascii or data.isascii()
 
     def first(self, data: bytes, start: int, stop: int) -> int:
-        """Where the first of the texts in `data[start:stop]` ends; -1 where there is none."""
+        """Return where the first of the texts in `data[start:stop]` ends; -1 if there is none."""
         ends: list[int] = []
 
         def on_text(_text: int, _start: int, end: int, _flags: int, _context: object) -> bool:
@@ -52,10 +53,9 @@ class Finder:
         return start + ends[0] if ends else -1
 
     def count(self, data: bytes, start: int, stop: int) -> tuple[int, int]:
-        """How many of the whole lines of `data[start:stop]` have one of the texts, and where it stopped.
+        """Return how many whole lines of `data[start:stop]` have one of the texts, and where it stopped.
 
-        That is behind `stop`, or behind an earlier line where there are so many texts to a line that a loop
-        over the lines that match is faster.
+        It stops behind `stop`, or behind an earlier line if there are many texts in each line.
         """
         count, repeats, line_stop = 0, 0, start
 
@@ -63,7 +63,7 @@ class Finder:
             nonlocal count, repeats, line_stop
             if start + end <= line_stop:
                 repeats += 1
-                return repeats > count + _SPARE
+                return repeats > count + _MAX_REPEATS
             count += 1
             line_stop = data.find(b"\n", start + end, stop)
             if line_stop < 0:
@@ -74,7 +74,7 @@ class Finder:
         return count, (stop if is_whole else line_stop) + 1
 
     def _scan(self, data: bytes, start: int, stop: int, on_text: hyperscan.match_event_callback) -> bool:
-        """Whether all was scanned, since `on_text` did not say that it is enough."""
+        """Scan, and return whether that went to the end: `on_text` returns true to stop."""
         try:
             with memoryview(data)[start:stop] as view:
                 self._database.scan(  # type: ignore[type-var]  # it takes any buffer
@@ -85,7 +85,7 @@ class Finder:
         return True
 
     def _scratch(self) -> hyperscan.Scratch:
-        """A thread's own: one must never serve two scans at once."""
+        """Return this thread's scratch space: one must never serve two scans at once."""
         if not hasattr(self._threads, "scratch"):
             self._threads.scratch = hyperscan.Scratch(self._database)
         scratch: hyperscan.Scratch = self._threads.scratch

@@ -1,7 +1,7 @@
-"""What a grep has found: lines with those around them, within the answer's caps.
+"""Collect what a grep finds: matching lines with the lines around them, within the answer's caps.
 
-Regions of whole lines come in the order of the search. The lines around a match may lie in other
-regions: those on the side that has been searched are remembered, the others are added as they come.
+Regions of whole lines come in the order of the search. The lines around a match may lie in other regions:
+those on the side that was searched already are remembered, the others are added as they come.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from overspill.reading.matching import MatchedLine
     from overspill.reading.regions import Region
 
-CUT: Final = "…"
+CUT_MARK: Final = "…"
 """Stands where a line was cut."""
 _REPLACED: Final = "\ufffd"
-_PREFIX: Final = 8
-"""Bytes that a line's number and its mark take in the text of an answer, about."""
+_PREFIX_BYTES: Final = 8
+"""About how many bytes a line's number and its mark take in the text of an answer."""
 
 
 class ContextLines(NamedTuple):
-    """How many lines before and after each match are to be given."""
+    """How many lines before and after each match are given."""
 
     before: int
     after: int
@@ -42,8 +42,8 @@ class _Shown(NamedTuple):
 
     @property
     def cost(self) -> int:
-        """What it takes of an answer's bytes."""
-        return len(self.text.encode()) + _PREFIX
+        """Bytes that it takes in an answer."""
+        return len(self.text.encode()) + _PREFIX_BYTES
 
 
 @dataclass
@@ -61,7 +61,7 @@ class _Hit:
 
 
 class Findings:
-    """Collects matches until `is_full`; `is_settled` once the lines around them are complete too."""
+    """Collects matches until `is_full`. It `is_settled` once the lines around them are complete too."""
 
     def __init__(self, limit: int, around: ContextLines, caps: Caps, *, backwards: bool, ansi: bool) -> None:
         self._limit, self._around, self._backwards = limit, around, backwards
@@ -168,7 +168,7 @@ class Findings:
             self._extend(hit, before, after)
 
     def _extend(self, hit: _Hit, before: list[_Shown], after: list[_Shown]) -> None:
-        """Add lines around a match. For want of room the last matches give way; the first one is cut."""
+        """Add lines around a match. If there is no room, drop the last matches; cut those of the first."""
         while not self._fits(*before, *after) and len(self._hits) > 1:
             given_up = self._give_up()
             if given_up is hit:
@@ -195,7 +195,7 @@ class Findings:
             self._edge = (self._edge + lines)[-self._around.before :]
 
     def _before(self, region: Region, position: int, number: int, count: int) -> list[_Shown]:
-        """Up to `count` lines before the one that begins at `position` and has this number."""
+        """Return up to `count` lines before the line that begins at `position` and has this number."""
         spans = lines_before(region, position, count)
         return [
             self._clip(region, region.data[start:stop], number - len(spans) + nth, 0)
@@ -203,7 +203,7 @@ class Findings:
         ]
 
     def _after(self, region: Region, position: int, number: int, count: int) -> list[_Shown]:
-        """Up to `count` lines behind the one that stops at `position` and has this number."""
+        """Return up to `count` lines behind the line that stops at `position` and has this number."""
         spans = lines_after(region, position, count)
         return [
             self._clip(region, region.data[start:stop], number + nth, 0)
@@ -211,7 +211,7 @@ class Findings:
         ]
 
     def _affordable(self, lines: list[_Shown]) -> list[_Shown]:
-        """The first of these that the answer has room for; where it has not, the search ends."""
+        """Return the first of these lines that the answer has room for. If one has none, end the search."""
         taken = []
         for line in lines:
             if not self._fits(line):
@@ -229,14 +229,14 @@ class Findings:
         self._room -= by * sum(line.cost for line in lines)
 
     def _clip(self, region: Region, line: bytes, number: int, at: int) -> _Shown:
-        """A line as text; of a long one the part around `at`, with `CUT` at its cuts."""
+        """Return a line as text; of a long one the part around `at`, with `CUT_MARK` at its cuts."""
         start, stop = 0, len(line)
         if stop > self._line_size:
             start = min(max(0, at - self._line_size // 2), stop - self._line_size)
             start, stop = cut_after(line, start), cut_before(line, start + self._line_size)
         text = decode(line[start:stop], ansi=True).text
         has_replaced = _REPLACED in text and region.has_replaced(number)
-        return _Shown(CUT * (start > 0) + text + CUT * (stop < len(line)), has_replaced)
+        return _Shown(CUT_MARK * (start > 0) + text + CUT_MARK * (stop < len(line)), has_replaced)
 
     def matches(self) -> list[Match]:
         """Return what was found, as the answer has it, in the order of the lines."""
@@ -251,9 +251,9 @@ class Findings:
         ]
 
     def text(self) -> str:
-        """The matches as `grep -n` shows them: `12:match`, `11-around`, `--` between groups.
+        """Return the matches as `grep -n` shows them: `12:match`, `11-around`, `--` between groups.
 
-        Backwards the groups come last first; the lines of one stay in their order.
+        Backwards, the last group comes first, and the lines of a group stay in their order.
         """
         groups = list(_groups(dict(self._marked())))
         separator = "--\n" if any(self._around) else ""
@@ -270,7 +270,7 @@ class Findings:
 
 
 def _groups(lines: dict[int, str]) -> Iterator[list[str]]:
-    """Runs of consecutive lines."""
+    """Yield runs of consecutive lines."""
     group: list[str] = []
     for number in sorted(lines):
         if group and number - 1 not in lines:

@@ -1,4 +1,4 @@
-"""The shape of a JSON text in a few words: its keys and types, of the whole or of its beginning."""
+"""Describe the shape of a JSON text in a few words: its keys and types, of the whole or of its beginning."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 WHOLE_BYTES: Final = 1024 * 1024
-"""Bytes up to which a text is parsed as a whole; of a longer one only its first `HEAD` bytes."""
+"""Up to this size a text is parsed as a whole; of a longer one only the first `HEAD_BYTES`."""
 HEAD_BYTES: Final = 64 * 1024
 _DEPTH: Final = 4
 _KEYS: Final = 24
@@ -22,10 +22,10 @@ _CLOSERS: Final = {b"{": b"}", b"[": b"]"}
 
 
 def shape_of(data: bytes, *, is_whole: bool) -> str | None:
-    """Such as `{id: int, tags: [3 of str], owner: {name: str | null}}`; None where it is not JSON.
+    """Return the shape, as `{id: int, tags: [3 of str], owner: {name: str | null}}`; None if it is not JSON.
 
-    `is_whole` says that `data` is all of the text; else a `+` stands behind numbers that may be higher.
-    JSON Lines are shown by their first line.
+    `is_whole` says that `data` is all of the text. If not, a `+` stands behind numbers that may be higher.
+    JSON Lines are described by their first line.
     """
     data = data.removeprefix(b"\xef\xbb\xbf").strip()
     try:
@@ -50,7 +50,7 @@ def _shape_of_beginning(data: bytes) -> str | None:
 
 
 def _closed(data: bytes) -> bytes | None:
-    """The longest beginning of `data` that ends with a value, with all that is open closed."""
+    """Return the longest beginning of `data` that ends with a value, with all open brackets closed."""
     depth, stop = 0, -1
     for token in _TOKEN.finditer(data):
         mark = token[0]
@@ -66,7 +66,7 @@ def _closed(data: bytes) -> bytes | None:
 
 
 def _closers(data: bytes) -> bytes:
-    """What closes all that is open at the end of `data`."""
+    """Return the brackets that close all that is open at the end of `data`."""
     open_: list[bytes] = []
     for token in _TOKEN.finditer(data):
         if token[0] in _CLOSERS:

@@ -1,8 +1,8 @@
-"""Reading lines by number: the first, the last, and any between, bounded in lines and bytes.
+"""Read lines by number: the first, the last, and any between, within caps on lines and bytes.
 
-Content is given exactly as stored, line ends included, so consecutive answers join without a seam.
-An answer ends at a line end where one fits; only a line longer than the byte cap is cut inside, at a
-character, and `next` then says the offset in it to go on at. See `chunks` for how to drive a read.
+Content is given exactly as stored, line ends included, so consecutive answers join without a seam. An answer
+ends at a line end if one fits. Only a line longer than the byte cap is cut inside, between characters; `next`
+then has the offset in it to go on at. See `chunks` for how to drive a read.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 _NEWLINE: Final = 0x0A
 _MARGIN: Final = 4
-"""Bytes held beyond the cap, to see whether it falls on a line end or inside a character."""
+"""Bytes kept beyond the cap, to see whether the cap falls on a line end or inside a character."""
 
 
 def head(lines: int, extent: Extent, *, caps: Caps = DEFAULT_CAPS, ansi: bool = False) -> LineRead:
-    """The first `lines` lines."""
+    """Return a read of the first `lines` lines."""
     return LineRead("head", 1, lines, 0, extent, caps=caps, ansi=ansi)
 
 
@@ -36,10 +36,10 @@ def between(
     caps: Caps = DEFAULT_CAPS,
     ansi: bool = False,
 ) -> LineRead:
-    """Lines `start` to `end`, from byte `offset` of line `start` on; `end` None goes to the last.
+    """Return a read of lines `start` to `end`, from byte `offset` of line `start` on; None is the last line.
 
-    Raises `InvalidQuery` where `end` is before `start`, and `LineRead.feed` where line `start` ends
-    before `offset`.
+    Raises `InvalidQuery` if `end` is before `start`. `LineRead.feed` raises it if line `start` ends before
+    `offset`.
     """
     if end is not None and end < start:
         raise InvalidQuery(f"end={end} is before start={start}; lines count from 1, both ends inclusive")
@@ -47,7 +47,7 @@ def between(
 
 
 def tail(lines: int, extent: Extent, *, caps: Caps = DEFAULT_CAPS, ansi: bool = False) -> TailRead:
-    """The last `lines` lines; of a last line longer than the byte cap, its end."""
+    """Return a read of the last `lines` lines; of a last line longer than the byte cap, of its end."""
     return TailRead(lines, extent, caps=caps, ansi=ansi)
 
 
@@ -76,7 +76,7 @@ class LineRead:
         return Wanted(newline=newline, offset=offset, last_newline=self._stop, span=behind)
 
     def feed(self, chunk: Chunk) -> None:
-        """Take the next chunk. Raises `InvalidQuery` where the offset is beyond the end of its line."""
+        """Take the next chunk. Raises `InvalidQuery` if the offset is beyond the end of its line."""
         if self._origin is None:
             self._origin = self._locate(chunk)
         position = self._origin + len(self._data) - chunk.start
@@ -88,7 +88,7 @@ class LineRead:
         self._take(chunk, position)
 
     def _locate(self, chunk: Chunk) -> int:
-        """Where reading begins in the capture, from the chunk that holds the newline before it."""
+        """Return where reading begins in the capture, from the chunk with the newline before it."""
         before = self._first - 1 - chunk.newlines
         start = chunk.start + (newline_position(chunk.data, before) + 1 if before else 0)
         if self._offset and start + self._offset >= self._extent.size:
@@ -120,7 +120,7 @@ class LineRead:
             self.wanted = self._want(offset=end)
 
     def answer(self) -> Text:
-        """The lines read, once `wanted` is None."""
+        """Return the lines read, once `wanted` is None."""
         data = bytes(self._data)
         raw, decoded = _fit(self._caps.size, self._ansi, lambda cap: data[: self._cut(data, cap)])
         is_whole = raw.endswith(b"\n") or (self._origin or 0) + len(raw) == self._extent.size
@@ -129,7 +129,7 @@ class LineRead:
         return _text(self._mode, decoded, (self._first, end), self._extent, following)
 
     def _cut(self, data: bytes, cap: int) -> int:
-        """Where the answer ends in `data`: behind the last line wanted that fits, else inside the first."""
+        """Return where the answer ends in `data`: behind the last wanted line that fits, or in the first."""
         lines = self._stop - self._first + 1
         if data.count(b"\n", 0, cap) >= lines:
             return newline_position(data, lines) + 1
@@ -138,7 +138,7 @@ class LineRead:
         return data.rfind(b"\n", 0, cap) + 1 or cut_before(data, cap)
 
     def _following(self, raw: bytes, end: int, *, is_whole: bool) -> dict[str, str] | None:
-        """The query of `lines` that goes on behind `raw`, whose last line is `end`."""
+        """Return the query that goes on behind `raw`, whose last line is `end`."""
         if end < self._first:
             return None
         query = {"start": str(end + 1 if is_whole else end)}
@@ -150,7 +150,7 @@ class LineRead:
 
 
 class TailRead:
-    """The last lines, for which only the chunks of the last bytes that an answer may hold are wanted."""
+    """The last lines. Only the chunks with the last bytes that an answer may hold are wanted."""
 
     def __init__(self, lines: int, extent: Extent, *, caps: Caps, ansi: bool) -> None:
         self._asked = min(lines, extent.lines)
@@ -169,7 +169,10 @@ class TailRead:
         self.wanted = None if end >= self._extent.size else Wanted(offset=end)
 
     def answer(self) -> Text:
-        """The lines read, once `wanted` is None. The query in `next` reads what is missing before them."""
+        """Return the lines read, once `wanted` is None.
+
+        The query in `next` reads what is missing before them.
+        """
         raw, decoded = _fit(self._caps.size, self._ansi, lambda cap: self._data[self._cut(cap) :])
         last = self._extent.lines
         start, asked = last - _count_lines(raw) + 1, last - self._asked + 1
@@ -181,7 +184,7 @@ class TailRead:
         return _text("tail", decoded, (start, last), self._extent, following)
 
     def _cut(self, cap: int) -> int:
-        """Where the answer begins in the held bytes: at a line's start where one fits, else in the last."""
+        """Return where the answer begins in the kept bytes: at the start of a line, or inside the last."""
         data = self._data
         surplus = _count_lines(data) - self._lines
         start = newline_position(data, surplus) + 1 if surplus > 0 else 0
@@ -197,7 +200,7 @@ def _count_lines(data: bytes) -> int:
 
 
 def _fit(size: int, ansi: bool, choose: Callable[[int], bytes]) -> tuple[bytes, Decoded]:  # noqa: FBT001
-    """What `choose` gives for the largest cap whose text is within `size`: replacing bad bytes lengthens."""
+    """Return what `choose` gives for the largest cap whose text has `size` bytes: U+FFFD makes it longer."""
     cap = size
     while True:
         raw = choose(cap)

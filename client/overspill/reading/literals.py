@@ -1,4 +1,4 @@
-"""Plain texts that a line needs to match a pattern: read off the pattern, on the safe side."""
+"""Find plain texts that every matching line has, from the pattern alone. In doubt, find none."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 from typing import Final, NamedTuple
 
 MIN_DISTINCT_CHARS: Final = 3
-"""Characters that differ among the last `_TAIL` of a text worth looking for: others are nearly everywhere,
-or in places at every byte, as in lines drawn with dashes."""
-_TAIL: Final = 8
+"""A text worth searching for has so many different characters among its last `_TAIL_CHARS`. Others are nearly
+everywhere, or at every byte of some places, as in lines drawn with dashes."""
+_TAIL_CHARS: Final = 8
 MAX_TEXTS: Final = 64
-"""Texts that are looked for at once."""
+"""The most texts that are searched for at once."""
 
 _PIECE: Final = re.compile(
     r"""
@@ -29,7 +29,7 @@ _IGNORE_CASE: Final = "(?i)"
 
 
 class Literals(NamedTuple):
-    """Printable ASCII texts, one of which a line has if it matches."""
+    """Printable ASCII texts. Every line that matches has one of them."""
 
     texts: tuple[str, ...]
     ignore_case: bool
@@ -38,12 +38,12 @@ class Literals(NamedTuple):
 
     @property
     def needs_ascii(self) -> bool:
-        """They hold for ASCII data alone: beyond it are letters that fold to `k` and `s`."""
+        """Whether they hold for ASCII data only: beyond ASCII, two letters fold to `k` and `s`."""
         return self.ignore_case and any(letter in text.lower() for text in self.texts for letter in "ks")
 
 
 def literals_of(pattern: str, *, fixed: bool, ignore_case: bool) -> Literals | None:
-    """What a valid pattern needs; None where that is nothing worth looking for, or hard to say."""
+    """Return what a valid pattern needs; None if that is nothing worth searching for, or hard to say."""
     if fixed:
         alternatives = [(pattern, True)]
     else:
@@ -52,7 +52,10 @@ def literals_of(pattern: str, *, fixed: bool, ignore_case: bool) -> Literals | N
         grouped = _ONE_GROUP.fullmatch(pattern)
         alternatives = _alternatives(grouped[1] if grouped else pattern)
     texts = tuple(text for text, _ in alternatives)
-    if not 0 < len(texts) <= MAX_TEXTS or min(len(set(text[-_TAIL:])) for text in texts) < MIN_DISTINCT_CHARS:
+    if (
+        not 0 < len(texts) <= MAX_TEXTS
+        or min(len(set(text[-_TAIL_CHARS:])) for text in texts) < MIN_DISTINCT_CHARS
+    ):
         return None
     if not all(text.isascii() and text.isprintable() for text in texts):
         return None
@@ -60,9 +63,9 @@ def literals_of(pattern: str, *, fixed: bool, ignore_case: bool) -> Literals | N
 
 
 def _alternatives(pattern: str) -> list[tuple[str, bool]]:
-    """Of each alternative the longest text that it needs, and whether that is all of it.
+    """Return the longest text that each alternative needs, and whether that is all of the alternative.
 
-    None at all where the pattern has a piece that is not known here.
+    Empty if the pattern has a piece that is not known here.
     """
     pieces = list(_PIECE.finditer(pattern))
     if sum(len(piece[0]) for piece in pieces) != len(pattern):

@@ -1,7 +1,7 @@
-"""Searching one line part by part: what `stages` makes of a pattern, with what has been found of it so far.
+"""Search one long line part by part, with the chains that `stages` makes of a pattern.
 
-Positions are distances from the end of the line's text that the search began at: the left one, or the right
-one where backwards. So they stay as they are when the other end grows.
+Positions are distances from the end of the line at which the search began: the left end, or backwards the
+right one. So they stay the same when the other end grows.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
 SLICE_BYTES: Final = 64 * 1024
 _LEAST: Final = 16 * 1024
 _EDGE_CALLS: Final = 8
-"""Windows are smaller by this where backwards: an edge costs several searches there."""
+"""Backwards, windows are so many times smaller: finding an edge takes several searches there."""
 
 
 def window(program_size: int) -> int:
-    """Bytes of text that a pattern of so many instructions takes a second or two for at the worst."""
+    """Return the bytes of text that a pattern of so many instructions searches in two seconds at worst."""
     return SLICE_BYTES * MAX_PROGRAM // program_size
 
 
 class OutOfTime(Exception):
-    """Not an error: the search is to go on with its trails as they are."""
+    """The time is up. Not an error: the search can go on with its trails as they are."""
 
 
 class Trail(NamedTuple):
-    """How many blocks of a chain were found, and the distance at which the next is looked for."""
+    """The state of one chain: how many blocks were found, and from which distance the next is searched."""
 
     found: int
     distance: int
 
 
 class LongSearch:
-    """A search in the parts of one line. `trails` tell how far it has come, one for each chain."""
+    """A search in the parts of one line. `trails` say how far it is, one for each chain."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class LongSearch:
         expired: Callable[[], bool],
         trails: tuple[Trail, ...] = (),
     ) -> None:
-        """Go on from `trails`. Raises `ValueError` where they are not of this pattern."""
+        """Go on from `trails`. Raises `ValueError` if they belong to another pattern."""
         chains = pattern.chains
         self.is_exact: bool = chains is not None
         """Whether a line in which nothing was found is sure not to match."""
@@ -78,9 +78,9 @@ class LongSearch:
         self.trails = [Trail(found, max(0, distance - size)) for found, distance in self.trails]
 
     def search(self, data: bytes, start: int, stop: int) -> int | None:
-        """Where in `data[start:stop]` what makes the line match begins; bytes around that are context.
+        """Return where in `data[start:stop]` the last block of a chain begins; None if there is no match.
 
-        Raises `OutOfTime` between two windows.
+        Bytes around the range are context for anchors. Raises `OutOfTime` between two windows.
         """
         for low, high in self._windows(len(data), start, stop):
             for number, chain in enumerate(self._chains):
@@ -93,7 +93,7 @@ class LongSearch:
         return None
 
     def _windows(self, size: int, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Windows over what is not done, each overlapping the last by the reach of a block."""
+        """Yield windows over what is not searched yet. Each overlaps the last by the longest block."""
         if self._backwards:
             high = min(stop, size - self.done)
             while high >= start:
@@ -112,7 +112,10 @@ class LongSearch:
             low = high - self._reach
 
     def _advance(self, number: int, chain: Sequence[Pattern], data: bytes, low: int, high: int) -> int | None:
-        """Look for the next blocks of a chain in a window; where the last one begins if that is found."""
+        """Search a window for the next blocks of a chain.
+
+        Return where the last one begins, if it is found.
+        """
         found, distance = self.trails[number]
         while True:
             if self._backwards:
@@ -131,7 +134,10 @@ class LongSearch:
         return None
 
     def _edge(self, block: Pattern, data: bytes, span: tuple[int, int], stop: int) -> int:
-        """Where the earliest match ends; backwards where the latest begins. `span` is the leftmost one."""
+        """Return where the earliest match ends; backwards, where the latest begins.
+
+        `span` is the leftmost.
+        """
         start, end = span
         if self._backwards:
             starts = range(start, stop + 1)

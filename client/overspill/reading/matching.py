@@ -1,8 +1,8 @@
-r"""Matching lines in a buffer: the buffer is searched as a whole, and line bounds looked up only at matches.
+r"""Find matching lines in a buffer: search it as a whole, and look up line bounds only at matches.
 
-The engine is called on slices, with a look at the deadline between them. A hostile pattern of `MAX_PROGRAM`
-instructions can take a second or two for 64 KiB, which is its slice then: the smaller the program, the larger
-they are, up to all of the buffer. A longer line is searched as `long_line` does.
+The engine searches slices, and the deadline is checked between them. A hostile pattern of `MAX_PROGRAM`
+instructions can take two seconds for 64 KiB, which is its slice. Smaller programs get larger slices, up to
+the whole buffer. A line longer than a slice is searched by `long_line`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _UNSURE: Final = -1
 
 
 class MatchedLine(NamedTuple):
-    r"""One line, `start` to `stop` in the buffer without its `\n`, and where its match begins."""
+    r"""One line, `start` to `stop` in the buffer without its `\n`. Its match begins at `at`."""
 
     start: int
     stop: int
@@ -30,7 +30,7 @@ class MatchedLine(NamedTuple):
 
     @classmethod
     def unsure(cls, start: int, stop: int) -> MatchedLine:
-        """A line that is too long for its pattern: it may match."""
+        """Return a line that may match: it is too long for its pattern."""
         return cls(start, stop, _UNSURE)
 
     @property
@@ -40,10 +40,10 @@ class MatchedLine(NamedTuple):
 
 
 class StopPosition(NamedTuple):
-    """Where a search stopped for want of time: at the bound of a line, or with `trails` in it.
+    """Where a search ran out of time: at the bound of a line, or inside a line with `trails`.
 
-    Without trails, what lies before `position` has been searched; backwards, what lies from it on. With them
-    it is where the line starts.
+    Without trails, everything before `position` was searched; backwards, everything from it on. With trails,
+    `position` is where the line starts.
     """
 
     position: int
@@ -51,14 +51,14 @@ class StopPosition(NamedTuple):
 
 
 class MatchedLines(NamedTuple):
-    """The lines found, those that may match too, and where the search stopped for want of time, if it did."""
+    """The lines found, with those that may match, and where the search ran out of time, if it did."""
 
     found: list[MatchedLine]
     reached: StopPosition | None
 
 
 class MatchCount(NamedTuple):
-    """How many lines were found; `unsure` are those that may match."""
+    """How many lines were found. `unsure` are lines that may match."""
 
     lines: int
     unsure: list[MatchedLine]
@@ -66,7 +66,7 @@ class MatchCount(NamedTuple):
 
 
 class Matcher:
-    """A pattern, and how it is applied. Safe to use from several threads at once."""
+    """A pattern and how it is applied. Safe to use from several threads at once."""
 
     def __init__(
         self, pattern: Pattern, *, invert: bool, backwards: bool, expired: Callable[[], bool]
@@ -78,9 +78,9 @@ class Matcher:
         self._size = SLICE_BYTES if backwards else self._longest
 
     def lines(self, data: bytes, start: int, stop: int, *, limit: int) -> MatchedLines:
-        r"""The lines wanted among the whole ones of `data[start:stop]`; the last first where backwards.
+        r"""Return the wanted lines of `data[start:stop]`, which are whole; backwards, the last one first.
 
-        `stop` is where the last line's `\n` stands, or the end of `data`. At least one slice is searched.
+        `stop` is where the last line's `\n` stands, or the end of `data`. Searches one slice at least.
         """
         found: list[MatchedLine] = []
         left = limit
@@ -99,7 +99,7 @@ class Matcher:
         return MatchedLines(found, None)
 
     def count(self, data: bytes, start: int, stop: int) -> MatchCount:
-        """How many lines `lines` would find."""
+        """Return how many lines `lines` would find."""
         count, unsure = 0, []
         for low, high in self._slices(data, start, stop):
             try:
@@ -116,16 +116,16 @@ class Matcher:
         return MatchCount(count, unsure, None)
 
     def in_line(self, line: bytes) -> int | None:
-        """Where a match begins in a whole line that `is_short`."""
+        """Return where a match begins in a whole line that `is_short`; None if there is none."""
         span = self._pattern.search(line, 0, len(line))
         return span[0] if span else None
 
     def is_short(self, size: int) -> bool:
-        """Whether a line of so many bytes can be searched at once."""
+        """Return whether a line of so many bytes can be searched at once."""
         return size <= self._longest
 
     def long_search(self, trails: tuple[Trail, ...] = ()) -> LongSearch:
-        """A search of a line in parts. Raises `ValueError` for trails of another pattern."""
+        """Return a search of a line in parts. Raises `ValueError` for trails of another pattern."""
         return LongSearch(self._pattern, backwards=self._backwards, expired=self.expired, trails=trails)
 
     def _slice(self, data: bytes, start: int, stop: int) -> Iterator[MatchedLine]:
@@ -135,12 +135,12 @@ class Matcher:
         return _others(data, start, stop, found) if self.invert else found
 
     def _count(self, data: bytes, start: int, stop: int) -> int:
-        """How many lines `_slice` would give."""
+        """Return how many lines `_slice` would yield."""
         count = self._pattern.count(data, start, stop)
         return data.count(b"\n", start, stop) + 1 - count if self.invert else count
 
     def _long(self, data: bytes, start: int, stop: int) -> Iterator[MatchedLine]:
-        """The one line of `data[start:stop]`, if it is wanted or may be."""
+        """Yield the one line of `data[start:stop]`, if it is wanted or may be."""
         line, is_sure = data[start:stop], True
         if self.is_short(len(line)):
             at = self.in_line(line)
@@ -157,7 +157,7 @@ class Matcher:
         return iter([MatchedLine(start, stop, start + (at or 0))] if is_wanted else [])
 
     def _slices(self, data: bytes, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Runs of whole lines: of the slice's size at most, or one line that is longer."""
+        """Yield runs of whole lines: of the slice's size at most, or one line that is longer."""
         size = self._size
         if not self._backwards:
             while start <= stop:
@@ -187,7 +187,7 @@ class _Stopped(Exception):
 
 
 def _matching(pattern: Pattern, data: bytes, start: int, stop: int) -> Iterator[MatchedLine]:
-    """The lines of `data[start:stop]` that match."""
+    """Yield the lines of `data[start:stop]` that match."""
     start = pattern.first_line(data, start, stop)
     while start <= stop:
         span = pattern.search(data, start, stop)
@@ -203,7 +203,7 @@ def _matching(pattern: Pattern, data: bytes, start: int, stop: int) -> Iterator[
 
 
 def _others(data: bytes, start: int, stop: int, found: Iterator[MatchedLine]) -> Iterator[MatchedLine]:
-    """The lines of `data[start:stop]` that were not found."""
+    """Yield the lines of `data[start:stop]` that were not found."""
     for line in found:
         yield from _every(data, start, line.start - 1)
         start = line.stop + 1

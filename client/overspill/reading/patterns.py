@@ -1,9 +1,9 @@
-r"""What a search needs of a compiled pattern, and the engine that compiles it.
+r"""What a search needs of a compiled pattern, and which engine compiles it.
 
-RE2 (the extra `re2`) compiles any pattern, under bounds. Without it Python's own engine does, which may
-backtrack for hours and cannot be stopped: so it is given nothing but plain texts and alternatives of them.
+RE2 (the extra `re2`) compiles any pattern, within bounds. Without it Python's own engine is used. That may
+backtrack for hours and cannot be stopped, so it gets only plain texts and alternatives of them.
 
-Text to search has passed `text.clean`: it is valid UTF-8, and lines end at `\n` alone.
+Text to search has passed `text.normalize_lines`: it is valid UTF-8, and lines end at `\n` alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-r"""Plain texts, and alternatives of them, looked for by Python's own engine: it cannot take long over these.
+r"""Search for plain texts, and alternatives of them, with Python's own engine, which is fast for these.
 
-It also runs patterns that are the project's own. Bytes are searched, so letters beyond ASCII are one text
-each, and ignoring case tries each letter's other forms.
+It also runs the project's own patterns. It searches bytes, so each letter beyond ASCII is a text of its own,
+and ignoring case tries each letter's other forms.
 """
 
 from __future__ import annotations

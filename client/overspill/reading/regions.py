@@ -1,4 +1,4 @@
-"""Whole lines of a capture, cleaned for searching and showing: their bounds and numbers."""
+"""Runs of whole lines, normalised for searching and showing, with their bounds and numbers."""
 
 from __future__ import annotations
 

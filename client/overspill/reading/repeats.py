@@ -1,6 +1,6 @@
-"""Groups of lines that look equal once numbers are masked, in bounded memory.
+"""Group lines that look equal once their numbers are masked, in bounded memory.
 
-What cannot be seen is left out: escape sequences, control characters, blanks at the end of a line.
+Escape sequences, control characters and blanks at the end of a line do not count: nobody sees them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Searching one chunk by itself, from the line of a cursor on."""
+"""Search one chunk by itself, from the line of a cursor on; and the cursors of searches."""
 
 from __future__ import annotations
 

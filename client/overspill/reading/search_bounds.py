@@ -1,4 +1,4 @@
-"""Where a search begins, and where it ends: cursors, and what has to be read for them."""
+"""Where a search begins and where it ends, and which chunks it needs for that."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A line that reaches over chunks: searched once it is whole, or part by part where it is too long to hold.
+"""A line that reaches over chunks: searched once it is whole, or part by part if it is too long to hold.
 
-Its pieces come as they are stored, so that escape sequences, characters and line ends that a chunk's end cuts
-are whole again before `text.clean` sees them.
+Its pieces come as they are stored. So escape sequences, characters and line ends that are cut by the end of a
+chunk are whole again before `text.normalize_lines` sees them.
 """
 
 from __future__ import annotations

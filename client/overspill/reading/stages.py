@@ -1,8 +1,10 @@
-r"""Splits a pattern into blocks that each match a short text, so that a long line need not be held at once.
+r"""Split a pattern into blocks that match short texts, so that a long line can be searched in parts.
 
-A line matches `error.*time` if it has `error`, and `time` behind the earliest. So a pattern becomes chains
-(its alternatives), one of which a line has to satisfy. A chain is a list of blocks to be found one behind the
-other. Some patterns cannot be split, as `"[^"]*"`.
+    pattern   error.*time|panic
+    chains    [error, time]  [panic]        one for each alternative; a line has to satisfy one of them
+    blocks     error  time    panic         of a chain; found one behind the other, each as early as possible
+
+Some patterns cannot be split, as `"[^"]*"`: something is repeated without bound in the middle of a block.
 """
 
 from __future__ import annotations

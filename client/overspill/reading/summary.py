@@ -1,7 +1,7 @@
-"""What a capture looks like without reading it: figures, first and last lines, repetition, errors.
+"""Summarize a capture: figures, first and last lines, repeated lines, errors and warnings, the shape of JSON.
 
-Drive a `Summarizer` as `chunks` says. It wants the last chunks first and then all from the start, until
-the end, its limit or its time is reached; what it holds does not grow with the capture.
+Drive a `Summarizer` as `chunks` says. It wants the last chunks first, and then all from the start until the
+end, its limit or its time is reached. What it holds does not grow with the capture.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Captured bytes as text for people and models: decoding, escape sequences, cuts."""
+"""Turn captured bytes into text for people and models: decode, remove escape sequences, cut."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Decoded(NamedTuple):
 
 
 def decode(data: bytes, *, ansi: bool = False) -> Decoded:
-    """`data` as text; escape sequences are removed unless `ansi`."""
+    """Return `data` as text, without escape sequences unless `ansi`."""
     if not ansi:
         data = strip_escapes(data)
     try:
@@ -58,9 +58,9 @@ def decode(data: bytes, *, ansi: bool = False) -> Decoded:
 
 
 def normalize_lines(data: bytes, *, ansi: bool, utf8: bool) -> bytes:
-    r"""Whole lines as they are searched and shown.
+    r"""Return whole lines as they are searched and shown.
 
-    Escape sequences are removed unless `ansi`, `\r\n` becomes `\n`, and U+FFFD stands for each run of bytes
+    Escape sequences are removed unless `ansi`, `\r\n` becomes `\n`, and U+FFFD replaces each run of bytes
     that is not UTF-8 (`utf8` says that there is none). Lines keep their numbers.
     """
     if not ansi:
@@ -71,7 +71,7 @@ def normalize_lines(data: bytes, *, ansi: bool, utf8: bool) -> bytes:
 
 
 def seam(data: bytes, limit: int) -> int:
-    """The largest position up to `limit` that separates `data` so that `clean` treats both parts alike.
+    """Return the largest position up to `limit` where `data` may be cut before `normalize_lines`.
 
     It lies in no UTF-8 character and in no escape sequence, whatever may follow behind `limit`.
     """
@@ -81,7 +81,10 @@ def seam(data: bytes, limit: int) -> int:
 
 
 def seams(data: bytes, start: int, step: int) -> Iterator[int]:
-    """Ends of parts of `data` of about `step` bytes each, from `start` on; the last is the end of `data`."""
+    """Yield the ends of parts of `data` of about `step` bytes, from `start` on.
+
+    The last is the end of `data`.
+    """
     limit = start
     while start < len(data):
         limit += step
@@ -106,15 +109,14 @@ def _length(lead: int) -> int:
 
 
 def strip_escapes(data: bytes) -> bytes:
-    """`data` without ANSI escape sequences; newlines and their number stay."""
+    """Return `data` without ANSI escape sequences. Lines stay lines."""
     return _ESCAPES.sub(b"", data) if b"\x1b" in data else data
 
 
 def cut_before(data: bytes, limit: int) -> int:
-    """The largest position up to `limit` where a cut splits no UTF-8 character and no escape sequence.
+    """Return the largest position up to `limit` where a cut splits no UTF-8 character and no escape sequence.
 
-    Where the bytes around `limit` are not UTF-8, that is `limit` itself. A first character that is longer
-    is kept whole.
+    If the bytes around `limit` are not UTF-8, that is `limit` itself. A longer first character is kept whole.
     """
     if limit >= len(data):
         return len(data)
@@ -130,7 +132,7 @@ def cut_before(data: bytes, limit: int) -> int:
 
 
 def cut_after(data: bytes, start: int) -> int:
-    """The smallest position from `start` on where a cut splits no UTF-8 character (see `cut_before`)."""
+    """Return the smallest position from `start` on where a cut splits no UTF-8 character."""
     for position in range(start, min(start + _LONGEST_CHARACTER, len(data))):
         if data[position] not in _CONTINUATION:
             return position

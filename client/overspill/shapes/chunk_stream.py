@@ -159,8 +159,7 @@ class ChunkStream:
         self._lock = Lock()
         self._held: HeldChunks | None = HeldChunks(limits)
         self._buffer: Buffer | None = None
-        self._max_bytes = max_bytes
-        self._folder = folder
+        self._max_bytes, self._folder = max_bytes, folder
         self._type = _ChunkType()
 
     @property
@@ -280,8 +279,7 @@ class _ChunkType:
 
     def __init__(self) -> None:
         self.is_bytes = False
-        self._head = b""
-        self._is_utf8 = True
+        self._head, self._is_utf8 = b"", True
         self._decoder = codecs.getincrementaldecoder("utf-8")()
 
     def look_at(self, chunk: Chunk) -> None:
