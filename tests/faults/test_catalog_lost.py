@@ -44,7 +44,7 @@ async def pair(
     """Two replicas that rebuild when the test says so, and cut segments small."""
     monkeypatch.setattr("overspill_service.archive.uploading.SEGMENT_SIZE", 64 * 1024)
     monkeypatch.setattr("overspill_service.maintenance.POLL_SECONDS", 3600.0)
-    settings = {"store": f"file://{tmp_path}/objects", "catalog": own_redis.url}
+    settings = {"store": f"file://{tmp_path}/objects", "catalog": f"{own_redis.url}?deadline=20"}
     replicas = [await start_api(**settings) for _ in range(2)]
     await until(replicas[0].service.archive.catalog.is_complete)
     return replicas
