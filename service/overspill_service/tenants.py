@@ -131,6 +131,7 @@ def new_key() -> str:
 
 def hash_key(key: str, secret: str = "") -> str:
     """Return the hash of a key in hexadecimal: BLAKE2b-256, keyed with the service's secret."""
+    # A fast hash is enough: a key has 160 random bits, so nobody can try them all.
     pepper = hashlib.sha256(secret.encode()).digest() if secret else b""
     return hashlib.blake2b(
         key.encode("utf-8", "surrogatepass"), digest_size=32, key=pepper, person=b"overspill-key"

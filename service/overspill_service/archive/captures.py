@@ -183,6 +183,7 @@ class Captures:
     async def _extend(self, entry: Entry, expires: float) -> Entry:
         while True:
             marker = self._new_marker(entry, expires)
+            # The marker first: if the catalog is lost after its answer, a rebuild still finds the new expiry.
             await self.archive.store.put(marker, [MARKER])
             stored = await self._catalog.amend(entry, expires=expires, marker=marker)
             if stored is not None and stored.marker == marker:

@@ -138,7 +138,7 @@ class Reader:
         start = frames.stored_start(number) - frames.stored_start(first)
         stored = memoryview(data)[start : start + frame.stored_size]
         content = decode_frame(stored, frame, newlines_checked=bool(frames.newlines_checked[number]))
-        frames.newlines_checked[number] = True
+        frames.newlines_checked[number] = True  # later reads need not count them again
         return Chunk(content, frames.raw_start(number), frames.first_newline(number), frame.utf8)
 
     async def _fetch(self, span: Span) -> bytes:

@@ -28,7 +28,7 @@ def expiry(now: float, ttl: int | None, limits: Limits) -> float:
             f"a TTL of {seconds} s is not allowed; "
             f"this tenant's captures live {limits.min_ttl} to {limits.max_ttl} s"
         )
-    return float(int(now + seconds + 0.999))
+    return float(int(now + seconds + 0.999))  # rounded up: a marker's key holds whole seconds
 
 
 def is_worth_renewing(now: float, current: float, wanted: float) -> bool:

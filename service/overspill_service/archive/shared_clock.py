@@ -59,6 +59,7 @@ class SharedClock:
         readings = await asyncio.gather(_reading(self._catalog.now()), _reading(self._store.now()))
         half_way = (self._machine() - started) / 2
         machine = started + half_way
+        # With one back end it is both the first and the last, so it counts twice.
         clocks = [reading for reading in readings if reading is not None] or [machine]
         ahead = machine - median((machine, clocks[0], clocks[-1]))
         self.skew = ahead if abs(ahead) > TOLERANCE_SECONDS + half_way else 0.0

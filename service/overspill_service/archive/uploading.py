@@ -87,7 +87,7 @@ class Upload:
             while more:
                 frames, more = next(steps) if runs_inline else await self._cpu.run(next, steps)
                 runs_inline = False
-                if ingest.is_refused_as_frame:
+                if ingest.is_refused_as_frame:  # it has to be decoded, for which no memory was taken
                     await self._memory.decode()
                 for frame in frames:
                     await self._add(frame)

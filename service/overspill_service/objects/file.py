@@ -168,6 +168,7 @@ class FileStore:
         self._ensure_folder(path.parent)
         temporary = path.with_name(f"{path.name}{TEMPORARY_MARK}{secrets.token_hex(6)}")
         try:
+            # A link fails if the name exists; a rename would replace an object that is there.
             with _durably_written(temporary, pieces), suppress(FileExistsError):
                 os.link(temporary, path)
         finally:
@@ -177,7 +178,7 @@ class FileStore:
 
     def _ensure_folder(self, folder: Path) -> None:
         """Make the folder if it is missing, and make its name durable, once in this process."""
-        if folder in self._known_folders and folder.is_dir():
+        if folder in self._known_folders and folder.is_dir():  # it may have been deleted by hand
             return
         if not folder.is_dir() or self._root in folder.parents:
             if folder == self._root:
@@ -218,7 +219,7 @@ def _private(path: str, flags: int) -> int:
 def _durably_written(path: Path, pieces: Sequence[bytes], mode: Literal["xb", "wb"] = "xb") -> Iterator[None]:
     """Write a file durably. It is locked until the block ends, so that no sweep removes it."""
     with open(path, mode, opener=_private) as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        fcntl.flock(file, fcntl.LOCK_EX)  # the system releases it if this process dies
         file.writelines(pieces)
         file.flush()
         os.fsync(file.fileno())

@@ -39,6 +39,7 @@ def objects(folder: Path, base: str, prefix: str) -> Iterator[StoredObject]:
     buckets, folders = _subfolders(folder, base, prefix)
     here = (_files(folder / name, base, prefix) for name in sorted(buckets, key=_unescaped))
     below = (objects(folder / name, f"{base}{name}/", prefix) for name in sorted(folders, key="{}/".format))
+    # Files of this folder and those of the folders below interleave in the order of keys: merge both streams.
     flat = itertools.chain.from_iterable
     yield from heapq.merge(flat(here), flat(below), key=attrgetter("key"))
 

@@ -135,7 +135,7 @@ class Connections:
     def opened(self, transport: asyncio.BaseTransport) -> None:
         """Count a new connection. `_enter` has made room for it."""
         self._open[transport] = False
-        if self._count > self.limit:
+        if self._count > self.limit:  # for health checks, and only for a moment
             self._reserved.add(transport)
             asyncio.get_running_loop().call_later(RESERVED_SECONDS, self._expire, transport)
             self._close_idle()

@@ -103,6 +103,7 @@ class MemoryQueue:
         A request larger than the budget gets all of it. Raises `Overloaded` after `QUEUE_SECONDS`, or at once
         if too many requests wait.
         """
+        # Else a request larger than the budget would wait for ever.
         amount = min(sum(least), self._budget.largest_grant(self))
         await self._wait_for(amount)
         shares = [MemoryShare(self, each) for each in least]

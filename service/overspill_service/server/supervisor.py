@@ -111,7 +111,7 @@ class Supervisor:
             *self._arguments,
             stdin=asyncio.subprocess.PIPE,  # its end tells the worker that this process is gone
             stdout=asyncio.subprocess.PIPE,
-            pass_fds=[descriptor, *memories.descriptors],
+            pass_fds=[descriptor, *memories.descriptors],  # all of them: any worker may add the values up
             env=os.environ | {VARIABLE: str(memories)},
         )
 

@@ -35,6 +35,7 @@ _UNITS: Final = {
     },
 }
 _NUMBER: Final = re.compile(r"\s*[+-]?[0-9_.]+(?:e[+-]?[0-9]+)?\s*", re.IGNORECASE)
+# Bounded digits: no setting needs more.
 _PART: Final = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([A-Za-z]+)\s*")
 _FORMAT_UNITS: Final = {
     "bytes": ("TiB", "GiB", "MiB", "KiB"),

@@ -110,7 +110,7 @@ class _ZstdFrame:
         if self._header is not None:
             self._header = _unchecked_header(self._header + data[:MAX_HEADER_SIZE])
         yield self._stream.decompress(data, PIECE_SIZE)
-        while not (self._stream.eof or self._stream.needs_input):
+        while not (self._stream.eof or self._stream.needs_input):  # a piece was full: more is buffered
             yield self._stream.decompress(b"", PIECE_SIZE)
 
     @property

@@ -179,7 +179,7 @@ def decompress(data: bytes | memoryview, limit: int) -> bytes:
     """
     try:
         _check_header(zstandard.get_frame_parameters(data), limit)
-        return _contexts.decompressor.decompress(data, allow_extra_data=False)
+        return _contexts.decompressor.decompress(data, allow_extra_data=False)  # exactly one frame
     except zstandard.ZstdError as error:
         raise CaptureDamaged(f"a frame does not decode: {error}") from error
 
@@ -191,6 +191,7 @@ def _check_header(header: zstandard.FrameParameters, limit: int) -> None:
         raise CaptureDamaged("a frame lacks its checksum")
     if header.dict_id:
         raise CaptureDamaged(f"a frame needs the dictionary {header.dict_id}")
+    # FORMAT.md promises both bounds to every reader.
     if not header.content_size <= header.window_size <= max(limit, WINDOW_LIMIT):
         raise CaptureDamaged(f"a frame of {header.content_size} bytes has a window of {header.window_size}")
 
@@ -234,6 +235,7 @@ def _frame_end(content: bytes | bytearray, start: int) -> int:
     `content` has at least `FRAME_SIZE` bytes from there.
     """
     stop = start + FRAME_SIZE
+    # Only the second half: a cut at an early newline would make many small frames.
     newline = content.rfind(b"\n", start + FRAME_SIZE // 2, stop)
     return stop - _incomplete_character(content[stop - 3 : stop]) if newline < 0 else newline + 1
 

@@ -151,6 +151,7 @@ def _sizes(tail: bytes, stored_size: int | None) -> tuple[int, int]:
     count = seek_table.count(tail)
     index_size, *content = seek_table.last_entry(tail)
     is_empty = content == [0, seek_table.NO_CONTENT]
+    # The sizes come from the object and are not verified yet: limit them before anything is read by them.
     if not (1 <= count <= MAX_FRAMES + 1 and HEADER.size < index_size <= MAX_INDEX_SIZE and is_empty):
         raise CaptureDamaged(f"a seek table of {count} frames, the last of {index_size} bytes, is not ours")
     table_size = seek_table.size_of(count)

@@ -64,7 +64,7 @@ class Ingest:
 
         Raises `CaptureTooLarge` and `DamagedEncoding`.
         """
-        if self._may_be_frame(is_last=is_last):
+        if self._may_be_frame(is_last=is_last):  # the whole body came at once: try to store it as it is
             accepted = self._accept(chunks)
             self.is_refused_as_frame = not accepted
             yield accepted, not accepted

@@ -21,6 +21,7 @@ REMOVALS: Final = "v1-removed/"
 """
 GENERATIONS: Final = "v1-catalog/"
 """The object here is named after the catalog's generation."""
+# Numbers have a fixed width, so that keys sort as segments do.
 _KEY: Final = re.compile(
     r"v1/(?P<tenant>[a-z0-9][a-z0-9-]{0,62})/(?P<capture>cap_[a-z2-7]{20})/"
     r"(?P<upload>[a-z2-7]{16})-(?:(?P<number>\d{5})|expires-(?P<expires>\d{1,12})-(?P<revision>\d{16}))"

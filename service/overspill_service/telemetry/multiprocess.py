@@ -125,7 +125,7 @@ class SharedValues:
             self._warn_once(f"{MAX_SIZE} bytes are the limit")
             return False
         try:
-            if hasattr(os, "posix_fallocate"):
+            if hasattr(os, "posix_fallocate"):  # a sparse file would fail at the first write, with SIGBUS
                 os.posix_fallocate(self._descriptor, 0, size)
             else:
                 os.truncate(self._descriptor, size)

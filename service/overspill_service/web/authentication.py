@@ -108,6 +108,7 @@ class Authenticator:
     async def _authenticate(self, key: str) -> Principal:
         """Return the principal of a key, whichever secret it was hashed with. Raises `Unauthorized`."""
         hashes = [hash_key(key, secret) for secret in self._secrets]
+        # Both secrets are tried while keys change; the last one decides about the refusal.
         for key_hash in hashes[:-1]:
             with suppress(Unauthorized):
                 return await self._lookup(key_hash)
@@ -118,7 +119,7 @@ class Authenticator:
         logs.bind_fields(key=key_hash[:KEY_ID_LENGTH])
         now = self._clock()
         if now - self._reported.get(key_hash, -math.inf) >= USE_SECONDS:
-            if len(self._reported) >= MAX_CACHED_KEYS:
+            if len(self._reported) >= MAX_CACHED_KEYS:  # costs one more report for each key, no more
                 self._reported.clear()
             self._reported[key_hash] = self._unreported[key_hash] = now
         return principal

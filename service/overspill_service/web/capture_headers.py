@@ -19,6 +19,7 @@ MAX_LABELS: Final = 32
 FORM: Final = "application/x-www-form-urlencoded"
 """The content type that curl sends with any `--data-binary`. It says nothing, so the content is examined."""
 _LABEL: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
+# Restricted names of RFC 6838, section 4.2. The value is sent back to browsers, so it is checked.
 _MEDIA_TYPE: Final = re.compile(
     r"[A-Za-z0-9!#$&^_.+-]{1,127}/[A-Za-z0-9!#$&^_.+-]{1,127}(\s*;\s*[A-Za-z0-9!#$&^_.+-]{1,127}=[\x20-\x7e]{1,127})*"
 )

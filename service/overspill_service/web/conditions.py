@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 SAFE: Final = frozenset({"GET", "HEAD"})
 ANY: Final = "*"
+# entity-tag (section 8.8.3); bytes above 0x7F are allowed in it.
 _TAG: Final = re.compile(r'(W/)?("[^"\x00-\x20\x7f]*")')
+# A list may have empty members (section 5.6.1.2), so several commas in a row are right.
 _TAGS: Final = re.compile(rf"[\s,]*(?:{_TAG.pattern}\s*(?:,[\s,]*|$))+")
 
 

@@ -16,6 +16,7 @@ CODINGS: Final = "zstd, gzip"
 """The codings of bodies that this service decodes, for the `Accept-Encoding` of a 415."""
 _UNNAMED: Final = 0.0001
 """The weight of identity if nothing names it: acceptable, but less than every named coding."""
+# qvalue (section 12.4.2): 0 to 1 with at most three digits.
 _WEIGHT: Final = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
 _SAME: Final = {"x-gzip": "gzip"}
 

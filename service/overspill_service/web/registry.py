@@ -156,6 +156,7 @@ def _parse(kind: type[Struct], request: web.Request) -> Struct:
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
+        # msgspec names a field `$.name`; a client knows it as `name`.
         raise InvalidParameter(f"{error}".replace("`$.", "`")) from error
 
 

@@ -120,6 +120,7 @@ async def entry_of(
 
 async def _read(archive: Archive, found: CaptureFound, upload: UploadFound) -> Entry | None:
     """Return the entry of one upload, or None if it is not whole or is damaged. Damage is logged."""
+    # A missing segment: the upload is still running, was given up, or is being removed.
     if sorted(upload.segments) != list(range(len(upload.segments))) or not upload.segments:
         return None
     try:

@@ -76,7 +76,7 @@ class RedisClient:
     async def _step(self, script: Script, rest: tuple[Any, ...]) -> Any:
         try:
             return await self._connection.run("EVALSHA", script.sha, *rest)
-        except redis_errors.NoScriptError:
+        except redis_errors.NoScriptError:  # a new or restarted server; EVAL makes it remember the script
             return await self._connection.run("EVAL", script.text, *rest)
 
     async def _retry(self, attempt: Callable[[], Awaitable[Any]], *, is_repeatable: bool = True) -> Any:
@@ -90,7 +90,7 @@ class RedisClient:
                         reason, failure = failures.reason(error), error
                         if not (is_repeatable and failures.is_temporary(error)):
                             raise CatalogUnavailable(reason) from error
-                    if reason == failures.READ_ONLY:
+                    if reason == failures.READ_ONLY:  # a demoted master: connect to the new one
                         await self._connection.reconnect()
                     await asyncio.sleep(pause)
         except TimeoutError as error:

@@ -142,7 +142,7 @@ class Completeness:
             self._client.call("GET", key_names.EPOCH),
             self._client.call("GET", key_names.COMPLETE),
         )
-        if self._servers not in (None, servers):
+        if self._servers not in (None, servers):  # other servers than last time: were our writes lost?
             await self._handle_replacement(servers)
             return await self._read_state()
         self._servers = servers

@@ -103,6 +103,7 @@ class RedisEntries(RedisAccess):
     async def amend(self, entry: Entry, *, expires: float, marker: str | None) -> Entry | None:
         stored: Entry | None = entry
         keys = key_names.of_entry(entry)[:2]
+        # Optimistic: compare and set, and try again with what another request has stored meanwhile.
         while stored is not None and stored.marker == entry.marker:
             changed = replace(stored, expires=expires, marker=marker)
             values = encoding.encode_entry(stored), encoding.encode_entry(changed)

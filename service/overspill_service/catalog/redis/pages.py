@@ -47,7 +47,7 @@ class Pages:
                         return page.entries, encoding.encode_cursor(position_of(page.entries[-1]))
             if len(positions) < count:
                 return page.entries, None
-            high = b"(" + positions[-1]
+            high = b"(" + positions[-1]  # "(": up to this position, without it (ZREVRANGEBYLEX)
             scanned, count = scanned + count, MAX_BATCH
         return page.entries, encoding.encode_cursor(high[1:])
 

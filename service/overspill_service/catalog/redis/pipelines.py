@@ -40,6 +40,7 @@ class Pipelines:
         """Return the command's answer. Raises redis-py's errors."""
         future = asyncio.get_running_loop().create_future()
         self._waiting.append((command, future))
+        # One task at a time starts, so that commands of the same loop iteration share its pipeline.
         if not self._is_starting and len(self._tasks) < PIPELINES:
             self._is_starting = True
             task = asyncio.create_task(self._drain())
@@ -58,6 +59,7 @@ class Pipelines:
         self._is_starting = False
         while self._waiting:
             batch = [self._waiting.popleft() for _ in range(min(MAX_COMMANDS, len(self._waiting)))]
+            # Its caller was cancelled while it waited: do not send the command at all.
             batch = [(command, future) for command, future in batch if not future.done()]
             if not batch:
                 continue
@@ -68,7 +70,7 @@ class Pipelines:
                 _fail(batch, RedisTimeoutError("no answer"))
             except Exception as error:  # noqa: BLE001  (it goes to the callers)
                 _fail(batch, error)
-            except BaseException:
+            except BaseException:  # cancelled by `close`: no caller may wait for ever
                 _fail(batch, RedisConnectionError("closed"))
                 raise
             else:
@@ -80,6 +82,7 @@ class Pipelines:
         async with self._client.pipeline(transaction=False) as pipeline:
             for command in commands:
                 pipeline.execute_command(*command)
+            # An error of one command belongs to its caller alone.
             answers: list[Any] = await pipeline.execute(raise_on_error=False)
             return answers
 

@@ -27,15 +27,19 @@ TOO_LARGE: Final = -2
 COMMIT: Final = Script("""
 -- ARGV: value, position, id, expires, size, stored size, most stored, most captures (0: no limit), upload,
 --       complete state that the totals must be of ('': any)
--- Returns the value of the entry that was there, or of the tombstone of this upload, or a number.
+-- Returns the stored entry, or the stored tombstone of this upload, or a number.
+-- If an earlier attempt has stored this very entry and its answer was lost, the entry is returned: right too.
 local stored = redis.call('GET', KEYS[1])
 if stored and string.sub(stored, 1, 1) ~= 'T' then return stored end
+-- A tombstone lists the keys of its objects, and each key contains /UPLOAD-: so this one is of this upload.
+-- The last argument turns patterns off, because '-' is one.
 if stored and string.find(stored, '/' .. ARGV[9] .. '-', 1, true) then return stored end
 local totals = redis.call('HMGET', KEYS[3], 'captures', 'stored', 'complete')
 if not totals[1] or (ARGV[10] ~= '' and totals[3] ~= ARGV[10]) then return 0 end
 local most_stored, most_captures = tonumber(ARGV[7]), tonumber(ARGV[8])
 if most_captures > 0 and tonumber(totals[1]) + 1 > most_captures then return -1 end
 if most_stored > 0 and tonumber(totals[2] or 0) + tonumber(ARGV[6]) > most_stored then return -2 end
+-- SET also removes the lifetime of a tombstone that it replaces.
 redis.call('SET', KEYS[1], ARGV[1])
 redis.call('ZADD', KEYS[2], ARGV[4], ARGV[3])
 redis.call('HINCRBY', KEYS[3], 'captures', 1)
@@ -46,8 +50,8 @@ return 1
 """)
 
 RESTORE: Final = Script("""
--- ARGV: the damaged value, value, position, id, expires. Returns 1, or 0 where something else is there.
--- The totals stay: what cannot be decoded was counted when it was committed.
+-- ARGV: the damaged value, value, position, id, expires. Returns 1, or 0 if another value is stored.
+-- The totals stay: the damaged entry was counted when it was committed.
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[2])
 redis.call('ZADD', KEYS[2], ARGV[5], ARGV[4])
@@ -56,8 +60,9 @@ return 1
 """)
 
 REMOVE: Final = Script("""
--- ARGV: value, position, id, tombstone, its life in ms, -size, -stored size
--- Returns 1, or what is there instead of the value.
+-- ARGV: value, position, id, tombstone, its lifetime in ms, -size, -stored size
+-- Returns 1, or what is stored instead of the value. The tombstone has a nonce, so an equal one is an earlier
+-- attempt of this call, and the totals were changed by it.
 local stored = redis.call('GET', KEYS[1])
 if stored == ARGV[4] then return 1 end
 if stored ~= ARGV[1] then return stored end
@@ -72,7 +77,7 @@ return 1
 
 AMEND: Final = Script("""
 -- KEYS: capture, expiry. ARGV: value, new value, id, expires
--- Returns 1, or what is there instead of the value.
+-- Compare and set. Returns 1, or what is stored instead of the value.
 local stored = redis.call('GET', KEYS[1])
 if stored == ARGV[2] then return 1 end
 if stored ~= ARGV[1] then return stored end
@@ -82,8 +87,9 @@ return 1
 """)
 
 PAGE: Final = Script("""
--- KEYS: indexes that all hold what is looked for. ARGV: highest, lowest, count
--- Returns positions from the shortest of them, highest first.
+-- KEYS: indexes that all contain the wanted entries. ARGV: highest, lowest, count
+-- Returns positions from the shortest index, highest first. The caller checks the other conditions on the
+-- entries: an intersection would cost the length of the indexes for every page.
 local shortest, fewest = KEYS[1], redis.call('ZCARD', KEYS[1])
 for i = 2, #KEYS do
     local length = redis.call('ZCARD', KEYS[i])
@@ -100,7 +106,7 @@ return {totals[1] or 0, totals[2] or 0, totals[3] or 0, oldest[1]}
 """)
 
 LEASE: Final = Script("""
--- ARGV: holder, life in ms. Returns 1 where the holder has it now, else 0.
+-- ARGV: holder, lifetime in ms. Returns 1 if the holder has the lease now, else 0.
 local stored = redis.call('GET', KEYS[1])
 if stored and stored ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
@@ -114,8 +120,9 @@ return 1
 """)
 
 NEW_EPOCH: Final = Script("""
--- ARGV: word, how an epoch of eviction begins, how the new one begins. After an epoch of eviction comes
--- another one. Where there is none, it may have been evicted: only an epoch of eviction takes its place.
+-- ARGV: word, the prefix of an epoch of eviction, the prefix of the new epoch.
+-- An epoch of eviction is followed by another one, because single keys are missing until the next rebuild.
+-- If there is no epoch it may have been evicted, so only an epoch of eviction may replace it.
 local stored = redis.call('GET', KEYS[1])
 local beginning = ARGV[3]
 if not stored and beginning ~= ARGV[2] then return 1 end
@@ -125,7 +132,7 @@ return 1
 """)
 
 NOW: Final = Script("""
--- KEYS: any, whose server is asked. Returns its clock: seconds and microseconds.
+-- KEYS: any; it chooses the server of a cluster. Returns the server's clock: seconds and microseconds.
 return redis.call('TIME')
 """)
 

@@ -155,6 +155,7 @@ def _require_room_for(size: int) -> None:
     except ImportError:
         return
     limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # Fail before SQLite meets the limit: its own error does not name it.
     if limit != resource.RLIM_INFINITY and limit < size + GROWTH_BYTES:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
 

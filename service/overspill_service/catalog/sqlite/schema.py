@@ -94,8 +94,8 @@ def connect(path: Path | None) -> sqlite3.Connection:
         path or ":memory:", timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False
     )
     try:
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA journal_size_limit = 67108864")
+        connection.execute("PRAGMA synchronous = FULL")  # a commit is acknowledged, so it must be on the disk
+        connection.execute("PRAGMA journal_size_limit = 67108864")  # cut the log after a burst of writes
     except sqlite3.Error:
         connection.close()
         raise
@@ -104,7 +104,7 @@ def connect(path: Path | None) -> sqlite3.Connection:
 
 def _create(connection: sqlite3.Connection) -> None:
     _use_write_ahead_log(connection)
-    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("BEGIN IMMEDIATE")  # of several processes that start at once, one creates the tables
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version == 0:
         for statement in TABLES.split(";"):

@@ -170,6 +170,7 @@ def remove(entry: Entry, tombstone: Tombstone, now: float, until: float, db: sql
         (until, value, entry.tenant, entry.id),
     )
     _count(stored, -1, db)
+    # Old tombstones are deleted here, a few at a time: nothing else visits them.
     lapsed = "SELECT rowid FROM captures WHERE created IS NULL AND expires <= ? LIMIT ?"
     db.execute(f"DELETE FROM captures WHERE rowid IN ({lapsed})", (now, MAX_PURGED))  # noqa: S608  (a constant)
     return True

@@ -133,6 +133,7 @@ class Worker:
 
 
 def _read(connection: sqlite3.Connection, batch: Sequence[QueuedStep]) -> list[StepOutcome]:
+    # SQLite has no timeout for a query; it stops when the handler returns true.
     deadline = time.monotonic() + READ_TIMEOUT_SECONDS
     connection.set_progress_handler(lambda: time.monotonic() > deadline, INSTRUCTIONS_PER_CHECK)
     return [_outcome(connection, task) for task in batch]
@@ -145,13 +146,13 @@ def _transact(connection: sqlite3.Connection, batch: Sequence[QueuedStep]) -> li
     """
     outcomes = []
     try:
-        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("BEGIN IMMEDIATE")  # lock now: a later upgrade of a read lock could fail
         for task in batch:
             connection.execute("SAVEPOINT step")
             outcome = _outcome(connection, task)
-            if isinstance(outcome.error, sqlite3.Error):
+            if isinstance(outcome.error, sqlite3.Error):  # the storage failed, so no step may be acknowledged
                 raise outcome.error
-            if outcome.error is not None:
+            if outcome.error is not None:  # the step refused, for example a quota: undo it alone
                 connection.execute("ROLLBACK TO step")
             connection.execute("RELEASE step")
             outcomes.append(outcome)

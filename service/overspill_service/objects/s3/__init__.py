@@ -81,9 +81,11 @@ class S3Store:
         check_key(key)
         body = await PutBody.of(pieces)
         reply = await self._put(key, body, self._condition)
+        # A store without conditional writes: keys are unique, so nothing depends on them.
         if reply.status == HTTPStatus.NOT_IMPLEMENTED and self._condition:
             self._condition = {}
             reply = await self._put(key, body, {})
+        # 412: the object exists, so an earlier attempt of this put has stored it.
         if not reply.is_success and reply.status != HTTPStatus.PRECONDITION_FAILED:
             raise self._refusal(reply)
 
@@ -97,7 +99,7 @@ class S3Store:
         reply = await self._http.send(request, self._retry)
         if reply.status == HTTPStatus.NOT_FOUND and reply.code != "NoSuchBucket":
             raise KeyError(key)
-        if reply.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and start < 0:
+        if reply.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and start < 0:  # an empty object
             return b""
         return self._range(reply, start, wanted)
 
@@ -205,7 +207,7 @@ class S3Store:
             raise CaptureDamaged(f"a stored object ends before byte {start + wanted}")
         if not reply.is_success:
             raise self._refusal(reply)
-        is_whole = reply.status == HTTPStatus.OK and start <= 0
+        is_whole = reply.status == HTTPStatus.OK and start <= 0  # stores may answer 200 with a small object
         if len(reply.body) > wanted or not (is_whole or _is_asked_for(reply, start)):
             raise StoreUnavailable("the object store does not answer range reads; it cannot be used")
         return reply.body

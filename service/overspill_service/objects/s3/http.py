@@ -147,7 +147,7 @@ class HttpClient:
     async def _exchange(self, request: Request) -> Reply:
         headers = await self._signer.sign(request.method, request.url, request.headers, request.body.sha256)
         data = _Payload(request.body) if request.method == "PUT" else None
-        url = URL(request.url, encoded=True)
+        url = URL(request.url, encoded=True)  # another encoding, or a redirect, would break the signature
         async with self._open().request(
             request.method, url, headers=headers, data=data, allow_redirects=False
         ) as response:
@@ -164,7 +164,7 @@ class HttpClient:
                     total=None, sock_connect=CONNECT_TIMEOUT_SECONDS, sock_read=READ_TIMEOUT_SECONDS
                 ),
                 headers=CIMultiDict({"Accept-Encoding": "identity", "User-Agent": "overspill-service"}),
-                auto_decompress=False,
+                auto_decompress=False,  # objects are stored bytes, whatever Content-Encoding a proxy adds
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
         return self._session
