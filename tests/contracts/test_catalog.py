@@ -97,7 +97,7 @@ async def test_no_quota_is_held_to_totals_that_are_incomplete(catalog: Catalog) 
     await catalog.commit(entry(1), UNLIMITED)
 
     for quota in (Quota(captures=9), Quota(stored_size=10**6)):
-        with pytest.raises(CatalogIncomplete, match="limits cannot be held to"):
+        with pytest.raises(CatalogIncomplete, match="limits cannot be checked"):
             await catalog.commit(entry(2), quota)
     assert await catalog.get(TENANT, entry(2).id) is None
     assert (await catalog.totals(TENANT)).captures == 1
