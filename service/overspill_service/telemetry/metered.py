@@ -7,14 +7,13 @@ composition root uses a wrapper as the port.
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from overspill_service.catalog import Catalog
 from overspill_service.objects import ObjectStore
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 
     from overspill_service.objects import StoredObject
     from overspill_service.telemetry.metrics import Metrics
@@ -29,15 +28,8 @@ class _Metered(Generic[Port]):
         """`backend` is the value of the metrics' label of that name."""
         self._inner, self._backend, self._metrics = inner, backend, metrics
 
-    @contextmanager
-    def _operation(self, name: str) -> Iterator[None]:
-        start = time.perf_counter()
-        result = "failed"
-        try:
-            yield
-            result = "done"
-        finally:
-            self._metrics.operation(self._backend, name, result, time.perf_counter() - start)
+    def _count(self, name: str, result: str, seconds: float) -> None:
+        self._metrics.operation(self._backend, name, result, seconds)
 
 
 def _counted(
@@ -47,9 +39,14 @@ def _counted(
     name = method.__name__
 
     async def counted(self: _Metered[Any], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        with self._operation(name):
-            result: T = await getattr(self._inner, name)(*args, **kwargs)
-            return result
+        start = time.perf_counter()
+        result = "failed"
+        try:
+            answer: T = await getattr(self._inner, name)(*args, **kwargs)
+            result = "done"
+            return answer
+        finally:
+            self._count(name, result, time.perf_counter() - start)
 
     counted.__doc__ = method.__doc__
     return counted
@@ -89,7 +86,7 @@ class MeteredStore(_Metered[ObjectStore]):
             result = "done"
             raise
         finally:
-            self._metrics.operation(self._backend, "list", result, seconds)
+            self._count("list", result, seconds)
 
 
 class MeteredCatalog(_Metered[Catalog]):
