@@ -187,8 +187,8 @@ class Spill:
         An output that spills for another reason than its limits gets the preview of a lost one at most.
         """
         limits = _within_room(self.policy.limits(self.origin.tool), self.room)
-        if isinstance(self.content, (Envelope, StreamShape)) and self.content.left is not None:
-            limits = self.content.left
+        if isinstance(self.content, (Envelope, StreamShape)) and self.content.remaining is not None:
+            limits = self.content.remaining
         if not self.why or exceeds(self.content.body, limits):
             return limits
         return limits._replace(max_bytes=min(limits.max_bytes, self.policy.lost_preview))

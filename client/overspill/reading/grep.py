@@ -1,4 +1,4 @@
-"""Searching the lines of a capture, from either end, with bounds on matches, bytes and time.
+"""Search the lines of a capture, from either end, within bounds on matches, bytes and time.
 
     search = Search(query, extent)
     while (wanted := search.begin_part()) is not None:   # the first chunk, as `chunks` says
@@ -8,10 +8,10 @@
                 break
     answer = search.answer()
 
-`prepare` does the work: it may be called for several chunks at once, from any threads. `take` puts the
-results together and is called once for each chunk, in order. Where a search stops early, `next` has a
-cursor, which holds all that another search needs to go on behind the last line reported. It always lies
-further in the direction of the search, since at least one part of the first line asked for is searched.
+`prepare` does the work, and may run for several chunks at once, in any threads. `take` puts the results
+together: call it once for each chunk, in order. If a search stops early, `next` has a cursor with all that
+another search needs to go on behind the last line reported. Each search gets further, since it searches at
+least one part of the first line.
 
 Escape sequences are removed before searching unless `ansi`: what is searched is what is shown.
 """
@@ -55,8 +55,15 @@ def never() -> bool:
     return False
 
 
+def _context_lines(query: GrepQuery) -> ContextLines:
+    if query.count:
+        return ContextLines(0, 0)
+    before = query.context if query.before is None else query.before
+    return ContextLines(before, query.context if query.after is None else query.after)
+
+
 class Search:
-    """One search. `wanted` is None once the answer is complete or a bound is reached."""
+    """One search. `wanted` is None once the answer is complete, or a bound is reached."""
 
     def __init__(
         self,
@@ -67,22 +74,20 @@ class Search:
         expired: Callable[[], bool] = never,
         pattern: Pattern | None = None,
     ) -> None:
-        """`expired` says that the time is up; it is asked after every part searched, from any thread.
+        """`expired` says that the time is up. It is called after each part, from any thread.
 
-        `pattern` is what the query's is compiled to, where the caller has done that.
-        Raises `InvalidPattern`, and `InvalidQuery` for a cursor that is not one of this search.
+        `pattern` is the compiled pattern of the query, if the caller has compiled it. Raises
+        `InvalidPattern`, and `InvalidQuery` for a cursor of another search.
         """
         if pattern is None:
             pattern = compile_pattern(query.pattern, fixed=query.fixed, ignore_case=query.ignore_case)
         self.backwards: bool = query.from_end
         self._query, self._extent = query, extent
         self._matcher = Matcher(pattern, invert=query.invert, backwards=query.from_end, expired=expired)
-        around = ContextLines(
-            query.context if query.before is None else query.before,
-            query.context if query.after is None else query.after,
+        self._around = _context_lines(query)
+        self._findings = Findings(
+            query.max_matches, self._around, caps, backwards=query.from_end, ansi=query.ansi
         )
-        self._around = ContextLines(0, 0) if query.count else around
-        self._findings = Findings(query.max_matches, around, caps, backwards=query.from_end, ansi=query.ansi)
         self._start = start_of(query, extent, self._matcher)
         self._scanner = Scanner(
             self._matcher, self._start, backwards=query.from_end, ansi=query.ansi, count=query.count
@@ -125,14 +130,14 @@ class Search:
         return Wanted(offset=offset - self.backwards)
 
     def begin_part(self) -> Wanted | None:
-        """Where to read from now on; None once the search has ended."""
+        """Return where to read from now on; None once the search has ended."""
         self.has_jumped = False
         return self.wanted
 
     def prepare(self, chunk: Chunk) -> ScannedChunk:
-        """Search the lines that lie wholly in a chunk; safe to call from several threads at once.
+        """Search the lines that lie wholly in a chunk. Safe to call from several threads at once.
 
-        Raises `InvalidQuery` where the cursor is not of this capture.
+        Raises `InvalidQuery` if the cursor is of another capture.
         """
         if self._is_leading:
             return self._scanner.prepare(chunk, 0)
@@ -273,7 +278,7 @@ class Search:
     def _stopped_inside(
         self, line: SplitLine, piece: bytes, stopped: StoppedInside
     ) -> SplitLine | UnsearchedLine:
-        """Time ran out in the open line; what is left of it to be read."""
+        """Handle the end of time in the open line. Return what is left of the line to read."""
         if not line.is_enough:
             self._stop_for_time(Cursor(self._number, stopped.offset, stopped.trails))
             return line.shown(piece)
@@ -298,7 +303,7 @@ class Search:
             self._findings.doubt(self._number)
 
     def _skip(self) -> None:
-        """Jump over the rest of an open line of which enough is known."""
+        """Jump over the rest of an open line if enough of it is known."""
         line = self._line
         if line is None or not line.is_enough:
             return
@@ -345,7 +350,7 @@ class Search:
             self._jump(self._enter(LineResult(line, is_utf8=region.source is None)))
 
     def _stop_in(self, region: Region, chunk: Chunk, reached: StopPosition) -> None:
-        """Time ran out in a region: at a line's start (backwards: its end), or inside a line."""
+        """Handle the end of time in a region: at the start of a line, backwards at its end, or inside it."""
         position = reached.position
         if position < region.start:
             self._stop_for_time(Cursor(region.number - 1))
@@ -356,15 +361,15 @@ class Search:
         self._stop_for_time(inside if reached.trails else Cursor(number))
 
     def _stop_for_time(self, cursor: Cursor) -> None:
-        """Find no more: another search goes on at `cursor`. Lines around matches are still read."""
+        """Search no more; another search goes on at `cursor`. Lines around matches are still read."""
         if not self._ending.stop_for_time(cursor):
             self.wanted = None
 
     def answer(self) -> Text:
-        """What was found, once `wanted` is None.
+        """Return what was found, once `wanted` is None.
 
-        `start_line` and `end_line` bound the part that was searched; `content` shows the matches as
-        `grep -n` does, or with `count` how many there are.
+        `start_line` and `end_line` bound the part that was searched. `content` shows the matches as `grep -n`
+        does, or with `count` their number.
         """
         findings, counting, following = self._findings, self._query.count, self._ending.cursor
         content = str(self._count) if counting else findings.text()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from overspill.shapes.content import TextShape
 from overspill.shapes.fields import is_a
-from overspill.shapes.records import MAX_HELD_BYTES, NDJSON_TYPE, Records, Reserve, stand_in_record
+from overspill.shapes.records import MAX_HELD_BYTES, NDJSON_TYPE, Records, Reserve, short_record
 from overspill.text import measure
 from overspill.text.buffer import MAX_BUFFER_BYTES, Buffer, BufferFull
 from overspill.text.limits import exceeds
@@ -76,7 +76,7 @@ class HeldChunks:
 class StreamShape:
     """A stream that was too long. `missing` says why `body` is not all that came; empty if it is."""
 
-    left: Limits | None = None
+    remaining: Limits | None = None
     """What the limits leave for the notice, if some of the stream has passed already."""
     passed = 0
     """Bytes that passed before the stream was too long."""
@@ -118,7 +118,7 @@ class RecordStreamShape(StreamShape):
 
     def __init__(self, body: Body, records: Records, missing: str) -> None:
         super().__init__(body, NDJSON_TYPE, is_bytes=False, missing=missing)
-        self.left: Limits | None = records.left()
+        self.remaining: Limits | None = records.remaining()
         self.passed: int = records.passed
         self._first = records.first
         self._waiting = records.waiting
@@ -129,7 +129,7 @@ class RecordStreamShape(StreamShape):
 
     def replaced(self, notice: Notice) -> Any:
         """Return a record like the others with the notice in it."""
-        return stand_in_record(self._first, notice)
+        return short_record(self._first, notice)
 
     def items(self, value: Any) -> list[Any]:
         """Return what comes out at the end of the stream if `value` stands for it."""

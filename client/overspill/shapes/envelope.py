@@ -40,13 +40,17 @@ _NOTICE_MARKS: Final = ("[overspill", "...", '"capture"')
 class Envelope:
     """A result and the `parts` of it that a model reads. `cut_parts` are cut; all parts unless given.
 
-    `left` is what of some limits the parts that stay leave for the notice.
+    `remaining` is what of some limits the parts that stay leave for the notice.
     """
 
     def __init__(
-        self, result: Any, parts: list[Part], cut_parts: list[Part] | None = None, left: Limits | None = None
+        self,
+        result: Any,
+        parts: list[Part],
+        cut_parts: list[Part] | None = None,
+        remaining: Limits | None = None,
     ) -> None:
-        self.left: Limits | None = left
+        self.remaining: Limits | None = remaining
         self.parts: list[Part] = parts
         self._result = result
         self._given = cut_parts
@@ -148,18 +152,18 @@ class Envelope:
         return self._narrowed[1]
 
     def _within(self, limits: Limits, reserve: int, *, fills: bool) -> Envelope:
-        room, chosen, left = part_cutting.with_reserve(limits, reserve), list[Part](), limits
+        room, chosen, remaining = part_cutting.with_reserve(limits, reserve), list[Part](), limits
         for part in self._own:
             measured = measured_texts(part.value, room.max_bytes)
             if measured is not None and not exceeds(joined(measured), room):
                 text = joined([*(measured_texts(part.value, UNLIMITED) or ()), ""])
-                room, left = cut.less(room, text), cut.less(left, text)
+                room, remaining = cut.less(room, text), cut.less(remaining, text)
                 continue
             parts, rest = part_cutting.chosen_parts(part, room)
             chosen += parts
-            left = cut.less(left, "x" * rest, lines=1)
+            remaining = cut.less(remaining, "x" * rest, lines=1)
             room = room._replace(max_bytes=0) if fills else cut.less(room, "x" * rest, lines=1)
-        narrowed = Envelope(self._result, self.parts, chosen, left)
+        narrowed = Envelope(self._result, self.parts, chosen, remaining)
         return narrowed if chosen and narrowed.is_enough(limits) else self
 
     def is_enough(self, limits: Limits) -> bool:

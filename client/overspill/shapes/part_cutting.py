@@ -11,7 +11,7 @@ from overspill.shapes import data_view
 from overspill.shapes.fields import Part, Unchangeable, is_sequence, with_entries, with_items, with_text
 from overspill.shapes.heaviest_parts import heaviest_parts
 from overspill.shapes.parts import REMOVED, is_removable
-from overspill.shapes.standin import stand_in
+from overspill.shapes.short_copy import short_copy
 from overspill.text import measure
 from overspill.text.limits import UNLIMITED
 
@@ -80,10 +80,10 @@ def replacement(number: int, part: Part, notice: Notice) -> Any:
 
 def _data_replacement(number: int, value: Any, notice: Notice) -> Any:
     if number == 0:
-        return stand_in(value, str(notice), str(replace(notice, preview="", text=None)))
+        return short_copy(value, str(notice), str(replace(notice, preview="", text=None)))
     size = data_view.size_of(value)
     text = placeholder(notice, size)
-    return value if size <= len(text) else stand_in(value, text, text)
+    return value if size <= len(text) else short_copy(value, text, text)
 
 
 def short_mirror(value: Any, notice: Notice) -> Any:
@@ -93,6 +93,6 @@ def short_mirror(value: Any, notice: Notice) -> Any:
         return value
     text = placeholder(notice, size)
     try:
-        return stand_in(value, text, text)
+        return short_copy(value, text, text)
     except Unchangeable:
         return None

@@ -15,7 +15,7 @@ from overspill.shapes.envelope import Envelope
 from overspill.shapes.exceptions import ExceptionShape
 from overspill.shapes.fields import with_text
 from overspill.shapes.parts import REMOVED, is_removable, with_values
-from overspill.shapes.standin import stand_in
+from overspill.shapes.short_copy import short_copy
 from overspill.shapes.writer import as_text, text_of
 from overspill.text import measure
 from overspill.text.limits import UNLIMITED, Limits, exceeds
@@ -163,7 +163,7 @@ def _clamped_data(value: Any, budget: _Budget) -> Any:
             if not budget.is_exceeded_by(kept):
                 return kept
     text = as_text(value)
-    return stand_in(value, budget.within(text), budget.remark(text))
+    return short_copy(value, budget.within(text), budget.remark(text))
 
 
 def _with_texts(value: Any, change: Callable[[str], str]) -> Any:

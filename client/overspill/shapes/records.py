@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from overspill.shapes.data_view import size_within, view
 from overspill.shapes.fields import get, is_a, with_fields, with_text
-from overspill.shapes.standin import stand_in
+from overspill.shapes.short_copy import short_copy
 from overspill.shapes.writer import as_text
 from overspill.text.limits import UNLIMITED, exceeds, surely_fitting_chars
 from overspill.text.rendering import (
@@ -96,7 +96,7 @@ class Records:
         self._is_ended = self._is_ended or is_end
         self.buffer.add_line(compact_json({_REMARK_KEY: why}))
 
-    def left(self) -> Limits:
+    def remaining(self) -> Limits:
         """Return what the records that passed leave of the limits for a notice."""
         chars = self._limits.max_chars
         return self._limits._replace(
@@ -167,14 +167,14 @@ def record_size(record: Any) -> int:
     return _HEAVY_BYTES if found is None else found.chars
 
 
-def stand_in_record(record: Any, notice: Notice) -> Any:
+def short_record(record: Any, notice: Notice) -> Any:
     """Return a record like `record` with the notice in it; the notice itself if there can be none."""
     text = str(notice)
     try:
         field = next((name for name in _TEXT_FIELDS if is_a(get(record, name), str)), "")
         if field and size_within(record, _SHORT_RECORD_BYTES) <= _SHORT_RECORD_BYTES:
             return with_fields(record, {field: with_text(get(record, field), text)})
-        return stand_in(record, text, str(replace(notice, preview="", text=None)))
+        return short_copy(record, text, str(replace(notice, preview="", text=None)))
     except Exception:  # noqa: BLE001  (it cannot be copied, or a foreign method: whatever it raises)
         return text
 

@@ -43,7 +43,7 @@ _COMPARED_BYTES: Final = 20_000
 """Up to this size the parts of a record are compared."""
 
 
-def stand_in(value: Any, text: str, name: str) -> Any:
+def short_copy(value: Any, text: str, name: str) -> Any:
     """Return a short copy of `value` with the notice `text` in it, or with `name` as the name of an entry.
 
     Raises `Unchangeable` if no short copy of its class can be made.
