@@ -36,12 +36,12 @@ class Paint:
     """Colours text that is printable already, if colour is wanted."""
 
     def __init__(self, when: ColorMode = ColorMode.AUTO) -> None:
-        self.is_on: bool = when is ColorMode.ALWAYS or (when is ColorMode.AUTO and _suits())
+        self.is_on: bool = when is ColorMode.ALWAYS or (when is ColorMode.AUTO and _has_color_terminal())
 
     def __call__(self, text: str, style: Style) -> str:
         """Return `text` in the style, or unchanged if there is no colour."""
         return f"\x1b[{style}m{text}{_RESET}" if self.is_on and text else text
 
 
-def _suits() -> bool:
+def _has_color_terminal() -> bool:
     return output.is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -58,13 +58,13 @@ _CODES: tuple[tuple[type[errors.OverspillError], ExitCode], ...] = (
     (errors.Unreachable, ExitCode.UNAVAILABLE),
 )
 
-_NEXT: tuple[tuple[type[errors.OverspillError], str], ...] = (
+_HINTS: tuple[tuple[type[errors.OverspillError], str], ...] = (
     (errors.Unreachable, "start one with `overspill-service serve`, or say where it is with OVERSPILL_URL"),
     (errors.Unauthorized, "give a key with OVERSPILL_KEY"),
 )
 
 
-class _Said(logging.Handler):
+class _WarningPrinter(logging.Handler):
     """Prints warnings of the client on standard error, in the form of a command's own messages."""
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -75,10 +75,10 @@ class _Said(logging.Handler):
 @contextmanager
 def failures_reported() -> Iterator[None]:
     """Within the block, an expected failure becomes a line on standard error and an exit code."""
-    logging.getLogger("overspill").addHandler(_Said(logging.WARNING))
+    logging.getLogger("overspill").addHandler(_WarningPrinter(logging.WARNING))
     try:
         try:
-            with _shortages_told():
+            with _shortages_as_failures():
                 yield
             output.flush()
         except typer.Exit:
@@ -97,11 +97,11 @@ def failures_reported() -> Iterator[None]:
         _stop(ExitCode.FAILED, str(error))
     except OSError as error:
         output.abandon()
-        _stop(ExitCode.FAILED, _told(error))
+        _stop(ExitCode.FAILED, _os_error_text(error))
 
 
 @contextmanager
-def _shortages_told() -> Iterator[None]:
+def _shortages_as_failures() -> Iterator[None]:
     """Raise `CommandFailure` if the block runs out of memory or threads."""
     try:
         yield
@@ -123,12 +123,12 @@ def code_of(error: errors.OverspillError) -> ExitCode:
 
 def message_of(error: errors.OverspillError) -> str:
     """Return what went wrong and what to do next."""
-    hint = next((hint for kind, hint in _NEXT if isinstance(error, kind)), "")
-    said = _problem(error) if isinstance(error, errors.ProblemError) else str(error)
-    return f"{said}; {hint}" if hint else said
+    hint = next((hint for kind, hint in _HINTS if isinstance(error, kind)), "")
+    text = _problem_text(error) if isinstance(error, errors.ProblemError) else str(error)
+    return f"{text}; {hint}" if hint else text
 
 
-def _problem(error: errors.ProblemError) -> str:
+def _problem_text(error: errors.ProblemError) -> str:
     """Return what the service said, with the names of flags.
 
     The request id is for the operator's logs. Wrong arguments need no operator, so they have none.
@@ -139,7 +139,7 @@ def _problem(error: errors.ProblemError) -> str:
     return f"{with_flag_names(error.detail or error.title)} ({error.code or 'no code'}{request})"
 
 
-def _told(error: OSError) -> str:
+def _os_error_text(error: OSError) -> str:
     reason = error.strerror or str(error)
     return f"{error.filename}: {reason}" if error.filename else reason
 

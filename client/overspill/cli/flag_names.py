@@ -32,7 +32,7 @@ _HEADERS: Final = {
     "Overspill-Tool": "--tool",
     "Overspill-Ttl": "--ttl",
 }
-_TURNS: Final = (
+_PHRASES: Final = (
     ("GET /v1/captures lists", "`overspill ls` lists"),
     ("`next` of an earlier answer of the same search holds", "an earlier search for the same said"),
 )
@@ -43,7 +43,7 @@ _FLAG: Final = re.compile(rf"(?:`({'|'.join(_FLAGS)})`|\b({'|'.join(_FLAGS)})=)(
 
 def with_flag_names(detail: str) -> str:
     """Return the detail of a problem with the flags of the commands in it."""
-    for said, meant in _TURNS:
+    for said, meant in _PHRASES:
         detail = detail.replace(said, meant)
     detail = _LABEL.sub(r"--label \1", detail)
     detail = _HEADER.sub(lambda match: _HEADERS[match[0]], detail)

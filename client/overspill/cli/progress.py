@@ -16,24 +16,24 @@ from overspill.cli import output
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
 
-LONG: Final = 8 * 1024 * 1024
+LONG_BYTES: Final = 8 * 1024 * 1024
 """A transfer of at least so many bytes gets a bar."""
 
 
 @contextmanager
-def watched(file: IO[bytes]) -> Iterator[IO[bytes] | Watched]:
+def file_with_progress(file: IO[bytes]) -> Iterator[IO[bytes] | ProgressFile]:
     """Give `file` with a bar that shows how much of it was read. It is read twice, to hash and to send."""
     size = _remaining(file)
-    if size < LONG or not _is_terminal():
+    if size < LONG_BYTES or not _is_terminal():
         yield file
         return
     with typer.progressbar(length=2 * size, label="storing", file=sys.stderr) as bar:
-        yield Watched(file, bar.update)
+        yield ProgressFile(file, bar.update)
 
 
-def counted(pieces: Iterable[bytes], size: int) -> Generator[bytes]:
+def pieces_with_progress(pieces: Iterable[bytes], size: int) -> Generator[bytes]:
     """Yield `pieces` with a bar that shows how much of `size` bytes came. No bar if that is little, or 0."""
-    if size < LONG or not _is_terminal():
+    if size < LONG_BYTES or not _is_terminal():
         yield from pieces
         return
     with typer.progressbar(length=size, label="reading", file=sys.stderr) as bar:
@@ -42,7 +42,7 @@ def counted(pieces: Iterable[bytes], size: int) -> Generator[bytes]:
             bar.update(len(piece))
 
 
-class Watched(io.BufferedIOBase):
+class ProgressFile(io.BufferedIOBase):
     """A binary file that reports how many bytes each read returned."""
 
     def __init__(self, file: IO[bytes], update: Callable[[int], Any]) -> None:

@@ -32,7 +32,7 @@ SERVICE_AWAY: Final = (Unreachable, Unavailable, Internal, TooManyRequests)
 """Failures of the service after which `put` keeps the content on this machine."""
 UPLOAD_SECONDS: Final = 2.0
 """Seconds that a command may take longer to upload what waits."""
-_BLOCK: Final = 1024 * 1024
+_READ_BYTES: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ class CaptureMetadata:
 
 
 def keep_in_spool(
-    invocation: Invocation, file: IO[bytes], about: CaptureMetadata, error: OverspillError
+    invocation: Invocation, file: IO[bytes], metadata: CaptureMetadata, error: OverspillError
 ) -> wire.Entry:
     """Keep the content of `file` in the spool, because the service failed with `error`, and say so.
 
@@ -82,7 +82,7 @@ def keep_in_spool(
     if shelf is None:
         raise error
     try:
-        entry = _kept(shelf, file, about, str(error))
+        entry = _spooled(shelf, file, metadata, str(error))
     except NotSpooled as why:
         raise CommandFailure(
             f"{message_of(error)}. It was not kept on this machine: {why}", ExitCode.UNAVAILABLE
@@ -92,10 +92,10 @@ def keep_in_spool(
         return capture.get()
 
 
-def _kept(shelf: Shelf, file: IO[bytes], about: CaptureMetadata, reason: str) -> Spooled:
+def _spooled(shelf: Shelf, file: IO[bytes], metadata: CaptureMetadata, reason: str) -> Spooled:
     buffer = Buffer()
     try:
-        while block := file.read(_BLOCK):
+        while block := file.read(_READ_BYTES):
             buffer.write(block)
         body = buffer.finish()
     except BufferFull as full:
@@ -104,7 +104,7 @@ def _kept(shelf: Shelf, file: IO[bytes], about: CaptureMetadata, reason: str) ->
         buffer.close()
     if buffer.missing:
         raise NotSpooled(f"the disk for temporary files is full: {buffer.missing}")
-    entry = about.entry(body, url=shelf.url, reason=reason)
+    entry = metadata.entry(body, url=shelf.url, reason=reason)
     shelf.add(entry, _bytes(body) if isinstance(body, str) else body)
     return entry
 

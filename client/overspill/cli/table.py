@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from overspill.cli.color import Paint
 
-NOTHING: Final = "-"
+EMPTY_CELL: Final = "-"
 _GAP: Final = 2
-_CUT: Final = "…"
+_ELLIPSIS: Final = "…"
 _UNITS: Final = (("w", 7 * 86_400), ("d", 86_400), ("h", 3600), ("m", 60))
 
 
@@ -39,7 +39,7 @@ class Column:
     is_number: bool = False
     least: int = 0
     rank: int = 0
-    usual: str = NOTHING
+    usual: str = EMPTY_CELL
 
 
 class Table:
@@ -56,13 +56,13 @@ class Table:
 
     def print(self, rows: Sequence[tuple[str, ...]]) -> None:
         """Print more rows. Raises `OSError`."""
-        shown = [[printable_line(text) or NOTHING for text in row] for row in rows]
+        shown = [[printable_line(text) or EMPTY_CELL for text in row] for row in rows]
         if not shown:
             return
         if self.is_exact:
-            self._widths = self._wanted(shown)
+            self._widths = self._needed_widths(shown)
         elif self._widths is None:
-            self._widths = self._fitted(shown)
+            self._widths = self._fitting_widths(shown)
             self._print([column.title for column in self._columns], Style.HEADER)
         for cells in shown:
             self._print(cells)
@@ -77,13 +77,13 @@ class Table:
         line = (" " * _GAP).join(parts).rstrip()
         output.line(line if style is None else self._paint(line, style))
 
-    def _wanted(self, rows: Sequence[Sequence[str]]) -> list[int]:
+    def _needed_widths(self, rows: Sequence[Sequence[str]]) -> list[int]:
         return [max(map(width_of, cells)) for cells in zip(*rows, strict=True)]
 
-    def _fitted(self, rows: Sequence[Sequence[str]]) -> list[int]:
+    def _fitting_widths(self, rows: Sequence[Sequence[str]]) -> list[int]:
         """Return widths that fit on a line of the terminal; 0 for a column that is left out."""
         titles = [column.title for column in self._columns]
-        widths = self._wanted([titles, *rows])
+        widths = self._needed_widths([titles, *rows])
         for at, column in enumerate(self._columns):
             if all(row[at] == column.usual for row in rows):
                 widths[at] = 0
@@ -93,7 +93,7 @@ class Table:
         for at in sorted(range(len(widths)), key=lambda at: -self._columns[at].rank):
             if _line(least) > _terminal_width() and self._columns[at].least:
                 widths[at] = least[at] = 0
-        return _shared(widths, least, _terminal_width())
+        return _with_free_room(widths, least, _terminal_width())
 
 
 def _line(widths: Sequence[int]) -> int:
@@ -102,7 +102,7 @@ def _line(widths: Sequence[int]) -> int:
     return sum(used) + _GAP * (len(used) - 1)
 
 
-def _shared(widths: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+def _with_free_room(widths: Sequence[int], least: Sequence[int], room: int) -> list[int]:
     """Return `least` plus the free room, given one character at a time to columns that need more."""
     given, left = list(least), room - _line(least)
     while left > 0 and (short := [at for at, width in enumerate(widths) if given[at] < width]):
@@ -134,7 +134,7 @@ def cut(text: str, width: int) -> str:
     while used + _width_of_character(text[end]) < width:
         used += _width_of_character(text[end])
         end += 1
-    return text[:end] + _CUT
+    return text[:end] + _ELLIPSIS
 
 
 def padded(text: str, width: int, *, to_right: bool = False) -> str:

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 NOT_FOUND: Final = 127
 NOT_EXECUTABLE: Final = 126
-_SIGNALLED: Final = 128
-_BLOCK: Final = 64 * 1024
-_ASK_EVERY: Final = 20
+_SIGNAL_BASE: Final = 128
+_READ_BYTES: Final = 64 * 1024
+_POLL_MILLISECONDS: Final = 20
 """Milliseconds between two checks whether the command has ended, on systems without a pidfd."""
 _FROM_TERMINAL: Final = {signal.SIGINT, signal.SIGQUIT}
 _PASSED_ON: Final = (*_FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-_READ_ON: Final = "import os\nwhile os.read(0, 65536):\n    pass"
+_DRAIN_SCRIPT: Final = "import os\nwhile os.read(0, 65536):\n    pass"
 
 
 class CommandNotStarted(Exception):
@@ -45,7 +45,7 @@ def run_command(words: Sequence[str], take: Callable[[bytes], None]) -> int:
     """
     reader, writer = os.pipe()
     try:
-        with _signals_kept() as relay:
+        with _signals_relayed() as relay:
             try:
                 child = subprocess.Popen(words, stdout=writer, stderr=writer, close_fds=False)  # noqa: S603  (as asked)
             except OSError as error:
@@ -53,13 +53,13 @@ def run_command(words: Sequence[str], take: Callable[[bytes], None]) -> int:
             finally:
                 os.close(writer)
             relay.connect(child)
-            code = _drained(child, reader, take)
+            code = _drain(child, reader, take)
     finally:
         os.close(reader)
-    return code if code >= 0 else _SIGNALLED - code
+    return code if code >= 0 else _SIGNAL_BASE - code
 
 
-def _drained(child: subprocess.Popen[bytes], reader: int, take: Callable[[bytes], None]) -> int:
+def _drain(child: subprocess.Popen[bytes], reader: int, take: Callable[[bytes], None]) -> int:
     """Read until the command has ended and all its output is read. Return the exit code of `Popen`.
 
     Processes that it leaves behind may hold the pipe for as long as they like.
@@ -67,22 +67,24 @@ def _drained(child: subprocess.Popen[bytes], reader: int, take: Callable[[bytes]
     poll = select.poll()
     poll.register(reader, select.POLLIN)
     is_open = True
-    with _end_of(child) as ended:
+    with _end_descriptor(child) as ended:
         if ended is not None:
             poll.register(ended, select.POLLIN)
         while is_open and child.returncode is None:
-            ready = {descriptor for descriptor, _ in poll.poll(None if ended is not None else _ASK_EVERY)}
+            ready = {
+                descriptor for descriptor, _ in poll.poll(None if ended is not None else _POLL_MILLISECONDS)
+            }
             if reader in ready:
-                is_open = _read(reader, _BLOCK, take)
+                is_open = _read(reader, _READ_BYTES, take)
             if ended is None or ended in ready:
                 child.poll()
     if is_open and _read_rest(reader, take):
-        _leave_a_reader(reader)
+        _start_drain(reader)
     return child.wait()
 
 
 @contextmanager
-def _end_of(child: subprocess.Popen[bytes]) -> Iterator[int | None]:
+def _end_descriptor(child: subprocess.Popen[bytes]) -> Iterator[int | None]:
     """Give a descriptor that becomes readable when the child ends, or None on systems without one."""
     try:
         descriptor = os.pidfd_open(child.pid)
@@ -115,14 +117,14 @@ def _read_rest(reader: int, take: Callable[[bytes], None]) -> bool:
     return not poll.poll(0)  # a pipe without writers reports a hang-up, asked or not
 
 
-def _leave_a_reader(reader: int) -> None:
+def _start_drain(reader: int) -> None:
     """Start a process that reads until the pipe ends and drops what it reads.
 
     Without a reader the system kills what the command left behind, as soon as that prints something.
     """
     with suppress(OSError):
         subprocess.Popen(  # noqa: S603  (this very interpreter)
-            [sys.executable, "-I", "-S", "-c", _READ_ON],
+            [sys.executable, "-I", "-S", "-c", _DRAIN_SCRIPT],
             stdin=reader,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -152,13 +154,13 @@ class _Relay:
 
 
 @contextmanager
-def _signals_kept() -> Iterator[_Relay]:
+def _signals_relayed() -> Iterator[_Relay]:
     """Within the block, signals that would end this process go to the relay. Ignored signals stay ignored."""
     relay = _Relay()
     if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:  # the system would keep no exit code for us
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    heeded = [number for number in _PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, relay.take) for number in heeded}
+    relayed = [number for number in _PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, relay.take) for number in relayed}
     try:
         yield relay
     finally:

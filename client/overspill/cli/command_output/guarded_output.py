@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from overspill.previews.notice import Notice
     from overspill.transfer.sync import SyncClient
 
-_CAPTURE = "CAPTURE"
-_NO_COPY = "the disk for temporary files is nearly full"
+_PLACEHOLDER = "CAPTURE"
+_DISK_NEARLY_FULL = "the disk for temporary files is nearly full"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +74,7 @@ def run(
         if shown is not None:
             shown.end()
         ended = _FinishedOutput(invocation, recording, is_seen=shown is not None and shown.is_standard_output)
-        ended.settle(guard, replace(origin, status=f"exit {code}"))
+        ended.finish(guard, replace(origin, status=f"exit {code}"))
     return code
 
 
@@ -88,7 +88,7 @@ def _guard(client: SyncClient, policy: Policy, session: str | None) -> Guard:
 
 def _reader(invocation: Invocation) -> str:
     """Return the command that reads more of a capture, for an agent that has a terminal."""
-    return invocation.command("head", "-n", "200", _CAPTURE).replace(_CAPTURE, "{id}")
+    return invocation.command("head", "-n", "200", _PLACEHOLDER).replace(_PLACEHOLDER, "{id}")
 
 
 def _both(first: Callable[[bytes], None], second: Callable[[bytes], None]) -> Callable[[bytes], None]:
@@ -111,13 +111,13 @@ class _FinishedOutput:
     def __init__(self, invocation: Invocation, recording: Recording, *, is_seen: bool) -> None:
         self._invocation, self._recording, self._is_seen = invocation, recording, is_seen
 
-    def settle(self, guard: Guard, origin: CommandCall) -> None:
+    def finish(self, guard: Guard, origin: CommandCall) -> None:
         """Print the output, or store it and print its notice. Raises `OSError`."""
         if self._recording.is_filed and not self._recording.has_room_for_a_copy():
-            self._recording.give_up_middle(_NO_COPY)
+            self._recording.give_up_middle(_DISK_NEARLY_FULL)
         if self._recording.missing:
             output.say(f"the middle of the output is missing from what is kept: {self._recording.missing}")
-        if not self._recording.is_short and self._fits(guard.policy.limits(origin.tool)):
+        if not self._recording.is_short and self._is_within(guard.policy.limits(origin.tool)):
             self._print()
             return
         guarded = guard.process_sync(
@@ -130,7 +130,7 @@ class _FinishedOutput:
         else:
             self._print_notice(guarded)
 
-    def _fits(self, limits: Limits) -> bool:
+    def _is_within(self, limits: Limits) -> bool:
         is_short = self._recording.size <= limits.max_bytes
         return is_short and _lines(self._recording.pieces()) <= limits.max_lines
 
@@ -145,7 +145,7 @@ class _FinishedOutput:
             return
         output.content(self._recording.pieces(), raw=self._invocation.raw)
 
-    def _told(self, made: Notice | None) -> Notice | None:
+    def _complete_notice(self, made: Notice | None) -> Notice | None:
         """Return the notice. It says so if the middle is missing from what is stored."""
         if made is None or not self._recording.missing:
             return made
@@ -153,7 +153,7 @@ class _FinishedOutput:
 
     def _print_notice(self, guarded: Guarded) -> None:
         if not self._is_seen:
-            output.line(str(self._told(guarded.notice)))
+            output.line(str(self._complete_notice(guarded.notice)))
         if guarded.outcome is wire.Outcome.TRUNCATED:
             what = "is too long for a conversation" if self._is_seen else "was cut"
             output.say(f"the output {what} and could NOT be stored: {guarded.reason}")

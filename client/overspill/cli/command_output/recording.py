@@ -1,7 +1,7 @@
 """Keeps what a command prints: in memory, then in a file, or only its two ends if there is no room.
 
-    start (memory, up to IN_MEMORY) | the rest (a nameless file)
-    start (memory, up to START) | a gap | the last bytes        where the file cannot be written
+    start (memory, up to MEMORY_BYTES) | the rest (a nameless file)
+    start (memory, up to START_BYTES) | a gap | the last END_BYTES   if the file cannot be written
 
 Taking bytes never raises: the command must not fail because its output cannot be kept.
 """
@@ -18,25 +18,30 @@ from overspill.text import measure
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-IN_MEMORY: Final = 1024 * 1024
-START: Final = 12 * 1024 * 1024
+MEMORY_BYTES: Final = 1024 * 1024
+START_BYTES: Final = 12 * 1024 * 1024
 """Bytes of the beginning that are kept if there is no room for the whole. With the end they are few enough
 to be captured without a file."""
-LAST: Final = 1024 * 1024
+END_BYTES: Final = 1024 * 1024
 """Bytes of the end that are kept if there is no room for the whole."""
-MOST: Final = 4 * 1024 * 1024 * 1024
-_RESERVE: Final = 64 * 1024 * 1024
+MAX_BYTES: Final = 4 * 1024 * 1024 * 1024
+_FREE_BYTES: Final = 64 * 1024 * 1024
 """Bytes of the disk that are left free, for the command and for others."""
-_LOOK: Final = 16 * 1024 * 1024
+_CHECK_EVERY_BYTES: Final = 16 * 1024 * 1024
 """Bytes that are written between two checks of the free space."""
-_BLOCK: Final = 1024 * 1024
+_PIECE_BYTES: Final = 1024 * 1024
 
 
 class Recording:
     """Takes bytes as they come. Use it in a `with` block, which frees memory and disk."""
 
     def __init__(
-        self, *, in_memory: int = IN_MEMORY, start: int = START, last: int = LAST, most: int = MOST
+        self,
+        *,
+        in_memory: int = MEMORY_BYTES,
+        start: int = START_BYTES,
+        last: int = END_BYTES,
+        most: int = MAX_BYTES,
     ) -> None:
         self.size: int = 0
         self._in_memory, self._most_start, self._most_last, self._most = in_memory, start, last, most
@@ -45,7 +50,7 @@ class Recording:
         self._file: IO[bytes] | None = None
         self._why_no_file = ""
         self._written = 0
-        self._looked = -_LOOK
+        self._checked_at = -_CHECK_EVERY_BYTES
 
     def __enter__(self) -> Self:
         return self
@@ -78,19 +83,19 @@ class Recording:
         self.size += len(data)
         rest = memoryview(data)
         if self._file is None:
-            rest = self._held(rest, self._most_start if self._why_no_file else self._in_memory)
+            rest = self._kept_in_memory(rest, self._most_start if self._why_no_file else self._in_memory)
         if rest and not self._why_no_file:
-            rest = self._held(self._filed(rest), self._most_start)
+            rest = self._kept_in_memory(self._written_to_file(rest), self._most_start)
         if rest:
             self._last += rest
             del self._last[: -self._most_last]
 
     def pieces(self) -> Iterator[bytes]:
         """Yield all of it, with a line in the place of what is missing. Raises `OSError`."""
-        for start in range(0, len(self._start), _BLOCK):
-            yield bytes(self._start[start : start + _BLOCK])
+        for start in range(0, len(self._start), _PIECE_BYTES):
+            yield bytes(self._start[start : start + _PIECE_BYTES])
         offset = 0
-        while self._file is not None and (piece := os.pread(self._file.fileno(), _BLOCK, offset)):
+        while self._file is not None and (piece := os.pread(self._file.fileno(), _PIECE_BYTES, offset)):
             offset += len(piece)
             yield piece
         if self.gap:
@@ -114,9 +119,9 @@ class Recording:
 
     def has_room_for_a_copy(self) -> bool:
         """Return whether the disk has room for a copy."""
-        return _free() - self.size > _RESERVE
+        return _free() - self.size > _FREE_BYTES
 
-    def _held(self, data: memoryview, most: int) -> memoryview:
+    def _kept_in_memory(self, data: memoryview, most: int) -> memoryview:
         """Add data to the beginning in memory. Return the rest, which is too much for that."""
         if self._last:  # the beginning ended before
             return data
@@ -124,7 +129,7 @@ class Recording:
         self._start += data[:room]
         return data[room:]
 
-    def _filed(self, rest: memoryview) -> memoryview:
+    def _written_to_file(self, rest: memoryview) -> memoryview:
         """Write to the file. Return what could not be written."""
         try:
             self._check_can_be_made()
@@ -135,20 +140,22 @@ class Recording:
                 self._written += count
                 rest = rest[count:]
         except OSError as error:
-            self._stop(error)
+            self._give_up_file(error)
         return rest
 
     def _check_can_be_made(self) -> None:
         """Raise `OSError` if the disk is nearly full, or if the output is longer than any capture may be."""
-        if self._written - self._looked < _LOOK:
+        if self._written - self._checked_at < _CHECK_EVERY_BYTES:
             return
-        self._looked = self._written
-        if _free() < _RESERVE:
-            raise OSError(f"less than {measure.readable_size(_RESERVE)} are free in {tempfile.gettempdir()}")
+        self._checked_at = self._written
+        if _free() < _FREE_BYTES:
+            raise OSError(
+                f"less than {measure.readable_size(_FREE_BYTES)} are free in {tempfile.gettempdir()}"
+            )
         if self.size > self._most:
             raise OSError(f"no more than {measure.readable_size(self._most)} are kept")
 
-    def _stop(self, error: OSError) -> None:
+    def _give_up_file(self, error: OSError) -> None:
         reason = error.strerror or str(error)
         try:
             self.give_up_middle(reason)

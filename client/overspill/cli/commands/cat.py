@@ -11,7 +11,7 @@ from overspill.cli import output
 from overspill.cli.declaration import command
 from overspill.cli.invocation import Invocation
 from overspill.cli.options import OutputFile, Ref, SessionFilter
-from overspill.cli.progress import counted
+from overspill.cli.progress import pieces_with_progress
 from overspill.wire import ByteRange
 
 _EXAMPLES = (
@@ -38,26 +38,26 @@ def cat(
 
     A pipe or a file gets exactly what was captured; a terminal is shown control characters.
     """
-    wanted = _parsed(byte_range)
+    wanted = _parsed_range(byte_range)
     with invocation.source(ref, session) as source, output.into(into):
-        size = source.get(ref, session=session).size if wanted is None and _is_watched() else 0
+        size = source.get(ref, session=session).size if wanted is None and _has_progress() else 0
         with source.stream(ref, wanted, session=session) as pieces:
             _print_bytes(invocation, pieces, size)
 
 
 def _print_bytes(invocation: Invocation, pieces: Iterator[bytes], size: int) -> None:
 
-    with closing(counted(pieces, size)) as followed:
+    with closing(pieces_with_progress(pieces, size)) as followed:
         output.content(followed, raw=invocation.raw)
     output.flush()
 
 
-def _is_watched() -> bool:
+def _has_progress() -> bool:
     """Whether standard error is a terminal and the bytes go elsewhere: then a bar is of use."""
     return sys.stderr is not None and sys.stderr.isatty() and not output.is_terminal()
 
 
-def _parsed(text: str | None) -> "ByteRange | None":
+def _parsed_range(text: str | None) -> "ByteRange | None":
     if text is None:
         return None
 

@@ -8,7 +8,7 @@ from overspill.cli import output
 from overspill.cli.declaration import command
 from overspill.cli.invocation import Invocation
 from overspill.cli.options import COLORED, Ref, SessionFilter
-from overspill.cli.search.search import Limits, Query, Search, targets
+from overspill.cli.search.search import Query, Search, SearchLimits, targets
 
 _EXAMPLES = (
     "overspill grep cap_k3v7q2m5x4c6z2b7n5aa 'error|failed'",
@@ -110,9 +110,9 @@ def grep(  # noqa: PLR0913  (one option for each of grep's)
 
     They are numbered as by grep -n; the exit code is 1 where none matches.
     """
-    ref, sought = targets(first, second, patterns or [])
+    ref, wanted = targets(first, second, patterns or [])
     query = Query(
-        patterns=tuple(sought),
+        patterns=tuple(wanted),
         fixed=fixed,
         ignore_case=ignore_case,
         word=word,
@@ -126,18 +126,18 @@ def grep(  # noqa: PLR0913  (one option for each of grep's)
         from_end=from_end,
         session=session,
     )
-    search = Search(ref, query, Limits(max_matches, cursor, is_everything=everything))
+    search = Search(ref, query, SearchLimits(max_matches, cursor, is_everything=everything))
     with invocation.source(ref, session) as source:
         found = search.run(invocation, source)
     if search.limits.cursor is not None and not invocation.json:
         _say_more(invocation, search, found)
     if search.incomplete and not invocation.json:
-        _say_unsure(search.incomplete)
+        _say_incomplete(search.incomplete)
     if not found:
         raise typer.Exit(1)
 
 
-def _say_unsure(numbers: list[int]) -> None:
+def _say_incomplete(numbers: list[int]) -> None:
     first = ", ".join(map(str, numbers[:10])) + (", …" if len(numbers) > 10 else "")  # noqa: PLR2004
     lines = f"line {first} is" if len(numbers) == 1 else f"{len(numbers):,} lines ({first}) are"
     output.say(f"{lines} too long to be searched as a whole for this pattern, and may match too")

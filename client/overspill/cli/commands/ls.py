@@ -54,12 +54,12 @@ def ls(
             for page in pages:
                 invocation.answer(page)
             return
-        is_more = _tabulate(invocation, _waiting(invocation, filters), pages, filters)
+        is_more = _print_table(invocation, _spooled(invocation, filters), pages, filters)
     if is_more and not everything:
         output.say("there are more: --limit shows more, --all all of them")
 
 
-def _tabulate(
+def _print_table(
     invocation: Invocation,
     waiting: "list[tuple[Entry, str]]",
     pages: Iterator["Listing"],
@@ -77,7 +77,7 @@ def _tabulate(
     finally:
         table.print(waiting)  # the service was not there: at least what is here
     if table.is_empty:
-        output.say(_nothing(filters))
+        output.say(_empty_hint(filters))
     if is_incomplete:
         output.say("the catalog is being rebuilt: captures may be missing")
     return is_more
@@ -122,7 +122,7 @@ class _Table:
         return (entry.id, *figures, *names)
 
 
-def _nothing(filters: dict[str, str | None]) -> str:
+def _empty_hint(filters: dict[str, str | None]) -> str:
     """Return what to do if nothing is listed."""
     asked = [f"--{name.replace('_', '-')} {value!r}" for name, value in filters.items() if value is not None]
     if asked:
@@ -130,7 +130,7 @@ def _nothing(filters: dict[str, str | None]) -> str:
     return "nothing is stored; store something with `overspill run -- COMMAND` or `overspill put FILE`"
 
 
-def _waiting(invocation: Invocation, filters: dict[str, str | None]) -> "list[tuple[Entry, str]]":
+def _spooled(invocation: Invocation, filters: dict[str, str | None]) -> "list[tuple[Entry, str]]":
     """Return the spooled captures that match, newest first."""
     wanted = {name: wire.fit(value) for name, value in filters.items() if value is not None}
     try:

@@ -19,7 +19,7 @@ from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.cli.invocation import Invocation
 from overspill.cli.options import Session, Ttl
 from overspill.cli.parsers import labels_of
-from overspill.cli.progress import watched
+from overspill.cli.progress import file_with_progress
 from overspill.cli.spool_fallback import SERVICE_AWAY, CaptureMetadata, keep_in_spool
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ _EXAMPLES = (
     "overspill put build.log --session run-42 --label job=nightly --ttl 7d",
     "id=$(overspill put report.json --content-type application/json)",
 )
-_ROUNDED = 2
-_HARDLY_SECONDS, _HARDLY_SHARE = 90, 0.03
+_ROUNDING_SECONDS = 2
+_TOLERANCE_SECONDS, _TOLERANCE_SHARE = 90, 0.03
 """A lifetime that differs by no more than this is what was asked for."""
 
 
@@ -69,7 +69,7 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
     Where the service is down, it is kept on this machine and uploaded later; the handle is the same.
     """
     try:
-        about = CaptureMetadata(
+        metadata = CaptureMetadata(
             session=invocation.session() if session is None else session,
             tool=tool,
             call_id=call_id,
@@ -79,62 +79,62 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
             labels=labels_of(label or []),
         )
         with _opened(file) as source:
-            entry = _stored(invocation, source, about)
+            entry = _stored(invocation, source, metadata)
     except ValueError as error:
         raise CommandFailure(str(error), ExitCode.USAGE) from error
     if invocation.json:
         invocation.answer(entry)
     else:
         output.line(entry.id)
-    _say_unheeded(entry, asdict(about))
+    _warn_of_ignored_options(entry, asdict(metadata))
 
 
-def _say_unheeded(entry: "Entry", said: dict[str, Any]) -> None:
-    unheeded = _unheeded(entry, said)
-    if unheeded:
-        changing = "changes" if len(unheeded) == 1 else "change"
+def _warn_of_ignored_options(entry: "Entry", given: dict[str, Any]) -> None:
+    ignored = _ignored_options(entry, given)
+    if ignored:
+        changing = "changes" if len(ignored) == 1 else "change"
         output.say(
-            f"{entry.id} was stored before, and stays as it was: {_listed(unheeded)} {changing} nothing; "
+            f"{entry.id} was stored before, and stays as it was: {_joined(ignored)} {changing} nothing; "
             "another --call-id makes another capture, `overspill ttl` changes how long it lives"
         )
 
 
-def _unheeded(entry: "Entry", said: dict[str, Any]) -> list[str]:
+def _ignored_options(entry: "Entry", given: dict[str, Any]) -> list[str]:
     """Return the options that changed nothing: the same capture was stored before with others."""
     is_other = {
-        "--label": bool(said["labels"]) and entry.labels != said["labels"],
-        "--tool": bool(said["tool"]) and entry.tool != wire.fit(said["tool"]),
-        "--status": bool(said["status"]) and entry.status != wire.fit(said["status"]),
-        "--content-type": bool(said["content_type"]) and entry.content_type != said["content_type"],
-        "--ttl": said["ttl"] is not None and _lives_otherwise(entry, said["ttl"]),
+        "--label": bool(given["labels"]) and entry.labels != given["labels"],
+        "--tool": bool(given["tool"]) and entry.tool != wire.fit(given["tool"]),
+        "--status": bool(given["status"]) and entry.status != wire.fit(given["status"]),
+        "--content-type": bool(given["content_type"]) and entry.content_type != given["content_type"],
+        "--ttl": given["ttl"] is not None and _has_other_lifetime(entry, given["ttl"]),
     }
     return [option for option, is_so in is_other.items() if is_so]
 
 
-def _lives_otherwise(entry: "Entry", ttl: int) -> bool:
+def _has_other_lifetime(entry: "Entry", ttl: int) -> bool:
     """Whether `ttl` is neither the lifetime that it was stored with nor, about, the one it has from now.
 
     Storing again extends a lifetime, but not by a minute or a few percent.
     """
     left = (entry.expires - datetime.now(UTC)).total_seconds()
-    is_new = abs((entry.expires - entry.created).total_seconds() - ttl) <= _ROUNDED
-    return not is_new and abs(left - ttl) > max(_HARDLY_SECONDS, _HARDLY_SHARE * ttl)
+    is_new = abs((entry.expires - entry.created).total_seconds() - ttl) <= _ROUNDING_SECONDS
+    return not is_new and abs(left - ttl) > max(_TOLERANCE_SECONDS, _TOLERANCE_SHARE * ttl)
 
 
-def _listed(words: list[str]) -> str:
+def _joined(words: list[str]) -> str:
     *most, last = words
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _stored(invocation: Invocation, source: IO[bytes], about: "CaptureMetadata") -> "Entry":
+def _stored(invocation: Invocation, source: IO[bytes], metadata: "CaptureMetadata") -> "Entry":
     """Store the content, or keep it on this machine. Raises what storing raises, and `CommandFailure`."""
     start = source.tell()
     try:
-        with invocation.client() as client, watched(source) as content:
-            return client.put(content, **asdict(about))
+        with invocation.client() as client, file_with_progress(source) as content:
+            return client.put(content, **asdict(metadata))
     except SERVICE_AWAY as error:
         source.seek(start)
-        return keep_in_spool(invocation, source, about, error)
+        return keep_in_spool(invocation, source, metadata, error)
 
 
 def _source(file: str) -> IO[bytes]:

@@ -63,7 +63,7 @@ def _remove(invocation: Invocation, refs: list[str], session: str | None) -> Non
 
 
 def _remove_session(invocation: Invocation, session: str, *, yes: bool) -> None:
-    if not yes and not _confirmed(session):
+    if not yes and not _is_confirmed(session):
         raise CommandFailure("nothing was removed", ExitCode.NO)
     with invocation.client() as client:
         removed = client.delete_session(session)
@@ -73,7 +73,7 @@ def _remove_session(invocation: Invocation, session: str, *, yes: bool) -> None:
         output.say(f"removed {removed.captures:,} captures, {removed.stored_size:,} stored bytes")
 
 
-def _confirmed(session: str) -> bool:
+def _is_confirmed(session: str) -> bool:
 
     if sys.stdin is None or not sys.stdin.isatty():
         raise CommandFailure("removing a whole session needs --yes if nobody can be asked", ExitCode.USAGE)

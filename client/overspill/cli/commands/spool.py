@@ -84,8 +84,8 @@ def flush(
     ] = False,
 ) -> None:
     """Upload the captures that wait on this machine, oldest first; those that were refused once, too."""
-    flushed = _flushed(invocation, _shelves(invocation, everything=everything))
-    output.say(_told(flushed))
+    flushed = _flush_all(invocation, _shelves(invocation, everything=everything))
+    output.say(_summary_of(flushed))
     if flushed.failure is not None:
         output.say(message_of(flushed.failure))
         raise typer.Exit(code_of(flushed.failure))
@@ -93,7 +93,7 @@ def flush(
         raise typer.Exit(ExitCode.REFUSED)
 
 
-def _flushed(invocation: Invocation, shelves: "list[Shelf]") -> "Flushed":
+def _flush_all(invocation: Invocation, shelves: "list[Shelf]") -> "Flushed":
 
     total = uploads.Flushed()
     with invocation.client() as client:
@@ -102,7 +102,7 @@ def _flushed(invocation: Invocation, shelves: "list[Shelf]") -> "Flushed":
     return total
 
 
-def _told(flushed: "Flushed") -> str:
+def _summary_of(flushed: "Flushed") -> str:
 
     counted = measure.plural(flushed.uploaded, "capture")
     parts = [f"uploaded {counted}, {measure.plural(flushed.size, 'byte')}"]
@@ -152,14 +152,14 @@ def _drop_all(shelf: "Shelf", session: str | None, *, yes: bool) -> None:
 
     wanted = None if session is None else wire.fit(session)
     ids = [entry.id for entry in shelf.entries() if wanted is None or entry.session == wanted]
-    if ids and not yes and not _confirmed(len(ids)):
+    if ids and not yes and not _is_confirmed(len(ids)):
         raise CommandFailure("nothing was dropped", ExitCode.NO)
     _drop(shelf, ids)
 
 
 def _drop_some(shelf: "Shelf", refs: list[str], session: str) -> None:
     """Remove captures by reference. Remove none if one of `refs` is ambiguous. Raises `CommandFailure`."""
-    found = {ref: _sole(shelf, ref, session) for ref in refs}
+    found = {ref: _single_match(shelf, ref, session) for ref in refs}
     _drop(shelf, [entry.id for entry in found.values() if entry is not None])
     missing = [ref for ref, entry in found.items() if entry is None]
     if missing:
@@ -174,7 +174,7 @@ def _drop(shelf: "Shelf", ids: list[str]) -> None:
     output.say(f"dropped {measure.plural(len(ids), 'capture')}")
 
 
-def _sole(shelf: "Shelf", ref: str, session: str) -> "Spooled | None":
+def _single_match(shelf: "Shelf", ref: str, session: str) -> "Spooled | None":
     """Return the capture that `ref` means; of a call, its newest.
 
     Raises `CommandFailure` if captures of several sessions have that call id.
@@ -191,7 +191,7 @@ def _sole(shelf: "Shelf", ref: str, session: str) -> "Spooled | None":
     return entry
 
 
-def _confirmed(count: int) -> bool:
+def _is_confirmed(count: int) -> bool:
 
     if sys.stdin is None or not sys.stdin.isatty():
         raise CommandFailure("dropping everything needs --yes if nobody can be asked", ExitCode.USAGE)

@@ -56,14 +56,14 @@ def run(data: Path | None, *, keep: bool) -> None:
     started = time.monotonic()
     with _folder(data) as folder:
         with running(folder) as service:
-            handle = asyncio.run(_tell(service))
+            handle = asyncio.run(_run_story(service))
             page.say(f"\nAll of this took {time.monotonic() - started:.0f} s.")
             if keep:
                 _keep(service, handle)
         page.say(
             f"\nThe demo's service is stopped. Its data is {'kept in ' + str(data) if data else 'removed'}."
         )
-    _say_how_to_go_on(data)
+    _say_next_steps(data)
 
 
 @contextmanager
@@ -76,7 +76,7 @@ def _folder(data: Path | None) -> Iterator[Path]:
         yield data
 
 
-async def _tell(service: DemoService) -> str:
+async def _run_story(service: DemoService) -> str:
     """Tell the whole story. Return the handle of the last output."""
     page.say("Overspill: an agent runs three real tools on this machine. Each returns far more than its")
     page.say("conversation has room for. The guard stores the whole output and hands over a short notice.")
@@ -85,17 +85,17 @@ async def _tell(service: DemoService) -> str:
         story = Story(service, client, Guard(client))
         with tempfile.TemporaryDirectory(prefix="overspill-demo-tests-") as folder:
             title = f"every line with {_PATTERN!r} in Python's standard library"
-            await _use(story, demo_tools.grep_search, _PATTERN, title=title, show=page.abbreviated)
+            await _call_tool(story, demo_tools.grep_search, _PATTERN, title=title, show=page.abbreviated)
             title = "how this Python was built and what is installed in it, as a dict"
-            await _use(story, demo_tools.describe_python, title=title, show=page.abbreviated)
+            await _call_tool(story, demo_tools.describe_python, title=title, show=page.abbreviated)
             title = "1,500 tests, of which one in the middle fails"
-            await _use(story, demo_tools.run_command, Path(folder), title=title, show=page.in_full)
+            await _call_tool(story, demo_tools.run_command, Path(folder), title=title, show=page.in_full)
         await _read_back(story)
-    _sum_up(story)
+    _print_totals(story)
     return story.seen[-1].entry.id
 
 
-async def _use(
+async def _call_tool(
     story: Story,
     tool: Callable[..., Awaitable[Any]],
     *arguments: Any,
@@ -144,7 +144,7 @@ async def _read(story: Story, command: str, reading: Awaitable[Text]) -> None:
     page.say(f"    ({requests} to the object store; the capture has {text.total_bytes:,} bytes)\n")
 
 
-def _sum_up(story: Story) -> None:
+def _print_totals(story: Story) -> None:
     page.title("What it came to, in bytes")
     page.say(f"  {'tool':<16} {'returned':>12} {'stored':>12} {'ratio':>6} {'in the conversation':>20}")
     for seen in story.seen:
@@ -168,7 +168,7 @@ def _keep(service: DemoService, handle: str) -> None:
         page.say("")
 
 
-def _say_how_to_go_on(data: Path | None) -> None:
+def _say_next_steps(data: Path | None) -> None:
     page.title("To keep going")
     where = f" --data {data}" if data else ""
     page.say(f"  {_prefix()}overspill demo --keep{where}: the same, and the service stays for your own reads")

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from overspill.cli.search.spans import Matcher
 
 _LINE: Final = re.compile(r"(\d+)([:-])(.*)", re.DOTALL)
-_GAP: Final = "--"
-_CUT: Final = "…"
-_CUT_SIZE: Final = 1024
+_GROUP_MARK: Final = "--"
+_ELLIPSIS: Final = "…"
+_LEAST_CUT_BYTES: Final = 1024
 """A line that the service has cut has at least so many bytes."""
 
 
@@ -80,8 +80,8 @@ class MatchPrinter:
         form: LineFormat,
     ) -> None:
         self._paint, self._lines, self._matcher, self._form = paint, lines, matcher, form
-        self._done = 0
-        self._kept: list[_NumberedLine] = []
+        self._last_number = 0
+        self._waiting_lines: list[_NumberedLine] = []
 
     def page(self, content: str, total: int, *, is_last: bool) -> None:
         """Print a page as the service gives it: each line behind its number and a mark.
@@ -112,7 +112,7 @@ class MatchPrinter:
             near
             for number in matches
             for near in range(number - self._form.before, number + self._form.after + 1)
-            if self._done < near <= total
+            if self._last_number < near <= total
         }
         missing = (_NumberedLine(number, "-", self._lines[number]) for number in wanted - numbers)
         return sorted([*found, *missing])
@@ -122,29 +122,29 @@ class MatchPrinter:
 
         The end of a page waits until the next page shows which of its lines match too.
         """
-        new = [line for line in found if line.number > self._done]
-        kept = [line for line in self._kept if not new or line.number < new[0].number]
+        new = [line for line in found if line.number > self._last_number]
+        kept = [line for line in self._waiting_lines if not new or line.number < new[0].number]
         last = 0 if is_last else max((at for at, line in enumerate(new, 1) if line.is_match), default=0)
-        self._kept = [] if is_last else new[last:]
+        self._waiting_lines = [] if is_last else new[last:]
         yield from kept
         yield from new if is_last else new[:last]
 
     def _print_backwards(self, lines: Sequence[str]) -> None:
         """Print a page of a search from the end, which has its last lines first."""
-        if self._done:
-            output.line(self._paint(_GAP, Style.SEPARATOR))
+        if self._last_number:
+            output.line(self._paint(_GROUP_MARK, Style.SEPARATOR))
         for text in lines:
             line = _NumberedLine.parsed(text)
-            self._done = 0
+            self._last_number = 0
             if line is None:
-                output.line(self._paint(_GAP, Style.SEPARATOR))
+                output.line(self._paint(_GROUP_MARK, Style.SEPARATOR))
             else:
                 self._print(line)
 
     def _print(self, line: _NumberedLine) -> None:
-        if self._form.is_around and self._done and line.number != self._done + 1:
-            output.line(self._paint(_GAP, Style.SEPARATOR))
-        self._done = line.number
+        if self._form.is_around and self._last_number and line.number != self._last_number + 1:
+            output.line(self._paint(_GROUP_MARK, Style.SEPARATOR))
+        self._last_number = line.number
         if self._form.is_only:
             whole = self._lines[line.number] if _is_cut(line.text) else line.text
             for start, end in self._spans(whole):
@@ -174,4 +174,4 @@ class MatchPrinter:
 
 
 def _is_cut(text: str) -> bool:
-    return text.startswith(_CUT) or (text.endswith(_CUT) and len(text.encode()) > _CUT_SIZE)
+    return text.startswith(_ELLIPSIS) or (text.endswith(_ELLIPSIS) and len(text.encode()) > _LEAST_CUT_BYTES)

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from overspill.cli.invocation import Invocation
 
-_USUAL: Final = 50
-_AT_ONCE: Final = 1000
-_MOST_PARTS: Final = 256
+_DEFAULT_MATCHES: Final = 50
+_PAGE_MATCHES: Final = 1000
+_MAX_ANSWERS_PER_LINE: Final = 256
 """The most answers that are read for one line: 16 MiB of it."""
 _SWITCHES: Final = {
     "fixed": "-F",
@@ -93,7 +93,7 @@ class Query:
         return words
 
 
-class Limits:
+class SearchLimits:
     """How far a search goes, and the `cursor` at which it goes on."""
 
     def __init__(self, most: int | None, cursor: str | None, *, is_everything: bool) -> None:
@@ -104,14 +104,14 @@ class Limits:
     def left(self, found: int, *, is_count: bool) -> int:
         """Return how many more lines may be found. A count goes to the end unless `-m` says how far."""
         if self.is_everything or (is_count and self.most is None):
-            return _AT_ONCE
-        return (_USUAL if self.most is None else self.most) - found
+            return _PAGE_MATCHES
+        return (_DEFAULT_MATCHES if self.most is None else self.most) - found
 
 
 class Search:
     """A search as `grep` runs it, in as many requests as its options need."""
 
-    def __init__(self, ref: str, query: Query, limits: Limits) -> None:
+    def __init__(self, ref: str, query: Query, limits: SearchLimits) -> None:
         """Set up the search. Raises `CommandFailure` for options that exclude each other."""
         if query.only and query.invert:
             raise CommandFailure(
@@ -133,7 +133,7 @@ class Search:
             text = source.grep(
                 self.ref,
                 **self.query.on_the_wire(),
-                max_matches=min(left, _AT_ONCE),
+                max_matches=min(left, _PAGE_MATCHES),
                 cursor=self.limits.cursor,
                 ansi=invocation.raw,
             )
@@ -162,7 +162,7 @@ class Search:
 
     def words(self) -> list[str]:
         """Return the words of the command that goes on."""
-        most = ["--all"] if self.limits.is_everything else ["-m", str(self.limits.most or _USUAL)]
+        most = ["--all"] if self.limits.is_everything else ["-m", str(self.limits.most or _DEFAULT_MATCHES)]
         patterns = [word for pattern in self.query.patterns for word in ("-e", pattern)]
         return ["grep", *self.query.words(), *most, "--cursor", str(self.limits.cursor), *patterns, self.ref]
 
@@ -198,7 +198,7 @@ class _Lines:
     def __getitem__(self, number: int) -> str:
         text = self._source.lines(self._ref, number, number, ansi=self._is_raw, session=self._session)
         parts = [text.content]
-        while text.next and len(parts) < _MOST_PARTS:
+        while text.next and len(parts) < _MAX_ANSWERS_PER_LINE:
             text = self._source.lines(self._ref, **text.place, ansi=self._is_raw, session=self._session)
             parts.append(text.content)
         return "".join(parts).removesuffix("\n")
