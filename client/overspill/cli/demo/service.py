@@ -24,6 +24,7 @@ _START_SECONDS: Final = 30.0
 _STOP_SECONDS: Final = 15.0
 _ANNOUNCEMENT: Final = "overspill-service listens on "
 _OPERATIONS: Final = "overspill_backend_operations_total{"
+_STORING_AND_READING: Final = ('operation="put"', 'operation="read"')
 
 
 class DemoService:
@@ -34,12 +35,16 @@ class DemoService:
         self._process = process
 
     def store_requests(self) -> int:
-        """Return how many requests its object store has had so far, by the service's own metrics."""
+        """Return how many puts and reads its object store has had so far, by the service's own metrics."""
         directly = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with directly.open(self.url + Route.METRICS, timeout=10) as answer:
             lines = answer.read().decode().splitlines()
         counted = (line for line in lines if line.startswith(_OPERATIONS) and 'backend="store"' in line)
-        return sum(int(float(line.rpartition(" ")[2])) for line in counted if 'operation="ping"' not in line)
+        return sum(
+            int(float(line.rpartition(" ")[2]))
+            for line in counted
+            if any(operation in line for operation in _STORING_AND_READING)
+        )
 
     def wait(self) -> None:
         """Wait until the service ends."""
