@@ -12,7 +12,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from overspill.spools.spool import Shelf, Spool
+from overspill.spools.spool import Partition, Spool
 
 from tests.bench import measuring, table
 from tests.bench.table import Goal, Row
@@ -33,8 +33,8 @@ SIZE: Final = 60_000
 
 def measure(_servers: Servers, scale: Scale) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="overspill-spool-") as root:
-        empty = Spool(Path(root, "empty")).shelf("http://service.example", "")
-        filled = Spool(Path(root, "filled")).shelf("http://service.example", "")
+        empty = Spool(Path(root, "empty")).partition("http://service.example", "")
+        filled = Spool(Path(root, "filled")).partition("http://service.example", "")
         count = scale.pick(MANY, FEW)
         _fill(filled, count)
         empty.keep(spilled("first"), "down")
@@ -50,22 +50,22 @@ def measure(_servers: Servers, scale: Scale) -> Iterator[Row]:
     yield Row(f"{what}, CPU", cpu / least_cpu, Goal(1.5), table.ratio, detail)
 
 
-def _spent(shelf: Shelf, number: int) -> tuple[float, float]:
+def _spent(partition: Partition, number: int) -> tuple[float, float]:
     """Seconds that one more takes, and CPU seconds."""
     spill = spilled("y" * SIZE, f"call_{number}")
     start, cpu = time.perf_counter(), measuring.own()
-    shelf.keep(spill, "down")
+    partition.keep(spill, "down")
     return time.perf_counter() - start, measuring.own() - cpu
 
 
-def _fill(shelf: Shelf, count: int) -> None:
+def _fill(partition: Partition, count: int) -> None:
     """Put captures there as if other processes had kept them."""
-    pattern = shelf.keep(spilled("x" * OTHER, "pattern"), "down")
+    pattern = partition.keep(spilled("x" * OTHER, "pattern"), "down")
     for _ in range(count):
         name = "cap_" + b32encode(secrets.token_bytes(13)).decode().lower()[:20]
         entry = msgspec.structs.replace(pattern, id=name)
-        (shelf.folder.path / f"{name}.bin").write_bytes(b"x" * OTHER)
-        known = shelf.folder.path / f"{name}.json"
+        (partition.folder.path / f"{name}.bin").write_bytes(b"x" * OTHER)
+        known = partition.folder.path / f"{name}.json"
         known.write_bytes(msgspec.json.encode(entry))
         os.utime(known, (entry.expires.timestamp(),) * 2)
-    shelf.spool.room.tidy()
+    partition.spool.room.tidy()

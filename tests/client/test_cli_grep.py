@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 from overspill.cli.search.spans import Matcher, combined
-from overspill.spools.spool import Shelf, Spool
+from overspill.spools.spool import Partition, Spool
 
 from tests.client.shell import Shell
 from tests.client.spooling import spilled
@@ -230,20 +230,20 @@ def test_whole_words_are_those_of_grep_beside_any_character() -> None:
 
 
 @pytest.fixture
-def waiting(tmp_path: Path) -> tuple[Shell, Shelf]:
+def waiting(tmp_path: Path) -> tuple[Shell, Partition]:
     url = "http://127.0.0.1:1"
     spool = Spool(tmp_path / "spool")
-    return Shell(url, OVERSPILL_SPOOL=str(spool.path)), spool.shelf(url, "")
+    return Shell(url, OVERSPILL_SPOOL=str(spool.path)), spool.partition(url, "")
 
 
 @pytest.mark.parametrize(
     "words", [["-w", "error"], ["-owF", "main.rs"], ["-o", "-e", "été", "-e", "^[0-9]+"]], ids=shlex.join
 )
 def test_what_waits_on_this_machine_is_searched_alike(
-    waiting: tuple[Shell, Shelf], content: bytes, words: list[str]
+    waiting: tuple[Shell, Partition], content: bytes, words: list[str]
 ) -> None:
-    shell, shelf = waiting
-    kept = shelf.keep(spilled(content.decode()), "down")
+    shell, partition = waiting
+    kept = partition.keep(spilled(content.decode()), "down")
     engine = [] if "F" in words[0] else ["-E"]
 
     assert shell("grep", "--all", *words, kept.id).data == printed_by(

@@ -270,7 +270,7 @@ def test_where_no_thread_can_be_started_nothing_is_lost_and_no_traceback_shown(
     overspill: Shell, tmp_path: Path, words: list[str], code: int, said: str
 ) -> None:
     environment = {**overspill.environment, "OVERSPILL_SPOOL": str(tmp_path / "spool")}
-    spool = Spool(tmp_path / "spool").shelf(environment["OVERSPILL_URL"], "")
+    spool = Spool(tmp_path / "spool").partition(environment["OVERSPILL_URL"], "")
     spool.keep(spilled("waits\n"), "down")
     ended = subprocess.run(
         [sys.executable, "-c", WITHOUT_THREADS, *words],

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from overspill.spools.spool import Shelf, Spool
+from overspill.spools.spool import Partition, Spool
 
 from tests.client.shell import Shell
 from tests.client.spooling import spilled
@@ -30,8 +30,8 @@ def spool(tmp_path: Path) -> Spool:
 
 
 @pytest.fixture
-def shelf(spool: Spool) -> Shelf:
-    return spool.shelf(NOWHERE, "")
+def partition(spool: Spool) -> Partition:
+    return spool.partition(NOWHERE, "")
 
 
 @pytest.fixture
@@ -61,9 +61,9 @@ def told_by(*words: str) -> bytes:
     ],
 )
 def test_the_reading_commands_print_what_waits_as_their_namesakes_do(
-    offline: Shell, shelf: Shelf, asked: list[str], oracle: list[str]
+    offline: Shell, partition: Partition, asked: list[str], oracle: list[str]
 ) -> None:
-    kept = shelf.keep(spilled(TEXT), "down")
+    kept = partition.keep(spilled(TEXT), "down")
     words = [kept.id if word == "-" else word for word in asked]
     result = offline(*words, *([] if kept.id in words else [kept.id]))
 
@@ -71,8 +71,8 @@ def test_the_reading_commands_print_what_waits_as_their_namesakes_do(
     assert result.err == f"overspill: {kept.id} is on this machine only and is not uploaded yet\n"
 
 
-def test_stat_and_summary_tell_of_what_waits(offline: Shell, shelf: Shelf) -> None:
-    kept = shelf.keep(spilled(TEXT, "call_3", session="mine", tool="build"), "down")
+def test_stat_and_summary_tell_of_what_waits(offline: Shell, partition: Partition) -> None:
+    kept = partition.keep(spilled(TEXT, "call_3", session="mine", tool="build"), "down")
     entry = json.loads(offline("stat", "--json", kept.id).data)
     summary = offline("summary", "call:call_3", "--session", "mine").out
 
@@ -90,23 +90,25 @@ def test_stat_and_summary_tell_of_what_waits(offline: Shell, shelf: Shelf) -> No
 def test_ls_lists_what_waits_before_what_the_service_has(service: ServiceProcess, spool: Spool) -> None:
     shell = at(service, spool)
     stored = shell.put(b"stored\n", "--session", "cli-spool-ls")
-    kept = spool.shelf(service.url, "").keep(spilled(TEXT, session="cli-spool-ls"), "down")
-    spool.shelf(service.url, "").keep(spilled(TEXT, session="another"), "down")
+    kept = spool.partition(service.url, "").keep(spilled(TEXT, session="cli-spool-ls"), "down")
+    spool.partition(service.url, "").keep(spilled(TEXT, session="another"), "down")
     rows = [line.split() for line in shell("ls", "--session", "cli-spool-ls").out.splitlines()]
 
     assert [(row[0], row[4]) for row in rows] == [(kept.id, "spooled"), (stored, "complete")]
 
 
-def test_ls_without_a_service_lists_what_waits_and_says_what_is_wrong(offline: Shell, shelf: Shelf) -> None:
-    kept = shelf.keep(spilled(TEXT), "down")
+def test_ls_without_a_service_lists_what_waits_and_says_what_is_wrong(
+    offline: Shell, partition: Partition
+) -> None:
+    kept = partition.keep(spilled(TEXT), "down")
     result = offline("ls")
 
     assert result.out.startswith(kept.id)
     assert (result.code, "cannot be reached: connection refused" in result.err) == (5, True)
 
 
-def test_spool_list_says_since_when_and_why(offline: Shell, shelf: Shelf) -> None:
-    kept = shelf.keep(spilled(TEXT, tool="build", session="s"), "cannot be \x1b[31mreached")
+def test_spool_list_says_since_when_and_why(offline: Shell, partition: Partition) -> None:
+    kept = partition.keep(spilled(TEXT, tool="build", session="s"), "cannot be \x1b[31mreached")
     result = offline("spool", "list")
 
     assert result.out.split(maxsplit=7) == [
@@ -122,7 +124,7 @@ def test_spool_list_says_since_when_and_why(offline: Shell, shelf: Shelf) -> Non
 
 
 def test_spool_list_has_others_captures_only_when_asked_for_them(offline: Shell, spool: Spool) -> None:
-    theirs = spool.shelf(NOWHERE, "their key").keep(spilled(TEXT), "down")
+    theirs = spool.partition(NOWHERE, "their key").keep(spilled(TEXT), "down")
 
     assert offline("spool", "list").data == b""
     assert offline("spool", "list", "--all").capture == theirs.id
@@ -131,7 +133,7 @@ def test_spool_list_has_others_captures_only_when_asked_for_them(offline: Shell,
 
 def test_spool_flush_uploads_and_says_how_many(service: ServiceProcess, spool: Spool) -> None:
     shell = at(service, spool)
-    kept = spool.shelf(service.url, "").keep(spilled(TEXT, session="cli-flush"), "down")
+    kept = spool.partition(service.url, "").keep(spilled(TEXT, session="cli-flush"), "down")
     result = shell("spool", "flush")
 
     assert (result.code, result.data) == (0, b"")
@@ -140,32 +142,32 @@ def test_spool_flush_uploads_and_says_how_many(service: ServiceProcess, spool: S
 
 
 def test_spool_flush_without_a_service_keeps_everything_and_says_what_is_wrong(
-    offline: Shell, shelf: Shelf
+    offline: Shell, partition: Partition
 ) -> None:
-    shelf.keep(spilled(TEXT), "down")
+    partition.keep(spilled(TEXT), "down")
     result = offline("spool", "flush")
 
     assert result.code == 5
     assert "uploaded 0 captures, 0 bytes; 1 wait still" in result.err
-    assert len(shelf.entries()) == 1
+    assert len(partition.entries()) == 1
 
 
 def test_spool_flush_tries_again_what_was_refused_once(service: ServiceProcess, spool: Spool) -> None:
-    shelf = spool.shelf(service.url, "")
-    shelf.keep(spilled(TEXT, session="cli-again"), "too large", refused="too large")
+    partition = spool.partition(service.url, "")
+    partition.keep(spilled(TEXT, session="cli-again"), "too large", refused="too large")
 
     assert at(service, spool)("spool", "flush").code == 0
-    assert shelf.entries() == []
+    assert partition.entries() == []
 
 
-def test_spool_drop_removes_one_and_a_later_read_says_so(offline: Shell, shelf: Shelf) -> None:
-    kept = shelf.keep(spilled(TEXT, "one"), "down")
-    other = shelf.keep(spilled(TEXT, "other"), "down")
+def test_spool_drop_removes_one_and_a_later_read_says_so(offline: Shell, partition: Partition) -> None:
+    kept = partition.keep(spilled(TEXT, "one"), "down")
+    other = partition.keep(spilled(TEXT, "other"), "down")
     dropped = offline("spool", "drop", kept.id)
     read = offline("head", kept.id)
 
     assert (dropped.code, dropped.err) == (0, "overspill: dropped 1 capture\n")
-    assert [entry.id for entry in shelf.entries()] == [other.id]
+    assert [entry.id for entry in partition.entries()] == [other.id]
     assert read.code == 3
     assert (
         "was dropped from the local spool before it could be uploaded, because it was dropped by hand"
@@ -173,28 +175,28 @@ def test_spool_drop_removes_one_and_a_later_read_says_so(offline: Shell, shelf: 
     )
 
 
-def test_spool_drop_names_what_is_not_there(offline: Shell, shelf: Shelf) -> None:
-    shelf.keep(spilled(TEXT), "down")
+def test_spool_drop_names_what_is_not_there(offline: Shell, partition: Partition) -> None:
+    partition.keep(spilled(TEXT), "down")
     result = offline("spool", "drop", "call:never")
 
     assert result.code == 3
     assert "not in the spool: call:never" in result.err
 
 
-def test_spool_drop_all_asks_first(offline: Shell, shelf: Shelf) -> None:
-    shelf.keep(spilled(TEXT), "down")
+def test_spool_drop_all_asks_first(offline: Shell, partition: Partition) -> None:
+    partition.keep(spilled(TEXT), "down")
     asked = offline("spool", "drop", "--all")
-    kept = len(shelf.entries())
+    kept = len(partition.entries())
     sure = offline("spool", "drop", "--all", "--yes")
 
-    assert (asked.code, kept, sure.code, shelf.entries()) == (2, 1, 0, [])
+    assert (asked.code, kept, sure.code, partition.entries()) == (2, 1, 0, [])
 
 
 @pytest.fixture
-def of_two_sessions(shelf: Shelf) -> dict[str, str]:
+def of_two_sessions(partition: Partition) -> dict[str, str]:
     """The captures of one call id in two sessions, the later last."""
     return {
-        session: shelf.keep(spilled(f"{TEXT}{session}", "c0", session=session), "down").id
+        session: partition.keep(spilled(f"{TEXT}{session}", "c0", session=session), "down").id
         for session in ("s1", "s2")
     }
 
@@ -205,54 +207,58 @@ def of_two_sessions(shelf: Shelf) -> dict[str, str]:
     ids=["of the environment", "of the command line"],
 )
 def test_spool_drop_takes_a_calls_capture_of_the_session(
-    spool: Spool, shelf: Shelf, of_two_sessions: dict[str, str], words: list[str], variables: dict[str, str]
+    spool: Spool,
+    partition: Partition,
+    of_two_sessions: dict[str, str],
+    words: list[str],
+    variables: dict[str, str],
 ) -> None:
     shell = Shell(NOWHERE, OVERSPILL_SPOOL=str(spool.path), **variables)
 
     assert shell("spool", "drop", "call:c0", *words).code == 0
-    assert [entry.id for entry in shelf.entries()] == [of_two_sessions["s2"]]
+    assert [entry.id for entry in partition.entries()] == [of_two_sessions["s2"]]
 
 
 def test_spool_drop_of_a_call_in_several_sessions_drops_nothing_and_names_them(
-    offline: Shell, shelf: Shelf, of_two_sessions: dict[str, str]
+    offline: Shell, partition: Partition, of_two_sessions: dict[str, str]
 ) -> None:
-    other = shelf.keep(spilled(TEXT, "other"), "down")
+    other = partition.keep(spilled(TEXT, "other"), "down")
     result = offline("spool", "drop", other.id, "call:c0")
 
     assert result.code == 2
     assert all(f"{capture} ({session})" in result.err for session, capture in of_two_sessions.items())
-    assert len(shelf.entries()) == 3
+    assert len(partition.entries()) == 3
 
 
-def test_spool_drop_of_a_call_in_one_session_drops_the_newest(offline: Shell, shelf: Shelf) -> None:
-    first = shelf.keep(spilled(TEXT, "c0"), "down")
-    shelf.keep(spilled(f"{TEXT}again", "c0"), "down")
+def test_spool_drop_of_a_call_in_one_session_drops_the_newest(offline: Shell, partition: Partition) -> None:
+    first = partition.keep(spilled(TEXT, "c0"), "down")
+    partition.keep(spilled(f"{TEXT}again", "c0"), "down")
 
     assert offline("spool", "drop", "call:c0").code == 0
-    assert [entry.id for entry in shelf.entries()] == [first.id]
+    assert [entry.id for entry in partition.entries()] == [first.id]
 
 
-def test_an_empty_call_id_is_not_that_of_captures_without_one(offline: Shell, shelf: Shelf) -> None:
-    shelf.keep(spilled(TEXT, ""), "down")
+def test_an_empty_call_id_is_not_that_of_captures_without_one(offline: Shell, partition: Partition) -> None:
+    partition.keep(spilled(TEXT, ""), "down")
 
     for command in ("spool drop call:", "cat call:", "stat call:", "grep call: x"):
         result = offline(*command.split())
         assert (result.code, "names no tool call" in result.err) == (2, True)
-    assert len(shelf.entries()) == 1
+    assert len(partition.entries()) == 1
 
 
-def test_spool_drop_all_of_an_empty_session_drops_nothing(offline: Shell, shelf: Shelf) -> None:
-    shelf.keep(spilled(TEXT, ""), "down")
+def test_spool_drop_all_of_an_empty_session_drops_nothing(offline: Shell, partition: Partition) -> None:
+    partition.keep(spilled(TEXT, ""), "down")
 
     assert offline("spool", "drop", "--all", "--session", "", "--yes").code == 2
-    assert len(shelf.entries()) == 1
+    assert len(partition.entries()) == 1
 
 
 def test_spool_drop_all_of_a_session_leaves_the_others(
-    offline: Shell, shelf: Shelf, of_two_sessions: dict[str, str]
+    offline: Shell, partition: Partition, of_two_sessions: dict[str, str]
 ) -> None:
     assert offline("spool", "drop", "--all", "--session", "s2", "--yes").code == 0
-    assert [entry.id for entry in shelf.entries()] == [of_two_sessions["s1"]]
+    assert [entry.id for entry in partition.entries()] == [of_two_sessions["s1"]]
 
 
 @pytest.mark.parametrize("ref", ["nonsense", "call:c0", "cap_aaaaaaaaaaaaaaaaaaaa"])
@@ -286,9 +292,11 @@ def test_without_a_spool_the_commands_say_so(tmp_path: Path) -> None:
     assert (result.code, result.err) == (2, "overspill: there is no local spool: OVERSPILL_SPOOL is off\n")
 
 
-def test_a_spool_that_is_not_safe_is_named_and_nothing_is_read_from_it(offline: Shell, shelf: Shelf) -> None:
-    shelf.keep(spilled(TEXT), "down")
-    shelf.spool.path.chmod(0o777)
+def test_a_spool_that_is_not_safe_is_named_and_nothing_is_read_from_it(
+    offline: Shell, partition: Partition
+) -> None:
+    partition.keep(spilled(TEXT), "down")
+    partition.spool.path.chmod(0o777)
     result = offline("spool", "list")
 
     assert (result.code, result.data) == (6, b"")
@@ -305,8 +313,8 @@ def test_run_spools_a_long_output_and_its_handle_is_read_at_once(offline: Shell)
     assert offline("tail", "-n", "1", result.capture).out == "30000\n"
 
 
-def test_what_has_expired_is_listed_no_more(offline: Shell, shelf: Shelf) -> None:
-    kept = shelf.keep(spilled(TEXT, ttl=1), "down")
+def test_what_has_expired_is_listed_no_more(offline: Shell, partition: Partition) -> None:
+    kept = partition.keep(spilled(TEXT, ttl=1), "down")
     while datetime.now(UTC) <= kept.expires:
         pass
 

@@ -120,7 +120,7 @@ async def test_where_the_service_takes_nothing_all_is_spooled(
         Watch() as watch,
     ):
         guarded = await all_processed(guard)
-    waiting = {entry.id for entry in spool.shelf(url, "").entries()}
+    waiting = {entry.id for entry in spool.partition(url, "").entries()}
 
     assert outcomes(guarded) == {Outcome.SPOOLED: MANY}
     assert waiting == {each.capture for each in guarded}

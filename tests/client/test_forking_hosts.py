@@ -12,7 +12,7 @@ import pytest
 from overspill.errors import ClientClosed
 from overspill.spools import flush, own_directory
 from overspill.spools.draft import Draft
-from overspill.spools.spool import Shelf, Spool
+from overspill.spools.spool import Partition, Spool
 from overspill.transfer.sync import SyncClient
 
 from tests.client.scripted import scripted_in_thread, silence
@@ -60,17 +60,17 @@ def until(condition: Callable[[], object]) -> bool:
     return any(condition() or waiting.wait(0.01) for _ in range(int(PATIENCE * 100)))
 
 
-def flushed_until_closed(shelf: Shelf, client: SyncClient) -> None:
+def flushed_until_closed(partition: Partition, client: SyncClient) -> None:
     with suppress(RuntimeError, ClientClosed):
-        flush.flush(shelf, client)
+        flush.flush(partition, client)
 
 
 @pytest.mark.skipif(not _IS_LISTED, reason="this system does not list the files that a process has open")
 def test_a_child_forked_during_an_upload_has_nothing_of_the_spool_open(spool: Spool) -> None:
     with scripted_in_thread(silence) as service, SyncClient(service.url, retries=0) as client:
-        shelf = spool.shelf(service.url, "")
-        shelf.keep(spilled(LOG), "down")
-        uploading = threading.Thread(target=flushed_until_closed, args=[shelf, client])
+        partition = spool.partition(service.url, "")
+        partition.keep(spilled(LOG), "down")
+        uploading = threading.Thread(target=flushed_until_closed, args=[partition, client])
         uploading.start()
         assert until(lambda: service.received)
         mine = opened_below(spool.path)
@@ -84,9 +84,9 @@ def test_a_child_forked_during_an_upload_has_nothing_of_the_spool_open(spool: Sp
 def test_what_a_parent_uploads_can_be_uploaded_by_others_once_it_stops_while_its_children_live(
     spool: Spool,
 ) -> None:
-    shelf = spool.shelf("http://service.example", "")
-    kept = shelf.keep(spilled(LOG), "down")
-    first = shelf.claim_upload(kept)
+    partition = spool.partition("http://service.example", "")
+    kept = partition.keep(spilled(LOG), "down")
+    first = partition.claim_upload(kept)
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -94,7 +94,7 @@ def test_what_a_parent_uploads_can_be_uploaded_by_others_once_it_stops_while_its
         os._exit(0)
     assert first is not None
     first.close()
-    second = shelf.claim_upload(kept)
+    second = partition.claim_upload(kept)
     os.write(write, b".")
     os.waitpid(child, 0)
     os.close(read)
@@ -105,9 +105,9 @@ def test_what_a_parent_uploads_can_be_uploaded_by_others_once_it_stops_while_its
 
 
 def test_a_child_forked_while_a_draft_is_written_lets_go_of_it(spool: Spool) -> None:
-    shelf = spool.shelf("http://service.example", "")
-    shelf.keep(spilled(LOG), "down")
-    with Draft(shelf.folder.path, {".bin": 3, ".json": 2}, mode=0o600) as draft:
+    partition = spool.partition("http://service.example", "")
+    partition.keep(spilled(LOG), "down")
+    with Draft(partition.folder.path, {".bin": 3, ".json": 2}, mode=0o600) as draft:
         descriptors = draft.descriptors
         is_closed = in_a_child(lambda: not draft.descriptors and all(map(_is_closed, descriptors)))
         draft.discard()

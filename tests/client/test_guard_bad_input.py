@@ -398,7 +398,7 @@ def assert_uploaded(ids: list[str], spool: Path, url: str, by: str) -> None:
     kept = {file.stem for file in spool.rglob("cap_*.bin")}
     with SyncClient(by) as client:
         (spool / fingerprint(url, "")).rename(spool / fingerprint(by, ""))
-        flushed = flush(Spool(spool).shelf(by, ""), client)
+        flushed = flush(Spool(spool).partition(by, ""), client)
         stored = [client.content(each) for each in ids]
 
     assert set(ids) <= kept

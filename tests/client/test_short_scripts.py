@@ -12,7 +12,7 @@ from overspill import Guard, SyncClient
 from overspill.delivery.storage import Storage
 from overspill.spools import flush_job, location
 from overspill.spools.absence import Absence, Away
-from overspill.spools.spool import Shelf, Spool
+from overspill.spools.spool import Partition, Spool
 from overspill.wire import Outcome
 
 from tests.client.scripted import scripted_in_thread, silence
@@ -63,8 +63,8 @@ if __name__ == "__main__":
 
 
 @pytest.fixture
-def shelf(service: ServiceProcess, tmp_path: Path) -> Shelf:
-    return Spool(tmp_path / "spool").shelf(service.url, "")
+def partition(service: ServiceProcess, tmp_path: Path) -> Partition:
+    return Spool(tmp_path / "spool").partition(service.url, "")
 
 
 def script(tmp_path: Path, text: str, *arguments: str, exit_seconds: str = "100") -> list[str]:
@@ -106,23 +106,28 @@ def script(tmp_path: Path, text: str, *arguments: str, exit_seconds: str = "100"
     ids=["unclosed", "closed", "spilling", "prefork", "multiprocessing fork", "multiprocessing spawn"],
 )
 def test_a_short_script_uploads_what_others_left(
-    service: ServiceProcess, shelf: Shelf, tmp_path: Path, text: str, arguments: list[str], printed: list[str]
+    service: ServiceProcess,
+    partition: Partition,
+    tmp_path: Path,
+    text: str,
+    arguments: list[str],
+    printed: list[str],
 ) -> None:
     if sys.version_info[:2] == (3, 12) and sys.version_info[2] < 2 and text != CLOSED:
         pytest.skip("this Python starts no thread at its end")
     waiting = [
-        shelf.keep(spilled(f"{n} {LOG}", f"call_{n}", session=tmp_path.name), "down") for n in range(5)
+        partition.keep(spilled(f"{n} {LOG}", f"call_{n}", session=tmp_path.name), "down") for n in range(5)
     ]
     told = script(tmp_path, text, service.url, *arguments)
 
-    assert (told, shelf.entries()) == (printed, [])
+    assert (told, partition.entries()) == (printed, [])
     with SyncClient(service.url) as client:
         assert client.get(waiting[0].id).sha256 == waiting[0].sha256
 
 
 def test_a_script_that_may_take_no_time_at_its_end_leaves_what_waits(tmp_path: Path) -> None:
     with scripted_in_thread(silence) as service:
-        waits = Spool(tmp_path / "spool").shelf(service.url, "")
+        waits = Spool(tmp_path / "spool").partition(service.url, "")
         waits.keep(spilled(LOG), "down")
         script(tmp_path, CLOSED, service.url, exit_seconds="0")
 
@@ -133,7 +138,7 @@ def test_a_service_that_hangs_is_asked_by_one_process_and_left_alone_by_the_next
     with scripted_in_thread(silence) as service:
         first = script(tmp_path, SPILLING.replace("60_000", "60_001"), service.url)
         asked = len(service.received)
-        Absence(Spool(tmp_path / "spool").shelf(service.url, "")).note(
+        Absence(Spool(tmp_path / "spool").partition(service.url, "")).note(
             Away(time.time() + 50, 0.0, "it hangs")
         )
         second = script(tmp_path, SPILLING + "\nguard.close()", service.url)
@@ -162,16 +167,16 @@ def test_a_last_report_that_nobody_takes_spares_others_theirs(
         with Guard(client) as guard:
             guard.process_sync("short", tool="t")
 
-        assert Absence(Spool().shelf(service.url, "")).pause() > 0
+        assert Absence(Spool().partition(service.url, "")).pause() > 0
 
 
 def test_once_a_pause_is_over_one_process_tries_the_service_again(
-    service: ServiceProcess, shelf: Shelf
+    service: ServiceProcess, partition: Partition
 ) -> None:
-    absence = Absence(shelf)
+    absence = Absence(partition)
     absence.note(Away(time.time() - 1, time.time() - 9, "it hung"))
     with SyncClient(service.url) as client:
-        storages = [Storage(client, spool=shelf.spool) for _ in range(2)]
+        storages = [Storage(client, spool=partition.spool) for _ in range(2)]
         destinations = [storage._destinations["service"] for storage in storages]
         may = [each._may_be_asked() for each in destinations]  # type: ignore[attr-defined]  # the service's
         kept = put_sync(storages[0], spilled(LOG, session="one-tries"))
@@ -186,32 +191,32 @@ def test_once_a_pause_is_over_one_process_tries_the_service_again(
 
 
 def test_a_service_that_is_left_alone_is_not_asked_in_the_background_either(
-    service: ServiceProcess, shelf: Shelf
+    service: ServiceProcess, partition: Partition
 ) -> None:
-    shelf.keep(spilled(LOG), "down")
-    Absence(shelf).note(Away(time.time() + 50, time.time(), "it hangs"))
+    partition.keep(spilled(LOG), "down")
+    Absence(partition).note(Away(time.time() + 50, time.time(), "it hangs"))
     with SyncClient(service.url) as client:
-        pause = flush_job.job(shelf, client)
-        done = flush_job.flush_shortly(shelf, client, 60.0)
+        pause = flush_job.job(partition, client)
+        done = flush_job.flush_shortly(partition, client, 60.0)
 
     assert pause is not None
     assert 0 < pause <= 50
-    assert (done.uploaded, len(shelf.entries())) == (0, 1)
+    assert (done.uploaded, len(partition.entries())) == (0, 1)
 
 
 @pytest.mark.parametrize(
     "data", [b"", b"{", b"[1, 2]", b"\xff" * 5000, b'{"next_try": 1.0, "since": 1.0, "why": ""}']
 )
-def test_a_memory_that_makes_no_sense_or_is_old_is_none(shelf: Shelf, data: bytes) -> None:
-    shelf.make()
-    (shelf.folder.path / ".away").write_bytes(data)
+def test_a_memory_that_makes_no_sense_or_is_old_is_none(partition: Partition, data: bytes) -> None:
+    partition.make()
+    (partition.folder.path / ".away").write_bytes(data)
 
-    assert Absence(shelf).known() is None
+    assert Absence(partition).known() is None
 
 
 def test_a_memory_that_has_no_place_is_none(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    absence = Absence(Spool(tmp_path / "file").shelf("http://service.example", ""))
+    absence = Absence(Spool(tmp_path / "file").partition("http://service.example", ""))
     absence.note(Away(time.time() + 50, time.time(), "it hangs"))
     absence.end()
 

@@ -35,7 +35,7 @@ def until(condition: Callable[[], bool]) -> bool:
 
 
 def is_spooled(spool: Spool) -> bool:
-    return any(shelf.entries() for shelf in spool.shelves())
+    return any(partition.entries() for partition in spool.partitions())
 
 
 async def slow_and_small(guard: Guard, way: str) -> tuple[Guarded, Guarded]:

@@ -19,7 +19,7 @@ from overspill import Client, SyncClient, errors
 from overspill.delivery.storage import Storage
 from overspill.spools import flush, flush_job, own_directory
 from overspill.spools.flush import Flushed
-from overspill.spools.spool import Shelf, Spool
+from overspill.spools.spool import Partition, Spool
 from overspill.spools.workspace import Workspace
 from overspill.wire import Code, Outcome
 
@@ -47,20 +47,20 @@ def spool_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "spool"
 
 
-def five_waiting(url: str, session: str) -> tuple[Shelf, list[str]]:
-    shelf = Spool().shelf(url, "")
-    return shelf, [
-        shelf.keep(spilled(f"{number} {LOG}", f"call_{number}", session=session), "down").id
+def five_waiting(url: str, session: str) -> tuple[Partition, list[str]]:
+    partition = Spool().partition(url, "")
+    return partition, [
+        partition.keep(spilled(f"{number} {LOG}", f"call_{number}", session=session), "down").id
         for number in range(5)
     ]
 
 
-async def flushed(shelf: Shelf, url: str, *, again: bool = False) -> Flushed:
+async def flushed(partition: Partition, url: str, *, again: bool = False) -> Flushed:
     """A flush as a process of its own would make it."""
 
     def run() -> Flushed:
         with SyncClient(url, retries=0) as client:
-            return flush.flush(shelf, client, again=again)
+            return flush.flush(partition, client, again=again)
 
     return await asyncio.to_thread(run)
 
@@ -99,39 +99,39 @@ async def test_a_capture_that_always_fails_does_not_hold_up_the_others(
     service: ServiceProcess, fault: Fault, request: pytest.FixtureRequest
 ) -> None:
     async with faulty_proxy.running(service.url) as proxy:
-        shelf, names = five_waiting(proxy.url, request.node.name)
+        partition, names = five_waiting(proxy.url, request.node.name)
         proxy.always("PUT", only(names[0], fault))
-        done = await flushed(shelf, proxy.url)
+        done = await flushed(partition, proxy.url)
 
         assert (done.uploaded, done.postponed, done.left, done.failure) == (4, 1, 0, None)
-        assert [entry.id for entry in shelf.entries()] == names[:1]
+        assert [entry.id for entry in partition.entries()] == names[:1]
 
 
 async def test_what_failed_is_not_the_next_process_first_try_and_is_sent_when_asked_for(
     service: ServiceProcess,
 ) -> None:
     async with faulty_proxy.running(service.url) as proxy:
-        shelf, names = five_waiting(proxy.url, "put-off")
+        partition, names = five_waiting(proxy.url, "put-off")
         proxy.always("PUT", only(names[2], refuse(500)))
-        await flushed(shelf, proxy.url)
+        await flushed(partition, proxy.url)
         proxy.forget()
         proxy.heal()
-        second = await flushed(shelf, proxy.url)
+        second = await flushed(partition, proxy.url)
         tried = proxy.count("PUT")
-        third = await flushed(shelf, proxy.url, again=True)
+        third = await flushed(partition, proxy.url, again=True)
 
     assert (tried, second) == (0, Flushed())
-    assert (third.uploaded, shelf.entries()) == (1, [])
+    assert (third.uploaded, partition.entries()) == (1, [])
 
 
 async def test_a_capture_is_tried_again_later_and_later(service: ServiceProcess) -> None:
     async with faulty_proxy.running(service.url) as proxy:
-        shelf, names = five_waiting(proxy.url, "later")
+        partition, names = five_waiting(proxy.url, "later")
         proxy.always("PUT", only(names[0], refuse(500)))
         pauses = []
         for _ in range(10):
-            await flushed(shelf, proxy.url, again=True)
-            (entry,) = shelf.entries()
+            await flushed(partition, proxy.url, again=True)
+            (entry,) = partition.entries()
             assert entry.next_try is not None
             pauses.append((entry.next_try - datetime.now(UTC)).total_seconds())
 
@@ -139,47 +139,47 @@ async def test_a_capture_is_tried_again_later_and_later(service: ServiceProcess)
 
 
 async def test_what_was_put_off_is_sent_when_its_time_comes(service: ServiceProcess) -> None:
-    shelf, names = five_waiting(service.url, "due")
+    partition, names = five_waiting(service.url, "due")
     for name in names:
-        entry = shelf.find(name)
+        entry = partition.find(name)
         assert entry is not None
         past = datetime.now(UTC) - timedelta(seconds=1)
-        shelf.amend(structs.replace(entry, failures=7, next_try=past))
+        partition.amend(structs.replace(entry, failures=7, next_try=past))
 
-    assert (await flushed(shelf, service.url)).uploaded == 5
+    assert (await flushed(partition, service.url)).uploaded == 5
 
 
 async def test_a_service_that_fails_with_everything_is_left_alone_soon(
     service: ServiceProcess,
 ) -> None:
     async with faulty_proxy.running(service.url) as proxy:
-        shelf, _ = five_waiting(proxy.url, "all-fail")
+        partition, _ = five_waiting(proxy.url, "all-fail")
         proxy.always("PUT", refuse(500))
-        done = await flushed(shelf, proxy.url)
+        done = await flushed(partition, proxy.url)
 
         assert proxy.count("PUT") == 3
     assert isinstance(done.failure, errors.ProblemError)
-    assert (done.uploaded, done.postponed, done.left, len(shelf.entries())) == (0, 3, 3, 5)
+    assert (done.uploaded, done.postponed, done.left, len(partition.entries())) == (0, 3, 3, 5)
 
 
 async def test_a_service_that_is_not_ready_is_left_alone_at_once(service: ServiceProcess) -> None:
     async with faulty_proxy.running(service.url) as proxy:
-        shelf, _ = five_waiting(proxy.url, "not-ready")
+        partition, _ = five_waiting(proxy.url, "not-ready")
         proxy.always("PUT", refuse(503))
         proxy.always("GET", refuse(503))
-        done = await flushed(shelf, proxy.url)
+        done = await flushed(partition, proxy.url)
 
         assert proxy.count("PUT") == 1
     assert (done.postponed, done.left) == (0, 5)
-    assert all(entry.failures == 0 for entry in shelf.entries())
+    assert all(entry.failures == 0 for entry in partition.entries())
 
 
 async def test_a_bit_that_flips_on_the_way_is_no_refusal(service: ServiceProcess) -> None:
     async with faulty_proxy.running(service.url) as proxy:
-        shelf, names = five_waiting(proxy.url, "flipped")
+        partition, names = five_waiting(proxy.url, "flipped")
         proxy.script("PUT", flip_a_bit(service.url))
-        first = await flushed(shelf, proxy.url)
-        second = await flushed(shelf, proxy.url, again=True)
+        first = await flushed(partition, proxy.url)
+        second = await flushed(partition, proxy.url, again=True)
 
         assert (first.uploaded, first.refused, first.postponed, second.uploaded) == (4, 0, 1, 1)
         async with Client(service.url) as client:
@@ -267,23 +267,23 @@ print(put_sync(Storage(SyncClient(sys.argv[1], retries=0)), spilled("text", wait
 
 
 def test_one_process_at_a_time_flushes_unasked(service: ServiceProcess) -> None:
-    shelf, names = five_waiting(service.url, "one-at-a-time")
+    partition, names = five_waiting(service.url, "one-at-a-time")
     with SyncClient(service.url) as client:
-        with own_directory.locked(shelf.folder.path / ".flush"):
-            busy = flush_job.flush_shortly(shelf, client, 60.0), flush_job.job(shelf, client)
-            waiting = len(shelf.entries())
-        done = flush_job.flush_shortly(shelf, client, 60.0)
+        with own_directory.locked(partition.folder.path / ".flush"):
+            busy = flush_job.flush_shortly(partition, client, 60.0), flush_job.job(partition, client)
+            waiting = len(partition.entries())
+        done = flush_job.flush_shortly(partition, client, 60.0)
 
     assert (busy, waiting) == ((Flushed(), flush_job.ELSEWHERE), len(names))
-    assert (done.uploaded, shelf.entries()) == (5, [])
+    assert (done.uploaded, partition.entries()) == (5, [])
 
 
 def test_every_command_uploads_what_waits_and_says_so(service: ServiceProcess, spool_path: Path) -> None:
     shell = Shell(service.url, OVERSPILL_SPOOL=str(spool_path))
     for words in (["run", "--", "echo", "short"], ["ls", "--session", "none"], ["usage"]):
-        shelf, names = five_waiting(service.url, f"command-{words[0]}")
+        partition, names = five_waiting(service.url, f"command-{words[0]}")
         done = [shell(*words)]
-        while shelf.entries() and len(done) < 60:  # on a slow machine two seconds do not suffice
+        while partition.entries() and len(done) < 60:  # on a slow machine two seconds do not suffice
             done.append(shell(*words))
 
         assert {each.code for each in done} == {0}
@@ -299,21 +299,21 @@ def test_the_exit_code_stays_that_of_the_command(service: ServiceProcess, spool_
 
 
 def test_the_spools_own_commands_upload_nothing_unasked(service: ServiceProcess, spool_path: Path) -> None:
-    shelf, _ = five_waiting(service.url, "spool-list")
+    partition, _ = five_waiting(service.url, "spool-list")
     listed = Shell(service.url, OVERSPILL_SPOOL=str(spool_path))("spool", "list")
 
-    assert (listed.code, listed.err, len(shelf.entries())) == (0, "", 5)
+    assert (listed.code, listed.err, len(partition.entries())) == (0, "", 5)
 
 
 def test_commands_ask_a_silent_service_once_and_then_leave_it_alone(spool_path: Path) -> None:
     with scripted.scripted_in_thread(scripted.silence) as silent:
-        shelf, _ = five_waiting(silent.url, "silent")
+        partition, _ = five_waiting(silent.url, "silent")
         shell = Shell(silent.url, OVERSPILL_SPOOL=str(spool_path))
         codes = [shell("run", "--", "echo", "short").code for _ in range(3)]
 
         assert codes == [0, 0, 0]
         assert silent.connections <= 2  # the upload, and whether the service is ready
-        assert len(shelf.entries()) == 5
+        assert len(partition.entries()) == 5
 
 
 # --- put ---
@@ -329,7 +329,7 @@ def test_put_keeps_on_this_machine_what_the_service_cannot_take(spool_path: Path
     assert piped.err.startswith(f"overspill: {piped.capture} is on this machine only, until it is uploaded: ")
     assert offline("cat", piped.capture).out == LOG
     assert (tmp_path / "log").read_text() == LOG
-    assert {entry.id for entry in Spool().shelf(NOWHERE, "").entries()} == {piped.capture, named.capture}
+    assert {entry.id for entry in Spool().partition(NOWHERE, "").entries()} == {piped.capture, named.capture}
 
 
 def test_what_put_kept_is_uploaded_with_all_that_it_was_given(
@@ -340,9 +340,9 @@ def test_what_put_kept_is_uploaded_with_all_that_it_was_given(
     words = ["--label", "job=nightly", "--tool", "make", "--content-type", "text/x-log", "--status", "exit 2"]
     kept = shell("put", "-", *words, "--json", stdin=LOG.encode())
     own_service.start()
-    shelf = Spool().shelf(own_service.url, "")
+    partition = Spool().partition(own_service.url, "")
     with SyncClient(own_service.url) as client:
-        flush.flush(shelf, client)
+        flush.flush(partition, client)
         entry = client.get(kept.capture)
 
     assert (entry.labels, entry.tool, entry.content_type, entry.status) == (
@@ -415,9 +415,9 @@ def test_an_upload_of_what_waited_is_logged_with_its_number(
     service: ServiceProcess, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "overspill")
-    shelf, _ = five_waiting(service.url, "logged")
+    partition, _ = five_waiting(service.url, "logged")
     with SyncClient(service.url) as client:
-        flush.flush(shelf, client)
+        flush.flush(partition, client)
 
     assert [text.partition(" (")[0] for text in caplog.messages] == ["uploaded 5 captures"]
 
@@ -438,13 +438,13 @@ def test_a_long_output_that_run_stores_does_not_keep_what_waits(
     service: ServiceProcess, spool_path: Path
 ) -> None:
     shell = Shell(service.url, OVERSPILL_SPOOL=str(spool_path))
-    shelf, _ = five_waiting(service.url, "after-a-long-one")
+    partition, _ = five_waiting(service.url, "after-a-long-one")
     codes = {shell("run", "--", "seq", "30000").code}
     for _ in range(60):
-        if shelf.entries():  # on a slow machine two seconds do not suffice
+        if partition.entries():  # on a slow machine two seconds do not suffice
             codes.add(shell("run", "--", "seq", "30000").code)
 
-    assert (codes, shelf.entries()) == ({0}, [])
+    assert (codes, partition.entries()) == ({0}, [])
 
 
 def test_what_has_expired_in_a_workspace_goes(tmp_path: Path) -> None:

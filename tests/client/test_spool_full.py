@@ -17,7 +17,7 @@ import pytest
 from overspill.spools.claim import Claim
 from overspill.spools.ledger import UNKNOWN
 from overspill.spools.own_directory import NotSpooled
-from overspill.spools.spool import Shelf, Spool
+from overspill.spools.spool import Partition, Spool
 
 from tests.client.spooling import NOON, Clock, spilled
 from tests.servers.overspill import clean_environment
@@ -35,19 +35,19 @@ def total_of(spool: Spool) -> int:
         return ledger.read().total
 
 
-def filled(shelf: Shelf, count: int, size: int) -> Shelf:
-    """A shelf with `count` further captures of `size` bytes, as if other processes had kept them long ago."""
-    pattern = shelf.keep(spilled("x" * size, "pattern"), WHY)
+def filled(partition: Partition, count: int, size: int) -> Partition:
+    """A partition with `count` more captures of `size` bytes, as if other processes had kept them long ago."""
+    pattern = partition.keep(spilled("x" * size, "pattern"), WHY)
     for _ in range(count):
         name = "cap_" + b32encode(secrets.token_bytes(13)).decode().lower()[:20]
         entry = msgspec.structs.replace(pattern, id=name)
-        content, known = shelf.folder.path / f"{name}.bin", shelf.folder.path / f"{name}.json"
+        content, known = partition.folder.path / f"{name}.bin", partition.folder.path / f"{name}.json"
         content.write_bytes(b"x" * size)
         known.write_bytes(msgspec.json.encode(entry))
         os.utime(content, (1, 1))
         os.utime(known, (entry.expires.timestamp(),) * 2)
-    shelf.spool.room.tidy()
-    return shelf
+    partition.spool.room.tidy()
+    return partition
 
 
 def counted_looks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
@@ -69,13 +69,13 @@ def counted_looks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 def test_a_put_beside_many_captures_looks_at_none_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shelf = filled(Spool(tmp_path / "spool").shelf(NOWHERE, ""), 300, 10)
+    partition = filled(Spool(tmp_path / "spool").partition(NOWHERE, ""), 300, 10)
     looks = counted_looks(monkeypatch)
     for number in range(20):
-        shelf.keep(spilled(f"new {number}"), WHY)
+        partition.keep(spilled(f"new {number}"), WHY)
 
     assert looks == []
-    assert total_of(shelf.spool) == shelf.spool.used()
+    assert total_of(partition.spool) == partition.spool.used()
 
 
 def test_a_full_spool_looks_at_its_captures_once_for_many_puts_that_it_refuses(
@@ -83,21 +83,21 @@ def test_a_full_spool_looks_at_its_captures_once_for_many_puts_that_it_refuses(
 ) -> None:
     clock = Clock()
     spool = Spool(tmp_path / "spool", max_bytes=3_000_000, clock=clock)
-    shelf = filled(spool.shelf(NOWHERE, ""), 1_500, 1_000)
-    kept = len(shelf.entries())
+    partition = filled(spool.partition(NOWHERE, ""), 1_500, 1_000)
+    kept = len(partition.entries())
     clock.now += 100
     looks = counted_looks(monkeypatch)
     for number in range(150):
         with pytest.raises(NotSpooled, match="full"):
-            shelf.keep(spilled(f"{number} " + "y" * 2_000_000, str(number)), WHY)
+            partition.keep(spilled(f"{number} " + "y" * 2_000_000, str(number)), WHY)
 
     assert len(looks) == 1
-    assert len(shelf.entries()) == kept
+    assert len(partition.entries()) == kept
 
 
 def test_the_lock_is_free_while_content_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spool = Spool(tmp_path / "spool")
-    shelf = spool.shelf(NOWHERE, "")
+    partition = spool.partition(NOWHERE, "")
     free: list[bool] = []
     fsync = os.fsync
 
@@ -107,8 +107,8 @@ def test_the_lock_is_free_while_content_is_written(tmp_path: Path, monkeypatch: 
         fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", watched)
-    kept = shelf.keep(spilled("text"), WHY)
-    shelf.amend(kept)
+    kept = partition.keep(spilled("text"), WHY)
+    partition.amend(kept)
 
     assert free == [True] * 4  # content, entry, their names; the new entry
 
@@ -147,8 +147,8 @@ def test_fifty_processes_beside_a_filled_spool_lose_nothing_that_was_promised(
     tmp_path: Path, bound: int
 ) -> None:
     spool = Spool(tmp_path / "spool", max_bytes=bound)
-    filled(spool.shelf(NOWHERE, ""), 3_000, 4_500)
-    before = {entry.id for entry in spool.shelf(NOWHERE, "").entries()}
+    filled(spool.partition(NOWHERE, ""), 3_000, 4_500)
+    before = {entry.id for entry in spool.partition(NOWHERE, "").entries()}
     done = subprocess.run(
         [sys.executable, "-c", AGENTS, spool.path, str(bound)],
         capture_output=True,
@@ -159,7 +159,7 @@ def test_fifty_processes_beside_a_filled_spool_lose_nothing_that_was_promised(
     )
     told = done.stdout.splitlines()
     refused = [line for line in told if not line.startswith("spooled ")]
-    entries = {entry.id for entry in spool.shelf(NOWHERE, "").entries()}
+    entries = {entry.id for entry in spool.partition(NOWHERE, "").entries()}
 
     assert len(told) == 150
     assert before <= entries
@@ -172,18 +172,18 @@ def test_fifty_processes_beside_a_filled_spool_lose_nothing_that_was_promised(
 
 def test_one_process_at_a_time_looks_at_all_captures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spool = Spool(tmp_path / "spool", max_bytes=4_000_000)
-    shelf = filled(spool.shelf(NOWHERE, ""), 1_500, 1_500)
+    partition = filled(spool.partition(NOWHERE, ""), 1_500, 1_500)
     (spool.path / ".lock").write_bytes(b"damaged")
     looks = counted_looks(monkeypatch)
     with ThreadPoolExecutor(16) as threads:
         puts = [
-            threads.submit(shelf.keep, spilled(f"{number} " + "y" * 1_000, str(number), wait=60), WHY)
+            threads.submit(partition.keep, spilled(f"{number} " + "y" * 1_000, str(number), wait=60), WHY)
             for number in range(64)
         ]
     kept = {put.result().id for put in puts}
 
     assert len(looks) == 1
-    assert kept <= {entry.id for entry in shelf.entries()}
+    assert kept <= {entry.id for entry in partition.entries()}
 
 
 # --- the total ---
@@ -194,19 +194,19 @@ def test_one_process_at_a_time_looks_at_all_captures(tmp_path: Path, monkeypatch
 )
 def test_a_total_that_is_damaged_or_too_high_is_counted_anew(tmp_path: Path, damage: bytes) -> None:
     spool = Spool(tmp_path / "spool")
-    shelf = spool.shelf(NOWHERE, "")
-    before = shelf.keep(spilled("before"), WHY)
+    partition = spool.partition(NOWHERE, "")
+    before = partition.keep(spilled("before"), WHY)
     (spool.path / ".lock").write_bytes(damage)
-    shelf.keep(spilled("after"), WHY)
+    partition.keep(spilled("after"), WHY)
 
-    assert shelf.find(before.id) == before
+    assert partition.find(before.id) == before
     assert total_of(spool) == spool.used()
 
 
 def test_a_total_that_is_too_low_is_right_after_tidying(tmp_path: Path) -> None:
     spool = Spool(tmp_path / "spool")
-    shelf = spool.shelf(NOWHERE, "")
-    shelf.keep(spilled("x" * 10_000), WHY)
+    partition = spool.partition(NOWHERE, "")
+    partition.keep(spilled("x" * 10_000), WHY)
     (spool.path / ".lock").write_bytes(b"%020d %020d %020d\n" % (5, 0, 0))
     spool.room.tidy_if_due()
 
@@ -216,32 +216,32 @@ def test_a_total_that_is_too_low_is_right_after_tidying(tmp_path: Path) -> None:
 def test_a_total_is_right_where_files_were_removed_by_hand(tmp_path: Path) -> None:
     clock = Clock()
     spool = Spool(tmp_path / "spool", max_bytes=100_000, clock=clock)
-    shelf = spool.shelf(NOWHERE, "")
-    kept = [shelf.keep(spilled(str(number) * 30_000), WHY) for number in range(3)]
+    partition = spool.partition(NOWHERE, "")
+    kept = [partition.keep(spilled(str(number) * 30_000), WHY) for number in range(3)]
     for entry in kept[1:]:
-        for path in shelf.folder.path.glob(f"{entry.id}.*"):
+        for path in partition.folder.path.glob(f"{entry.id}.*"):
             path.unlink()
     clock.now += 10
-    shelf.keep(spilled("3" * 30_000), WHY)
+    partition.keep(spilled("3" * 30_000), WHY)
 
-    assert shelf.find(kept[0].id) == kept[0]
+    assert partition.find(kept[0].id) == kept[0]
     assert total_of(spool) == spool.used()
 
 
 def test_every_change_keeps_the_total_right(tmp_path: Path) -> None:
     clock = Clock()
     spool = Spool(tmp_path / "spool", max_bytes=200_000, clock=clock)
-    shelf, other = spool.shelf(NOWHERE, ""), spool.shelf(NOWHERE, "another key")
+    partition, other = spool.partition(NOWHERE, ""), spool.partition(NOWHERE, "another key")
     totals = []
     for change in (
-        lambda: shelf.keep(spilled("a" * 10_000), WHY),
-        lambda: shelf.keep(spilled("a" * 10_000), "kept again, for a reason of another length"),
-        lambda: shelf.amend(msgspec.structs.replace(shelf.entries()[0], refused="why " * 100)),
+        lambda: partition.keep(spilled("a" * 10_000), WHY),
+        lambda: partition.keep(spilled("a" * 10_000), "kept again, for a reason of another length"),
+        lambda: partition.amend(msgspec.structs.replace(partition.entries()[0], refused="why " * 100)),
         lambda: other.keep(spilled("b" * 50_000, ttl=10), WHY),
-        lambda: shelf.drop([shelf.entries()[0].id], "by hand"),
-        lambda: shelf.drop(["cap_" + "a" * 20], "never there"),
-        lambda: [shelf.keep(spilled(str(n) * 20_000, ttl=100), WHY) for n in range(6)],
-        lambda: shelf.uploaded(shelf.entries()[0]),
+        lambda: partition.drop([partition.entries()[0].id], "by hand"),
+        lambda: partition.drop(["cap_" + "a" * 20], "never there"),
+        lambda: [partition.keep(spilled(str(n) * 20_000, ttl=100), WHY) for n in range(6)],
+        lambda: partition.uploaded(partition.entries()[0]),
         lambda: setattr(clock, "now", NOON + 1_000),
         spool.room.tidy,
     ):
@@ -253,21 +253,21 @@ def test_every_change_keeps_the_total_right(tmp_path: Path) -> None:
 
 
 def test_two_processes_that_remove_the_same_count_it_once(tmp_path: Path) -> None:
-    shelf = filled(Spool(tmp_path / "spool").shelf(NOWHERE, ""), 100, 1_000)
+    partition = filled(Spool(tmp_path / "spool").partition(NOWHERE, ""), 100, 1_000)
     code = """
 import sys
 from overspill.spools.spool import Spool
-shelf = Spool(sys.argv[1]).shelf("http://127.0.0.1:1", "")
-for entry in shelf.entries():
-    shelf.uploaded(entry)
+partition = Spool(sys.argv[1]).partition("http://127.0.0.1:1", "")
+for entry in partition.entries():
+    partition.uploaded(entry)
 """
     processes = [
-        subprocess.Popen([sys.executable, "-c", code, shelf.spool.path], env=clean_environment())
+        subprocess.Popen([sys.executable, "-c", code, partition.spool.path], env=clean_environment())
         for _ in range(2)
     ]
 
     assert [process.wait(60) for process in processes] == [0, 0]
-    assert (total_of(shelf.spool), shelf.spool.used()) == (0, 0)
+    assert (total_of(partition.spool), partition.spool.used()) == (0, 0)
 
 
 def test_kill_9_in_the_middle_of_puts_leaves_a_total_that_is_right_once_tidied(tmp_path: Path) -> None:
@@ -276,12 +276,12 @@ def test_kill_9_in_the_middle_of_puts_leaves_a_total_that_is_right_once_tidied(t
 import sys
 from overspill.spools.spool import Spool
 from tests.client.spooling import spilled
-shelf = Spool(sys.argv[1], max_bytes=3_000_000).shelf("http://127.0.0.1:1", "")
+partition = Spool(sys.argv[1], max_bytes=3_000_000).partition("http://127.0.0.1:1", "")
 print("begins", flush=True)
 for number in range(10_000):
-    kept = shelf.keep(spilled(f"{sys.argv[2]} {number}\\n" + "x" * 100_000), "down")
+    kept = partition.keep(spilled(f"{sys.argv[2]} {number}\\n" + "x" * 100_000), "down")
     if number % 3 == 0:
-        shelf.uploaded(kept)
+        partition.uploaded(kept)
 """
     spool = Spool(tmp_path / "spool", max_bytes=3_000_000)
     for turn in range(10):
@@ -298,12 +298,12 @@ for number in range(10_000):
     before = total_of(spool)
     too_high = before - spool.used()
     spool.room.tidy()
-    shelf = spool.shelf(NOWHERE, "")
-    names = {path.name.partition(".")[0] for path in shelf.folder.path.iterdir()}
+    partition = spool.partition(NOWHERE, "")
+    names = {path.name.partition(".")[0] for path in partition.folder.path.iterdir()}
 
     assert before == UNKNOWN or too_high >= 0
     assert total_of(spool) == spool.used()
-    assert names - {"dropped"} == {entry.id for entry in shelf.entries()}
+    assert names - {"dropped"} == {entry.id for entry in partition.entries()}
 
 
 # --- who has the last word ---
@@ -311,11 +311,11 @@ for number in range(10_000):
 
 def test_what_nobody_waits_for_any_more_is_not_kept(tmp_path: Path) -> None:
     spool = Spool(tmp_path / "spool")
-    shelf = spool.shelf(NOWHERE, "")
+    partition = spool.partition(NOWHERE, "")
     claim = Claim()
     claim.take()
 
     with pytest.raises(NotSpooled, match="nobody waits"):
-        shelf.keep(spilled("text"), WHY, claim=claim)
-    assert list(shelf.folder.path.iterdir()) == []
+        partition.keep(spilled("text"), WHY, claim=claim)
+    assert list(partition.folder.path.iterdir()) == []
     assert total_of(spool) == 0

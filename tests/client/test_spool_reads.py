@@ -13,7 +13,7 @@ import pytest
 from overspill import ByteRange, Client, SyncClient, errors, inspection_tool
 from overspill.reading.split_line import MAX_HELD_BYTES
 from overspill.spools.capture import LocalCapture
-from overspill.spools.spool import Shelf, Spool
+from overspill.spools.spool import Partition, Spool
 
 from tests.client.spooling import spilled
 
@@ -46,8 +46,8 @@ CONTENTS: dict[str, bytes] = {
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Shelf:
-    return Spool(tmp_path / "spool").shelf("http://service.example", "")
+def partition(tmp_path: Path) -> Partition:
+    return Spool(tmp_path / "spool").partition("http://service.example", "")
 
 
 @pytest.fixture(params=CONTENTS, ids=lambda name: name.replace(" ", "-"))
@@ -56,8 +56,8 @@ def content(request: pytest.FixtureRequest) -> bytes:
 
 
 @pytest.fixture
-def local(shelf: Shelf, content: bytes) -> Iterator[LocalCapture]:
-    with opened(shelf, content) as capture:
+def local(partition: Partition, content: bytes) -> Iterator[LocalCapture]:
+    with opened(partition, content) as capture:
         yield capture
 
 
@@ -73,9 +73,9 @@ def remote(service: ServiceProcess, content: bytes) -> Iterator[Callable[..., An
         yield ask
 
 
-def opened(shelf: Shelf, content: bytes) -> LocalCapture:
-    entry = shelf.keep(spilled(content, session=SESSION), "down")
-    return LocalCapture(entry, shelf.open(entry))
+def opened(partition: Partition, content: bytes) -> LocalCapture:
+    entry = partition.keep(spilled(content, session=SESSION), "down")
+    return LocalCapture(entry, partition.open(entry))
 
 
 # --- the service is the oracle ---
@@ -157,8 +157,8 @@ def test_summary_says_the_same(local: LocalCapture, remote: Callable[..., Any]) 
     assert local.summary() == theirs
 
 
-def test_summary_counts_what_repeats(shelf: Shelf) -> None:
-    with opened(shelf, b"".join(b"request %d served\n" % n for n in range(500)) + b"other\n") as local:
+def test_summary_counts_what_repeats(partition: Partition) -> None:
+    with opened(partition, b"".join(b"request %d served\n" % n for n in range(500)) + b"other\n") as local:
         assert [(each.line, each.count, each.first_line) for each in local.summary().repeated] == [
             ("request 0 served", 500, 1)
         ]
@@ -174,9 +174,9 @@ def test_summary_counts_what_repeats(shelf: Shelf) -> None:
     ],
 )
 def test_a_range_of_bytes_is_what_it_says(
-    shelf: Shelf, first: int | None, last: int | None, part: slice
+    partition: Partition, first: int | None, last: int | None, part: slice
 ) -> None:
-    with opened(shelf, CONTENTS["not utf-8"]) as local:
+    with opened(partition, CONTENTS["not utf-8"]) as local:
         assert local.content("", ByteRange(first, last)) == CONTENTS["not utf-8"][part]
 
 
@@ -184,13 +184,13 @@ def test_a_range_of_bytes_is_what_it_says(
 
 
 @pytest.mark.parametrize("flags", [["-E", "^[0-9]*7 .*error"], ["-F", "-v", "error"], ["-i", "ERROR: größe"]])
-def test_grep_finds_what_grep_n_finds(shelf: Shelf, flags: list[str]) -> None:
+def test_grep_finds_what_grep_n_finds(partition: Partition, flags: list[str]) -> None:
     options: dict[str, Any] = {"fixed": "-F" in flags, "invert": "-v" in flags, "ignore_case": "-i" in flags}
     content = CONTENTS["text"]
     told = subprocess.run(
         ["grep", "-n", *flags], input=content, capture_output=True, check=True, env={"LC_ALL": "C.UTF-8"}
     ).stdout.decode()
-    with opened(shelf, content) as local:
+    with opened(partition, content) as local:
         found = local.grep("", flags[-1], **options, max_matches=1_000)
 
     assert found.matches
@@ -216,8 +216,10 @@ def test_grep_finds_what_grep_n_finds(shelf: Shelf, flags: list[str]) -> None:
         "\\",
     ],
 )
-def test_what_the_service_refuses_is_refused(shelf: Shelf, service: ServiceProcess, pattern: str) -> None:
-    with opened(shelf, b"text\n") as local, SyncClient(service.url) as client:
+def test_what_the_service_refuses_is_refused(
+    partition: Partition, service: ServiceProcess, pattern: str
+) -> None:
+    with opened(partition, b"text\n") as local, SyncClient(service.url) as client:
         id = client.put(b"text\n").id  # noqa: A001
 
         with pytest.raises(errors.InvalidPattern):
@@ -230,17 +232,17 @@ def test_what_the_service_refuses_is_refused(shelf: Shelf, service: ServiceProce
 
 
 @pytest.mark.parametrize("hostile", ["(a+)+$", "(a|aa)+$", "^(a*)*b"])
-def test_a_pattern_that_would_backtrack_for_ever_is_answered(shelf: Shelf, hostile: str) -> None:
-    with opened(shelf, b"a" * 5_000 + b"!\n") as local:
+def test_a_pattern_that_would_backtrack_for_ever_is_answered(partition: Partition, hostile: str) -> None:
+    with opened(partition, b"a" * 5_000 + b"!\n") as local:
         assert local.grep("", hostile).matches == []
 
 
 def test_without_re2_texts_are_found_and_the_rest_is_explained(
-    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+    partition: Partition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("overspill.reading.patterns.Re2Pattern", None)
     monkeypatch.setattr("overspill.reading.summary.IS_ANY_PATTERN_POSSIBLE", False)
-    with opened(shelf, b"one\ntwo\nFATAL: three\n") as local:
+    with opened(partition, b"one\ntwo\nFATAL: three\n") as local:
         found = local.grep("", "TWO|four", ignore_case=True)
         with pytest.raises(errors.InvalidPattern, match=r"pip install 'overspill\[re2\]'"):
             local.grep("", "t.o")
@@ -258,16 +260,16 @@ from overspill.spools.folder import Folder
 from overspill.spools.capture import LocalCapture
 from overspill.spools.spool import Spool
 from tests.client.spooling import spilled
-shelf = Spool({str(tmp_path / "spool")!r}).shelf("http://x", "")
-entry = shelf.keep(spilled("small"), "down")
-path = shelf.folder.path / f"{{entry.id}}.bin"
+partition = Spool({str(tmp_path / "spool")!r}).partition("http://x", "")
+entry = partition.keep(spilled("small"), "down")
+path = partition.folder.path / f"{{entry.id}}.bin"
 with path.open("wb") as file:
     for number in range(300):
         file.write(b"x" * 1_000_000 + b" error\\n")
 import msgspec
 entry = msgspec.structs.replace(entry, size=path.stat().st_size, lines=300)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-with LocalCapture(entry, shelf.open(entry)) as local:
+with LocalCapture(entry, partition.open(entry)) as local:
     local.head("", 300), local.tail("", 300), local.lines("", 150, 299), local.summary()
     assert local.grep("", "error", max_matches=1000, count=True).match_count == 300
     assert local.grep("", "error", fixed=True, count=True).match_count == 300
@@ -279,9 +281,9 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 
 @pytest.mark.parametrize("place", [20_000_000, MAX_HELD_BYTES - 3])
-def test_a_line_too_long_to_hold_is_searched_in_parts(shelf: Shelf, place: int) -> None:
+def test_a_line_too_long_to_hold_is_searched_in_parts(partition: Partition, place: int) -> None:
     content = b"a\n" + b"y" * place + b"needle" + b"y" * (40_000_000 - place) + b"\nb\n"
-    with opened(shelf, content) as local:
+    with opened(partition, content) as local:
         found = local.grep("", "NEEDLE", ignore_case=True)
         backwards = local.grep("", "y$|b", from_end=True)
 
@@ -306,18 +308,18 @@ def test_a_line_too_long_to_hold_is_searched_in_parts(shelf: Shelf, place: int) 
     ],
 )
 def test_arguments_out_of_bounds_are_refused_as_by_the_service(
-    shelf: Shelf, method: str, options: dict[str, Any]
+    partition: Partition, method: str, options: dict[str, Any]
 ) -> None:
     named = dict(options)
     args = [named.pop("pattern")] if "pattern" in named else []
-    with opened(shelf, CONTENTS["text"]) as local, pytest.raises(errors.InvalidParameter):
+    with opened(partition, CONTENTS["text"]) as local, pytest.raises(errors.InvalidParameter):
         getattr(local, method)("", *args, **named)
 
 
-def test_bytes_that_are_not_what_was_captured_are_never_passed_off_as_such(shelf: Shelf) -> None:
-    entry = shelf.keep(spilled("right", session=SESSION), "down")
-    (shelf.folder.path / f"{entry.id}.bin").write_bytes(b"wrong")
-    with LocalCapture(entry, shelf.open(entry)) as local, pytest.raises(errors.CaptureDamaged):
+def test_bytes_that_are_not_what_was_captured_are_never_passed_off_as_such(partition: Partition) -> None:
+    entry = partition.keep(spilled("right", session=SESSION), "down")
+    (partition.folder.path / f"{entry.id}.bin").write_bytes(b"wrong")
+    with LocalCapture(entry, partition.open(entry)) as local, pytest.raises(errors.CaptureDamaged):
         local.content()
 
 
@@ -334,7 +336,7 @@ LOG = "".join(f"line {number}{' error' if number == 700 else ''}\n" for number i
 
 
 async def test_the_tool_reads_what_waits_while_the_service_is_away(nowhere: str) -> None:
-    kept = Spool().shelf(nowhere, "").keep(spilled(LOG, session=SESSION), "down")
+    kept = Spool().partition(nowhere, "").keep(spilled(LOG, session=SESSION), "down")
     async with Client(nowhere, retries=0) as client:
         answer = await inspection_tool(client)(kept.id, "grep", pattern="ERROR", context_lines=1)
 
@@ -347,7 +349,7 @@ async def test_every_mode_answers_the_same_from_the_spool_and_from_the_service(
     service: ServiceProcess, nowhere: str, mode: Any
 ) -> None:
     spill = spilled(LOG, session=SESSION)
-    Spool().shelf(nowhere, "").keep(spill, "down")
+    Spool().partition(nowhere, "").keep(spill, "down")
     async with Client(service.url) as there, Client(nowhere) as here:
         await there.put(
             cast("bytes", spill.body),
@@ -363,7 +365,7 @@ async def test_every_mode_answers_the_same_from_the_spool_and_from_the_service(
 
 
 def test_a_synchronous_tool_reads_it_by_its_call_too(nowhere: str) -> None:
-    Spool().shelf(nowhere, "").keep(spilled(LOG, "call_9", session=SESSION), "down")
+    Spool().partition(nowhere, "").keep(spilled(LOG, "call_9", session=SESSION), "down")
     with SyncClient(nowhere, session=SESSION, retries=0) as client:
         answer = inspection_tool(client)("call:call_9", "tail", lines=1)
 
@@ -372,7 +374,7 @@ def test_a_synchronous_tool_reads_it_by_its_call_too(nowhere: str) -> None:
 
 def test_without_any_client_a_given_spool_is_read(tmp_path: Path) -> None:
     spool = Spool(tmp_path / "spool")
-    kept = spool.shelf("", "").keep(spilled(LOG), "no service is configured")
+    kept = spool.partition("", "").keep(spilled(LOG), "no service is configured")
     inspect_output = inspection_tool(None, spool=spool)
 
     assert inspect_output(kept.id, "head", lines=1)["content"] == "line 1\n"
@@ -380,7 +382,7 @@ def test_without_any_client_a_given_spool_is_read(tmp_path: Path) -> None:
 
 
 async def test_another_tenants_spooled_capture_is_not_read(nowhere: str) -> None:
-    kept = Spool().shelf(nowhere, "key-of-a").keep(spilled(LOG), "down")
+    kept = Spool().partition(nowhere, "key-of-a").keep(spilled(LOG), "down")
     async with Client(nowhere, "key-of-b", retries=0) as client:
         answer = await inspection_tool(client)(kept.id, "head")
 
@@ -389,9 +391,9 @@ async def test_another_tenants_spooled_capture_is_not_read(nowhere: str) -> None
 
 async def test_what_was_dropped_is_said_to_be_dropped_and_why(nowhere: str, service: ServiceProcess) -> None:
     for url in (nowhere, service.url):
-        shelf = Spool().shelf(url, "")
-        kept = shelf.keep(spilled(LOG, "dropped"), "down")
-        shelf.drop([kept.id], "the spool was full and it was the oldest")
+        partition = Spool().partition(url, "")
+        kept = partition.keep(spilled(LOG, "dropped"), "down")
+        partition.drop([kept.id], "the spool was full and it was the oldest")
         async with Client(url, retries=0) as client:
             answer = await inspection_tool(client)(kept.id, "head")
 
@@ -410,7 +412,9 @@ async def test_of_two_captures_of_one_call_the_newer_is_read_wherever_it_is(
     async with Client(service.url, session=session) as client:
         inspect_output = inspection_tool(client)
         await client.put("in the service\n", call_id="call_0")
-        Spool().shelf(service.url, "").keep(spilled("on this machine\n", "call_0", session=session), "down")
+        Spool().partition(service.url, "").keep(
+            spilled("on this machine\n", "call_0", session=session), "down"
+        )
         first = await inspect_output("call:call_0", "head")
         await client.put("in the service again\n", call_id="call_0")
         second = await inspect_output("call:call_0", "head")
@@ -425,7 +429,9 @@ def test_a_synchronous_tool_reads_the_newer_of_two_captures_too(
     session = "newer-wins-sync"
     with SyncClient(service.url, session=session) as client:
         inspect_output = inspection_tool(client)
-        Spool().shelf(service.url, "").keep(spilled("on this machine\n", "call_0", session=session), "down")
+        Spool().partition(service.url, "").keep(
+            spilled("on this machine\n", "call_0", session=session), "down"
+        )
         first = inspect_output("call:call_0", "head")
         client.put("in the service\n", call_id="call_0")
         second = inspect_output("call:call_0", "head")

@@ -26,7 +26,7 @@ from overspill.spools.claim import Claim
 from overspill.spools.flush import Flushed
 from overspill.spools.folder import Folder, Spooled
 from overspill.spools.order import Order
-from overspill.spools.spool import Shelf, Spool
+from overspill.spools.spool import Partition, Spool
 from overspill.spools.workspace import Workspace
 from overspill.transfer.store_request import Origin, StoreRequest
 from overspill.wire import Outcome
@@ -108,10 +108,10 @@ async def test_a_service_that_is_not_there_leaves_the_output_in_the_spool(
     assert kept.outcome is Outcome.SPOOLED
     assert kept.reason == f"{NOWHERE} cannot be reached: connection refused"
     assert kept.expires is not None
-    assert storage.shelf is not None
-    entry = storage.shelf.find(spill.id)
+    assert storage.partition is not None
+    entry = storage.partition.find(spill.id)
     assert entry is not None
-    with storage.shelf.open(entry) as file:
+    with storage.partition.open(entry) as file:
         assert file.read() == LOG.encode()
 
 
@@ -145,8 +145,8 @@ async def test_many_outputs_at_once_of_a_service_that_is_away_are_all_spooled(
         kept = await asyncio.gather(*[put(storage, spill) for spill in spills])
 
     assert {each.outcome for each in kept} == {Outcome.SPOOLED}
-    assert storage.shelf is not None
-    assert {entry.id for entry in storage.shelf.entries()} == {spill.id for spill in spills}
+    assert storage.partition is not None
+    assert {entry.id for entry in storage.partition.entries()} == {spill.id for spill in spills}
 
 
 async def test_a_burst_of_two_thousand_outputs_loses_none(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ async def test_a_burst_of_two_thousand_outputs_loses_none(tmp_path: Path) -> Non
         await guard.aclose()
 
     assert {each.outcome for each in guarded} == {Outcome.SPOOLED}
-    assert {entry.id for entry in spool.shelves()[0].entries()} == {each.capture for each in guarded}
+    assert {entry.id for entry in spool.partitions()[0].entries()} == {each.capture for each in guarded}
 
 
 def test_spills_that_are_kept_together_share_their_waits_for_the_names(
@@ -172,13 +172,13 @@ def test_spills_that_are_kept_together_share_their_waits_for_the_names(
         sync(folder)
 
     monkeypatch.setattr(Folder, "sync", counted)
-    shelf = Spool(tmp_path / "together").shelf(NOWHERE, "")
+    partition = Spool(tmp_path / "together").partition(NOWHERE, "")
     orders = [
         Order(spilled(LOG, f"call_{number}"), "down", "", Claim(), lambda _: None) for number in range(20)
     ]
-    kept = shelf.keep_all(orders, on_progress=lambda: None)
+    kept = partition.keep_all(orders, on_progress=lambda: None)
 
-    assert {entry.id for entry in shelf.entries()} == {order.request.id for order in orders}
+    assert {entry.id for entry in partition.entries()} == {order.request.id for order in orders}
     assert all(isinstance(each, Spooled) for each in kept)
     assert len(synced) == 1
 
@@ -243,8 +243,8 @@ async def test_a_refusal_of_one_capture_is_spooled_and_leaves_the_service_in_use
     assert {each.outcome for each in large} == {Outcome.SPOOLED}
     assert "capture_too_large" in large[0].reason
     assert small.outcome is Outcome.CAPTURED
-    assert storage.shelf is not None
-    assert all("capture_too_large" in entry.refused for entry in storage.shelf.entries())
+    assert storage.partition is not None
+    assert all("capture_too_large" in entry.refused for entry in storage.partition.entries())
 
 
 async def test_a_wrong_key_is_a_reason_and_leaves_the_service_in_use(
@@ -265,14 +265,14 @@ def test_what_waited_for_a_key_is_uploaded_with_another_only_when_asked_to(
     own_service: ServiceProcess, tmp_path: Path
 ) -> None:
     own_service.restart(tenants=tenants_file(tmp_path, KEY))
-    shelf = spooled_for(own_service.url, spilled(LOG, session="keys"), key="ovs_" + "b" * 32)
-    shell = Shell(own_service.url, OVERSPILL_KEY=KEY, OVERSPILL_SPOOL=str(shelf.spool.path))
+    partition = spooled_for(own_service.url, spilled(LOG, session="keys"), key="ovs_" + "b" * 32)
+    shell = Shell(own_service.url, OVERSPILL_KEY=KEY, OVERSPILL_SPOOL=str(partition.spool.path))
     own = shell("spool", "flush")
-    kept = len(shelf.entries())
+    kept = len(partition.entries())
     everything = shell("spool", "flush", "--all")
 
     assert (own.code, kept, own.err) == (0, 1, "overspill: uploaded 0 captures, 0 bytes\n")
-    assert (everything.code, shelf.entries()) == (0, [])
+    assert (everything.code, partition.entries()) == (0, [])
     assert "uploaded 1 capture" in everything.err
 
 
@@ -355,24 +355,24 @@ def test_a_forked_child_spools_and_its_parent_still_does(new_storage: Callable[.
 
     assert os.waitstatus_to_exitcode(status) == 0
     assert kept.outcome is Outcome.SPOOLED
-    assert storage.shelf is not None
-    assert {entry.call_id for entry in storage.shelf.entries()} == {"before", "child", "parent"}
+    assert storage.partition is not None
+    assert {entry.call_id for entry in storage.partition.entries()} == {"before", "child", "parent"}
 
 
 # --- out of it again ---
 
 
-def spooled_for(url: str, spill: StoreRequest, *, key: str = "", reason: str = "down") -> Shelf:
-    shelf = Spool().shelf(url, key)
-    shelf.keep(spill, reason)
-    return shelf
+def spooled_for(url: str, spill: StoreRequest, *, key: str = "", reason: str = "down") -> Partition:
+    partition = Spool().partition(url, key)
+    partition.keep(spill, reason)
+    return partition
 
 
 def test_flush_uploads_with_the_same_id_and_all_that_was_known(service: ServiceProcess) -> None:
     spill = spilled(LOG, "call_7", session="flushed", tool="grep_search", ttl=600)
-    shelf = spooled_for(service.url, spill)
+    partition = spooled_for(service.url, spill)
     with SyncClient(service.url) as client:
-        flushed = flush.flush(shelf, client)
+        flushed = flush.flush(partition, client)
         entry = client.get(spill.id)
         content = client.content(spill.id)
 
@@ -385,56 +385,56 @@ def test_flush_uploads_with_the_same_id_and_all_that_was_known(service: ServiceP
     )
     assert content == LOG.encode()
     assert entry.expires <= datetime.now(UTC) + timedelta(seconds=601)
-    assert shelf.entries() == []
+    assert partition.entries() == []
 
 
 def test_flushing_what_the_service_has_already_changes_nothing(service: ServiceProcess) -> None:
     spill = spilled(LOG, session="twice")
     with SyncClient(service.url) as client:
         client.put(LOG, id=spill.id, session="twice", call_id="call_1")
-        shelf = spooled_for(service.url, spill)
-        flushed = flush.flush(shelf, client)
+        partition = spooled_for(service.url, spill)
+        flushed = flush.flush(partition, client)
 
         assert len(client.list(session="twice").captures) == 1
     assert flushed.uploaded == 1
-    assert shelf.entries() == []
+    assert partition.entries() == []
 
 
 def test_what_the_service_refuses_for_good_is_kept_with_the_reason_and_not_sent_again(
     own_service: ServiceProcess,
 ) -> None:
     own_service.restart(max_capture_size=10_000)
-    shelf = spooled_for(own_service.url, spilled(LOG, "large"))
-    shelf.keep(spilled("small\n", "small"), "down")
+    partition = spooled_for(own_service.url, spilled(LOG, "large"))
+    partition.keep(spilled("small\n", "small"), "down")
     with SyncClient(own_service.url) as client:
-        first = flush.flush(shelf, client)
-        second = flush.flush(shelf, client)
+        first = flush.flush(partition, client)
+        second = flush.flush(partition, client)
 
     assert (first.uploaded, first.refused, second) == (1, 1, Flushed())
-    (left,) = shelf.entries()
+    (left,) = partition.entries()
     assert (left.call_id, "capture_too_large" in left.refused) == ("large", True)
 
 
 def test_a_failure_of_the_service_stops_the_flush_and_nothing_is_lost() -> None:
-    shelf = spooled_for(NOWHERE, spilled(LOG, "one"))
-    shelf.keep(spilled(LOG, "two"), "down")
+    partition = spooled_for(NOWHERE, spilled(LOG, "one"))
+    partition.keep(spilled(LOG, "two"), "down")
     with SyncClient(NOWHERE, retries=0) as client:
-        flushed = flush.flush(shelf, client)
+        flushed = flush.flush(partition, client)
 
     assert isinstance(flushed.failure, errors.Unreachable)
-    assert (flushed.uploaded, flushed.left, len(shelf.entries())) == (0, 2, 2)
+    assert (flushed.uploaded, flushed.left, len(partition.entries())) == (0, 2, 2)
 
 
 def test_bytes_damaged_on_the_disk_are_not_uploaded(service: ServiceProcess) -> None:
     spill = spilled(LOG, session="damaged")
-    shelf = spooled_for(service.url, spill)
-    (shelf.folder.path / f"{spill.id}.bin").write_bytes(b"x" * spill.size)
+    partition = spooled_for(service.url, spill)
+    (partition.folder.path / f"{spill.id}.bin").write_bytes(b"x" * spill.size)
     with SyncClient(service.url) as client:
-        flush.flush(shelf, client)
+        flush.flush(partition, client)
 
         with pytest.raises(errors.NotFound):
             client.get(spill.id)
-    assert shelf.entries()[0].refused == "its bytes were damaged on this machine's disk"
+    assert partition.entries()[0].refused == "its bytes were damaged on this machine's disk"
 
 
 def test_the_client_uploads_by_itself_once_the_service_is_back(
@@ -449,8 +449,8 @@ def test_the_client_uploads_by_itself_once_the_service_is_back(
         own_service.start()
 
         assert kept.outcome is Outcome.SPOOLED
-        assert storage.shelf is not None
-        assert until(lambda: storage.shelf is not None and not storage.shelf.entries())
+        assert storage.partition is not None
+        assert until(lambda: storage.partition is not None and not storage.partition.entries())
         assert client.content(spill.id) == LOG.encode()
 
 
@@ -466,33 +466,33 @@ def test_what_waits_is_uploaded_at_once_when_the_service_takes_another(
         own_service.start()
         assert put_sync(storage, spilled(LOG, "third")).outcome is Outcome.CAPTURED
 
-        assert until(lambda: storage.shelf is not None and not storage.shelf.entries())
+        assert until(lambda: storage.partition is not None and not storage.partition.entries())
 
 
 def test_what_an_earlier_process_left_is_uploaded_with_the_next_capture(
     service: ServiceProcess, new_storage: Callable[..., Storage]
 ) -> None:
     left = spilled(LOG, "left", session="left-behind")
-    shelf = spooled_for(service.url, left)
+    partition = spooled_for(service.url, left)
     with SyncClient(service.url) as client:
         put_sync(new_storage(client), spilled(LOG, "next", session="left-behind"))
 
-        assert until(lambda: not shelf.entries())
+        assert until(lambda: not partition.entries())
         assert client.content(left.id) == LOG.encode()
 
 
 def test_several_processes_upload_everything_once(service: ServiceProcess) -> None:
-    shelf = Spool().shelf(service.url, "")
+    partition = Spool().partition(service.url, "")
     spills = [spilled(f"{number} {LOG}", f"call_{number}", session="together") for number in range(20)]
     for spill in spills:
-        shelf.keep(spill, "down")
+        partition.keep(spill, "down")
     code = """
 import sys
 from overspill import SyncClient
 from overspill.spools import flush
 from overspill.spools.spool import Spool
 with SyncClient(sys.argv[1]) as client:
-    flushed = flush.flush(Spool().shelf(sys.argv[1], ""), client)
+    flushed = flush.flush(Spool().partition(sys.argv[1], ""), client)
 print(flushed.uploaded)
 assert flushed.failure is None
 """
@@ -502,7 +502,7 @@ assert flushed.failure is None
     uploaded = [int(process.communicate()[0]) for process in processes]
 
     assert sum(uploaded) == 20
-    assert shelf.entries() == []
+    assert partition.entries() == []
     with SyncClient(service.url) as client:
         assert {entry.id for entry in client.list(session="together").captures} == {
             each.id for each in spills
@@ -523,10 +523,10 @@ def test_another_tenants_captures_are_never_uploaded_by_the_client(
 
 
 def test_kill_9_while_uploading_loses_nothing_and_doubles_nothing(own_service: ServiceProcess) -> None:
-    shelf = Spool().shelf(own_service.url, "")
+    partition = Spool().partition(own_service.url, "")
     spills = [spilled(f"{number} {LOG * 20}", f"call_{number}", session="killed") for number in range(6)]
     for spill in spills:
-        shelf.keep(spill, "down")
+        partition.keep(spill, "down")
     code = """
 import sys
 from overspill import SyncClient
@@ -534,7 +534,7 @@ from overspill.spools import flush
 from overspill.spools.spool import Spool
 with SyncClient(sys.argv[1]) as client:
     print("begins", flush=True)
-    flush.flush(Spool().shelf(sys.argv[1], ""), client)
+    flush.flush(Spool().partition(sys.argv[1], ""), client)
 """
     for delay in (0.01, 0.05, 0.1):
         process = subprocess.Popen([sys.executable, "-c", code, own_service.url], stdout=subprocess.PIPE)
@@ -544,12 +544,12 @@ with SyncClient(sys.argv[1]) as client:
         process.send_signal(signal.SIGKILL)
         process.communicate()
     with SyncClient(own_service.url) as client:
-        flush.flush(shelf, client)
+        flush.flush(partition, client)
         captures = client.list(session="killed").captures
 
         assert {entry.id for entry in captures} == {spill.id for spill in spills}
         assert len(captures) == 6
-    assert shelf.entries() == []
+    assert partition.entries() == []
 
 
 def test_the_interpreter_ends_with_the_spool_busy(spool_path: Path) -> None:
@@ -574,7 +574,7 @@ for number in range(5):
     assert (done.returncode, done.stdout.split()) == (0, ["spooled"] * 5)
     assert done.stderr.startswith("outputs are being spooled in ")
     assert done.stderr.count("\n") == 1
-    assert len(Spool().shelf(NOWHERE, "").entries()) == 5
+    assert len(Spool().partition(NOWHERE, "").entries()) == 5
 
 
 def test_importing_the_storage_loads_no_http_library() -> None:

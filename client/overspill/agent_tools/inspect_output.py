@@ -24,7 +24,7 @@ from overspill.agent_tools.inspect_request import (
     InspectMode,
     InspectRequest,
 )
-from overspill.delivery.storage import shelf_for
+from overspill.delivery.storage import partition_for
 from overspill.execution.threads import run_blocking
 from overspill.spools.capture import LocalCapture
 from overspill.spools.holder import Holder
@@ -151,7 +151,7 @@ def inspection_tool(
     given. Answers can be written as JSON.
     """
     usual = "" if client is None else client.session
-    holder = Holder(shelf_for(client, spool), session=usual if session is None else session)
+    holder = Holder(partition_for(client, spool), session=usual if session is None else session)
     if client is None or isinstance(client, SyncClient):
         return _presented(_sync(client, session, holder))
     return _presented(_async(client, session, holder))

@@ -12,7 +12,7 @@ from overspill.cli import output
 from overspill.cli.color import ColorMode
 from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.cli.printable import printable_json
-from overspill.delivery.storage import shelf_for
+from overspill.delivery.storage import partition_for
 from overspill.spools.capture import LocalCapture
 from overspill.spools.holder import Holder
 from overspill.transfer.sync import SyncClient
@@ -20,7 +20,7 @@ from overspill.transfer.sync import SyncClient
 if TYPE_CHECKING:
     from overspill.spools.folder import Spooled
     from overspill.spools.holder import SyncSource
-    from overspill.spools.spool import Shelf
+    from overspill.spools.spool import Partition
 
 
 @dataclass(frozen=True)
@@ -45,22 +45,22 @@ class Invocation:
         with self.client() as client:
             return client.session
 
-    def shelf(self) -> "Shelf | None":
+    def partition(self) -> "Partition | None":
         """Return where captures wait for this service and key. None if there is no spool.
 
         Raises `CommandFailure`.
         """
         try:
-            return shelf_for(self.client())
+            return partition_for(self.client())
         except ValueError as error:
             raise CommandFailure(str(error), ExitCode.USAGE) from error
 
     @contextmanager
     def source(self, ref: str, session: str | None) -> Iterator["SyncSource"]:
         """Give what to read a capture from: the spool while it waits there, or else the service."""
-        shelf = self.shelf()
+        partition = self.partition()
         with self.client() as client:
-            holder = Holder(shelf, session=client.session)
+            holder = Holder(partition, session=client.session)
             with holder.source(client, ref, session) as source:
                 if isinstance(source, LocalCapture):
                     output.say(_not_uploaded(source.spooled))

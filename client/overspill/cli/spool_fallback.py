@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from overspill.cli.invocation import Invocation
-    from overspill.spools.spool import Shelf
+    from overspill.spools.spool import Partition
     from overspill.text.body import Body
 
 SERVICE_AWAY: Final = (Unreachable, Unavailable, Internal, TooManyRequests)
@@ -78,21 +78,21 @@ def keep_in_spool(
 
     Raises `error` if there is no spool, and `CommandFailure` if the spool cannot take it.
     """
-    shelf = invocation.shelf()
-    if shelf is None:
+    partition = invocation.partition()
+    if partition is None:
         raise error
     try:
-        entry = _spooled(shelf, file, metadata, str(error))
+        entry = _spooled(partition, file, metadata, str(error))
     except NotSpooled as why:
         raise CommandFailure(
             f"{message_of(error)}. It was not kept on this machine: {why}", ExitCode.UNAVAILABLE
         ) from None
     output.say(f"{entry.id} is on this machine only, until it is uploaded: {error}")
-    with LocalCapture(entry, shelf.open(entry)) as capture:
+    with LocalCapture(entry, partition.open(entry)) as capture:
         return capture.get()
 
 
-def _spooled(shelf: Shelf, file: IO[bytes], metadata: CaptureMetadata, reason: str) -> Spooled:
+def _spooled(partition: Partition, file: IO[bytes], metadata: CaptureMetadata, reason: str) -> Spooled:
     buffer = Buffer()
     try:
         while block := file.read(_READ_BYTES):
@@ -104,8 +104,8 @@ def _spooled(shelf: Shelf, file: IO[bytes], metadata: CaptureMetadata, reason: s
         buffer.close()
     if buffer.missing:
         raise NotSpooled(f"the disk for temporary files is full: {buffer.missing}")
-    entry = metadata.entry(body, url=shelf.url, reason=reason)
-    shelf.add(entry, _bytes(body) if isinstance(body, str) else body)
+    entry = metadata.entry(body, url=partition.url, reason=reason)
+    partition.add(entry, _bytes(body) if isinstance(body, str) else body)
     return entry
 
 
@@ -129,14 +129,14 @@ def _upload(invocation: Invocation) -> None:
     """Upload what waits. An interrupt ends only this: the command has done its work."""
     output.flush()
     with suppress(KeyboardInterrupt, NotSpooled, OSError):
-        shelf = invocation.shelf()
-        if shelf is not None and not shelf.is_empty():
-            _upload_from(shelf, invocation)
+        partition = invocation.partition()
+        if partition is not None and not partition.is_empty():
+            _upload_from(partition, invocation)
 
 
-def _upload_from(shelf: Shelf, invocation: Invocation) -> None:
+def _upload_from(partition: Partition, invocation: Invocation) -> None:
     limits: dict[str, Any] = {"timeout": UPLOAD_SECONDS, "connect_timeout": UPLOAD_SECONDS, "retries": 0}
     with invocation.client(**limits) as client:
-        done = flush_shortly(shelf, client, UPLOAD_SECONDS)
+        done = flush_shortly(partition, client, UPLOAD_SECONDS)
     if done.uploaded:
         output.say(f"uploaded {plural(done.uploaded, 'capture')} that waited on this machine")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from overspill.previews.notice import Kept
     from overspill.spools.folder import Spooled
-    from overspill.spools.spool import Shelf
+    from overspill.spools.spool import Partition
     from overspill.transfer.store_request import StoreRequest
 
 
@@ -21,7 +21,7 @@ class UploadUnderWay(Protocol):
 
     settled: Future[Kept | Failure]
 
-    def finish_for(self, shelf: Shelf, entry: Spooled) -> None:
+    def finish_for(self, partition: Partition, entry: Spooled) -> None:
         """Remove the spooled copy once the upload has succeeded, and let nobody else upload it meanwhile."""
 
 

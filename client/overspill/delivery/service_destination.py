@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from overspill.delivery.circuit import Circuit
     from overspill.spools.absence import Absence
     from overspill.spools.folder import Spooled
-    from overspill.spools.spool import Shelf
+    from overspill.spools.spool import Partition
     from overspill.transfer.client import Client
     from overspill.transfer.store_request import StoreRequest
     from overspill.wire import Entry
@@ -286,14 +286,14 @@ class Upload:
                 return
             await asyncio.sleep(max(left, 0.05))
 
-    def finish_for(self, shelf: Shelf, entry: Spooled) -> None:
+    def finish_for(self, partition: Partition, entry: Spooled) -> None:
         """Remove the spooled copy once it has succeeded, and let nobody else upload it meanwhile."""
-        claimed = shelf.claim_upload(entry)
+        claimed = partition.claim_upload(entry)
 
         def finish(settled: Future[Kept | Failure]) -> None:
             try:
                 if isinstance(settled.result(), Kept):
-                    shelf.uploaded(entry)
+                    partition.uploaded(entry)
             except (NotSpooled, OSError) as error:  # it is uploaded once more, which changes nothing
                 log.info("the uploaded capture %s is still in the spool: %s", entry.id, error)
             finally:

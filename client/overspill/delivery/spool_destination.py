@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from overspill.spools.folder import Spooled
-    from overspill.spools.spool import Shelf
+    from overspill.spools.spool import Partition
     from overspill.transfer.store_request import StoreRequest
 
 DISK_SECONDS: Final = 20.0
@@ -31,12 +31,12 @@ _UNCONFIRMED: Final = "the disk of the local spool did not confirm in time that 
 
 
 class SpoolDestination:
-    """Keeps spills on `shelf`; `on_kept` hears of those that the service may take later."""
+    """Keeps spills on `partition`; `on_kept` hears of those that the service may take later."""
 
-    def __init__(self, shelf: Shelf, on_kept: Callable[[], None]) -> None:
-        self.shelf = shelf
+    def __init__(self, partition: Partition, on_kept: Callable[[], None]) -> None:
+        self.partition = partition
         self._on_kept = on_kept
-        self._writer = writer_for(shelf)
+        self._writer = writer_for(partition)
 
     async def put(self, request: StoreRequest, before: Failure | None) -> Kept | Failure:
         """Store the output in the local spool, from where it is uploaded later."""
@@ -67,7 +67,7 @@ class SpoolDestination:
 
         def on_kept(entry: Spooled) -> None:
             if before.upload is not None:
-                before.upload.finish_for(self.shelf, entry)
+                before.upload.finish_for(self.partition, entry)
             if not refused:
                 self._on_kept()
 

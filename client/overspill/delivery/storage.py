@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from overspill.delivery.background import Background
     from overspill.delivery.destinations import Destination
     from overspill.execution.waiting import Reply
-    from overspill.spools.spool import Shelf
+    from overspill.spools.spool import Partition
     from overspill.transfer.client import Client
     from overspill.transfer.store_request import StoreRequest
 
 T = TypeVar("T")
 
-__all__ = ["Storage", "reason", "shelf_for"]
+__all__ = ["Storage", "partition_for", "reason"]
 
 NO_CLIENT: Final = "no Overspill service is configured"
 _NO_THREAD: Final = "this process can start no more threads"
@@ -64,7 +64,7 @@ _ROOM_FOR_ENTRY: Final = 64 * 1024
 """Bytes that the spool needs beside the longest stream: its entry, and a remark at its end."""
 
 
-def shelf_for(client: Client | SyncClient | None, spool: Spool | bool = True) -> Shelf | None:  # noqa: FBT001, FBT002
+def partition_for(client: Client | SyncClient | None, spool: Spool | bool = True) -> Partition | None:  # noqa: FBT001, FBT002
     """Where the captures of this client wait: True is the spool that the environment names, False none.
 
     Without a client there is none but a spool that is given. Raises `ValueError` where the environment
@@ -74,7 +74,9 @@ def shelf_for(client: Client | SyncClient | None, spool: Spool | bool = True) ->
     found = usual if isinstance(spool, bool) else spool
     if found is None:
         return None
-    return found.shelf("", "") if client is None else found.shelf(client.address.url, client.address.key)
+    return (
+        found.partition("", "") if client is None else found.partition(client.address.url, client.address.key)
+    )
 
 
 class Turn(NamedTuple):
@@ -88,24 +90,24 @@ _ANY: Final = Turn()
 
 
 class Storage:
-    """Takes either client, and a spool as `shelf_for` does."""
+    """Takes either client, and a spool as `partition_for` does."""
 
     def __init__(
         self, client: Client | SyncClient | None, *, spool: Spool | bool = True, uploads_unasked: bool = True
     ) -> None:
         self._client = client
-        self.shelf: Shelf | None = shelf_for(client, spool)
+        self.partition: Partition | None = partition_for(client, spool)
         self._is_uploading = (
-            client is not None and self.shelf is not None and not isinstance(spool, Workspace)
+            client is not None and self.partition is not None and not isinstance(spool, Workspace)
         )
         self.exit_seconds: float = location.exit_seconds() if self._is_uploading and uploads_unasked else 0.0
         self._uploads_unasked = uploads_unasked
         self._destinations: dict[str, Destination] = {}
         if client is not None:
-            absence = Absence(self.shelf) if self.shelf is not None and self._is_uploading else None
+            absence = Absence(self.partition) if self.partition is not None and self._is_uploading else None
             self._destinations["service"] = ServiceDestination(client, self._new_circuit, absence)
-        if self.shelf is not None:
-            self._destinations["spool"] = SpoolDestination(self.shelf, partial(self._upload, SOON))
+        if self.partition is not None:
+            self._destinations["spool"] = SpoolDestination(self.partition, partial(self._upload, SOON))
         self._most_waiting = location.waiting_bytes()
         self.overfull: int = 0
         """How many outputs did not wait for their turn: too much waited already, or for too long."""
@@ -122,7 +124,7 @@ class Storage:
         self._left: weakref.finalize[..., Storage] | None = None
 
     def _new_circuit(self) -> Circuit:
-        if self.shelf is None:
+        if self.partition is None:
             return Circuit(first=_FIRST_ALONE, longest=_LONGEST_ALONE)
         return Circuit(first=FIRST, longest=LONGEST)
 
@@ -143,9 +145,9 @@ class Storage:
     @property
     def largest(self) -> int | None:
         """Bytes of the largest output that can be stored; None where the service decides."""
-        if self.shelf is None or "service" in self._destinations:
+        if self.partition is None or "service" in self._destinations:
             return None
-        return max(0, self.shelf.spool.max_bytes - _ROOM_FOR_ENTRY)
+        return max(0, self.partition.spool.max_bytes - _ROOM_FOR_ENTRY)
 
     @property
     def circuit(self) -> Circuit | None:
@@ -163,26 +165,26 @@ class Storage:
                 self._background = background_for(self._client.address)
                 self._end = weakref.finalize(self, abandon, self._background)
                 self._end.atexit = False
-                if self.shelf is not None and self._is_uploading:
+                if self.partition is not None and self._is_uploading:
                     self._background.register(
-                        _JOB.format(self.shelf.folder.path), partial(flush_job.job, self.shelf)
+                        _JOB.format(self.partition.folder.path), partial(flush_job.job, self.partition)
                     )
             return self._background
 
     def _upload(self, after: float) -> None:
         """Look into the spool in the background; what is not uploaded is tidied in a thread of its own."""
-        if self.shelf is not None and self._is_uploading and self.background is not None:
-            self.background.schedule(_JOB.format(self.shelf.folder.path), after=after)
-        elif self.shelf is not None:
-            threads.begin_blocking(self.shelf.tidy_if_due)
+        if self.partition is not None and self._is_uploading and self.background is not None:
+            self.background.schedule(_JOB.format(self.partition.folder.path), after=after)
+        elif self.partition is not None:
+            threads.begin_blocking(self.partition.tidy_if_due)
 
     def look(self) -> None:
         """Upload in the background what waits already, if anything does. Raises nothing."""
-        if self.shelf is None or not (self._is_uploading and self._uploads_unasked):
+        if self.partition is None or not (self._is_uploading and self._uploads_unasked):
             return
         at_exit.expect(self)
         with suppress(NotSpooled, OSError):
-            if not self.shelf.is_empty():
+            if not self.partition.is_empty():
                 self._upload(0.0)
 
     def close(self, seconds: float = math.inf) -> None:
@@ -211,12 +213,12 @@ class Storage:
 
     def _upload_last(self, seconds: float) -> None:
         """Upload what waits, unless the service is left alone. Raises nothing."""
-        if self.shelf is None or self._client is None or seconds <= 0 or self.is_service_away:
+        if self.partition is None or self._client is None or seconds <= 0 or self.is_service_away:
             return
         at = self._client.address
         limits: dict[str, Any] = {"timeout": seconds, "connect_timeout": seconds, "retries": 0}
         with SyncClient(at.url, at.key, session="", **limits) as client:
-            flush_job.flush_shortly(self.shelf, client, seconds, patience=seconds)
+            flush_job.flush_shortly(self.partition, client, seconds, patience=seconds)
 
     @property
     def is_service_away(self) -> bool:
@@ -259,13 +261,13 @@ class Storage:
         async with AsyncExitStack() as held:
             if self._client is not None:
                 group = slots.slots_of(self._client.address.url, self._most_waiting)
-                seconds = None if self.shelf is None else slots.QUEUE_SECONDS
+                seconds = None if self.partition is None else slots.QUEUE_SECONDS
                 try:
                     await held.enter_async_context(group.slot((id(self), flow), size, seconds))
                 except Overfull as refusal:
                     turn = self._passed_over(str(refusal))
-            if self.shelf is not None and (self._client is None or turn.failure is not None):
-                disk = slots.slots_of(str(self.shelf.folder.path), sys.maxsize)  # it takes them soon
+            if self.partition is not None and (self._client is None or turn.failure is not None):
+                disk = slots.slots_of(str(self.partition.folder.path), sys.maxsize)  # it takes them soon
                 await held.enter_async_context(disk.slot((id(self), flow), size, None))
             yield turn
 
@@ -290,8 +292,8 @@ class Storage:
         """Keep an output in the spool, in the caller's thread: the process can start no others."""
         failure = Failure(_NO_THREAD)
         try:
-            if self.shelf is not None and "spool" in request.destinations:
-                entry = self.shelf.keep(request, failure.why)
+            if self.partition is not None and "spool" in request.destinations:
+                entry = self.partition.keep(request, failure.why)
                 return Kept(
                     outcome=Outcome.SPOOLED,
                     expires=entry.expires,
@@ -338,7 +340,7 @@ class Storage:
         )
         if self._client is not None and not is_no_change:
             state_log.note(
-                self._client.address.url, kept, None if self.shelf is None else self.shelf.folder.path
+                self._client.address.url, kept, None if self.partition is None else self.partition.folder.path
             )
 
     def _lost(self, failure: Failure | None) -> Kept:

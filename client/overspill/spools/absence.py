@@ -20,7 +20,7 @@ from overspill.spools import files
 from overspill.spools.own_directory import NotSpooled
 
 if TYPE_CHECKING:
-    from overspill.spools.spool import Shelf
+    from overspill.spools.spool import Partition
 
 _NAME: Final = ".away"
 _LONGEST: Final = 60.0
@@ -37,16 +37,16 @@ class Away(Struct, frozen=True):
 
 
 class Absence:
-    """The memory of one shelf."""
+    """The memory of one partition."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
 
     def known(self) -> Away | None:
         """Return what is remembered, also when the next try is due; None where nothing is."""
         try:
             with (
-                files.opened(self._shelf.folder.path) as directory,
+                files.opened(self._partition.folder.path) as directory,
                 files.open_regular(directory, _NAME) as file,
             ):
                 away = msgspec.json.decode(file.read(_MOST_BYTES), type=Away)
@@ -63,9 +63,9 @@ class Absence:
         """Let all processes leave the service alone until its next try."""
         data = msgspec.json.encode(msgspec.structs.replace(away, why=away.why[: _MOST_BYTES // 8]))
         with suppress(NotSpooled, OSError):
-            self._shelf.make()
+            self._partition.make()
             descriptor = os.open(
-                self._shelf.folder.path / _NAME, os.O_WRONLY | os.O_CREAT | files.NO_LINKS, 0o600
+                self._partition.folder.path / _NAME, os.O_WRONLY | os.O_CREAT | files.NO_LINKS, 0o600
             )
             try:
                 os.pwrite(descriptor, data, 0)
@@ -76,4 +76,4 @@ class Absence:
     def end(self) -> None:
         """Let everybody ask the service again."""
         with suppress(OSError):
-            os.unlink(self._shelf.folder.path / _NAME)  # noqa: PTH108  (as os.open above)
+            os.unlink(self._partition.folder.path / _NAME)  # noqa: PTH108  (as os.open above)

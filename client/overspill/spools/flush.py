@@ -40,7 +40,7 @@ from overspill.text import measure
 
 if TYPE_CHECKING:
     from overspill.spools.folder import Spooled
-    from overspill.spools.spool import Shelf
+    from overspill.spools.spool import Partition
     from overspill.transfer.sync import SyncClient
 
 _PERMANENT: Final = (BadRequest, Refused, Deleted, Expired)
@@ -67,7 +67,7 @@ log: Final = logging.getLogger("overspill")
 
 @dataclass(slots=True)
 class Flushed:
-    """What became of the captures of a shelf. `failure` is why the uploads stopped, where they did.
+    """What became of the captures of a partition. `failure` is why the uploads stopped, where they did.
 
     `postponed` failed each for itself; `elsewhere` another process is uploading; `left` were not tried.
     """
@@ -97,13 +97,13 @@ def is_permanent(error: Exception) -> bool:
     return isinstance(error, _PERMANENT) and not isinstance(error, _PASSING)
 
 
-def flush(shelf: Shelf, client: SyncClient, *, again: bool = False) -> Flushed:
+def flush(partition: Partition, client: SyncClient, *, again: bool = False) -> Flushed:
     """Upload what waits, oldest first, up to the first failure that is not about one capture alone.
 
     `again` also tries those that the service refused, and those that failed not long ago. Raises
     `NotSpooled` and `OSError` where the spool cannot be read.
     """
-    flush = Flush(shelf, client, again=again)
+    flush = Flush(partition, client, again=again)
     flush.run()
     return flush.done
 
@@ -115,10 +115,10 @@ class Flush:
     """
 
     def __init__(
-        self, shelf: Shelf, client: SyncClient, *, again: bool = False, largest: int | None = None
+        self, partition: Partition, client: SyncClient, *, again: bool = False, largest: int | None = None
     ) -> None:
         self.done: Flushed = Flushed()
-        self._shelf, self._client, self._again, self._largest = shelf, client, again, largest
+        self._partition, self._client, self._again, self._largest = partition, client, again, largest
         self._failed_in_a_row = 0
         self._is_stopped = False
 
@@ -128,12 +128,12 @@ class Flush:
 
     def run(self) -> None:
         """Raises `NotSpooled` and `OSError` where the spool cannot be read."""
-        if not self._shelf.exists():
+        if not self._partition.exists():
             return
-        self._shelf.tidy_if_due()
-        held = self._shelf.folder.held()
+        self._partition.tidy_if_due()
+        held = self._partition.folder.held()
         for number, each in enumerate(held):
-            entry = self._shelf.find(each.id)
+            entry = self._partition.find(each.id)
             if entry is None or not self._is_due(entry):
                 continue
             if self._is_stopped or not self._try(entry):
@@ -177,20 +177,20 @@ class Flush:
 
     def _refuse(self, entry: Spooled, why: str) -> None:
         """Keep it, but upload it no more."""
-        self._shelf.amend(structs.replace(entry, refused=why))
+        self._partition.amend(structs.replace(entry, refused=why))
         log.warning("the spooled capture %s will not be uploaded: %s", entry.id, why)
 
     def _postpone(self, entry: Spooled, error: OverspillError) -> None:
         pause = _BACKOFF.bound(entry.failures)
         later = datetime.now(UTC) + timedelta(seconds=pause)
-        self._shelf.amend(structs.replace(entry, failures=entry.failures + 1, next_try=later))
+        self._partition.amend(structs.replace(entry, failures=entry.failures + 1, next_try=later))
         self.done.postponed += 1
         log.info("the spooled capture %s could not be uploaded, again in %d s: %s", entry.id, pause, error)
 
     def _sent(self, entry: Spooled) -> bool:
         """Return whether the capture was uploaded; False where another process is at it or was."""
         try:
-            raw = self._shelf.open(entry)
+            raw = self._partition.open(entry)
         except FileNotFoundError:
             return False
         locked = LockedFile.of(raw)
@@ -198,13 +198,13 @@ class Flush:
             return False
         with locked:
             file = io.BufferedReader(raw)  # type: ignore[type-var]  # typeshed wants RawIOBase
-            if self._shelf.find(entry.id) is None:
+            if self._partition.find(entry.id) is None:
                 return False
             if not _is_whole(file, entry):
                 self._refuse(entry, "its bytes were damaged on this machine's disk")
                 return False
             _put(file, entry, self._client)
-            self._shelf.uploaded(entry)
+            self._partition.uploaded(entry)
         return True
 
 

@@ -24,7 +24,7 @@ from overspill.transfer.client import load_transport
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from overspill.spools.spool import Shelf
+    from overspill.spools.spool import Partition
     from overspill.transfer.sync import SyncClient
 
 _LOCK: Final = ".flush"
@@ -42,16 +42,16 @@ OWN: Final = 0.2
 """Seconds within which what was closed in this process ends its flush."""
 
 
-def job(shelf: Shelf, client: SyncClient) -> float | None:
+def job(partition: Partition, client: SyncClient) -> float | None:
     """Flush as a job in the background: return the seconds until the next flush, or None if nothing waits.
 
     Raises the `OverspillError` that stopped it.
     """
-    if pause := Absence(shelf).pause():
+    if pause := Absence(partition).pause():
         return pause
     flushed = None
     with suppress(NotSpooled):
-        flushed = _flushed(shelf, client)
+        flushed = _flushed(partition, client)
     if flushed is None or isinstance(flushed.failure, _HOPELESS_FOR_NOW):
         return ELSEWHERE if flushed is None else LATER
     if flushed.failure is not None:
@@ -59,28 +59,30 @@ def job(shelf: Shelf, client: SyncClient) -> float | None:
     return ELSEWHERE if flushed.elsewhere or flushed.postponed else None
 
 
-def _flushed(shelf: Shelf, client: SyncClient) -> Flushed:
+def _flushed(partition: Partition, client: SyncClient) -> Flushed:
     """Raises `NotSpooled` where another process is at it or the spool cannot be read, and `OSError`."""
-    flush = Flush(shelf, client)
-    if shelf.exists():
-        with _alone(shelf):
+    flush = Flush(partition, client)
+    if partition.exists():
+        with _alone(partition):
             flush.run()
     return flush.done
 
 
-def flush_shortly(shelf: Shelf, client: SyncClient, seconds: float, *, patience: float = OWN) -> Flushed:
+def flush_shortly(
+    partition: Partition, client: SyncClient, seconds: float, *, patience: float = OWN
+) -> Flushed:
     """Upload what can be uploaded within so many seconds; do nothing if another process does.
 
     Also do nothing for a while after a slow failure, and pass over captures that may take longer. `client`
     should not wait longer than that for an answer. What is going on at the end is given up, and stays in
     the spool. `patience` is how many seconds another flush may go on before. Raises nothing.
     """
-    flush = Flush(shelf, client, largest=int(seconds * _SLOWEST))
-    if _is_nothing_to_do(shelf):
+    flush = Flush(partition, client, largest=int(seconds * _SLOWEST))
+    if _is_nothing_to_do(partition):
         return flush.done
     load_transport()  # which is no part of the time
     thread = threading.Thread(
-        target=_flush_quietly, args=[shelf, flush, patience], name="overspill-flush", daemon=True
+        target=_flush_quietly, args=[partition, flush, patience], name="overspill-flush", daemon=True
     )
     try:
         thread.start()
@@ -89,20 +91,20 @@ def flush_shortly(shelf: Shelf, client: SyncClient, seconds: float, *, patience:
     thread.join(seconds)
     flush.stop()
     if thread.is_alive() and flush.done.uploaded:  # it was cut off, and nothing is wrong with the service
-        _resume(shelf)
+        _resume(partition)
     return flush.done
 
 
-def _is_nothing_to_do(shelf: Shelf) -> bool:
+def _is_nothing_to_do(partition: Partition) -> bool:
     """Return whether nothing waits, or the service is left alone."""
     try:
-        return shelf.is_empty() or Absence(shelf).pause() > 0
+        return partition.is_empty() or Absence(partition).pause() > 0
     except (NotSpooled, OSError):
         return True
 
 
-def _resume(shelf: Shelf) -> None:
-    with suppress(OSError), files.opened(shelf.folder.path) as directory:
+def _resume(partition: Partition) -> None:
+    with suppress(OSError), files.opened(partition.folder.path) as directory:
         descriptor = os.open(_LOCK, os.O_WRONLY | files.NO_LINKS, dir_fd=directory)
         try:
             _Turn(descriptor).resume()
@@ -110,10 +112,10 @@ def _resume(shelf: Shelf) -> None:
             os.close(descriptor)
 
 
-def _flush_quietly(shelf: Shelf, flush: Flush, patience: float) -> None:
+def _flush_quietly(partition: Partition, flush: Flush, patience: float) -> None:
     with (
         suppress(NotSpooled, OSError, OverspillError, RuntimeError),  # RuntimeError: the client was closed
-        _alone(shelf, patience) as turn,
+        _alone(partition, patience) as turn,
     ):
         if turn.is_due():
             turn.pause()  # this thread may not live to see how it ends
@@ -143,7 +145,7 @@ class _Turn:
 
 
 @contextmanager
-def _alone(shelf: Shelf, patience: float = 0.0) -> Iterator[_Turn]:
+def _alone(partition: Partition, patience: float = 0.0) -> Iterator[_Turn]:
     """Raises `Busy` where another process, or thread, flushes."""
-    with own_directory.locked(shelf.folder.path / _LOCK, patience) as descriptor:
+    with own_directory.locked(partition.folder.path / _LOCK, patience) as descriptor:
         yield _Turn(descriptor)

@@ -17,7 +17,7 @@ from overspill.spools.own_directory import NotSpooled
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from overspill.spools.spool import Shelf
+    from overspill.spools.spool import Partition
     from overspill.transfer.client import Client
     from overspill.transfer.sync import SyncClient
 
@@ -29,14 +29,14 @@ _MISSING = (NotFound, Unreachable, ProtocolError, Unavailable)
 
 
 class Holder:
-    """Looks on one shelf before it leaves a read to a client. Either may be missing.
+    """Looks on one partition before it leaves a read to a client. Either may be missing.
 
     Where both know a `call:` reference the newer capture is taken.
     """
 
-    def __init__(self, shelf: Shelf | None, *, session: str = "") -> None:
+    def __init__(self, partition: Partition | None, *, session: str = "") -> None:
         """`session` is that of `call:` references which bring none."""
-        self._shelf, self._session = shelf, session
+        self._partition, self._session = partition, session
 
     @contextmanager
     def source(self, client: SyncClient | None, ref: str, session: str | None = None) -> Iterator[SyncSource]:
@@ -70,18 +70,18 @@ class Holder:
 
     def local(self, ref: str, session: str | None = None) -> LocalCapture | None:
         """The capture where it waits on this machine, to be closed; None where it does not."""
-        if self._shelf is None:
+        if self._partition is None:
             return None
         try:
-            entry = self._shelf.find(ref, self._narrow(session))
-            return None if entry is None else LocalCapture(entry, self._shelf.open(entry))
+            entry = self._partition.find(ref, self._narrow(session))
+            return None if entry is None else LocalCapture(entry, self._partition.open(entry))
         except (NotSpooled, OSError):
             return None
 
     def _explained(self, error: OverspillError, ref: str, session: str | None) -> OverspillError:
         """`error`, or that the capture waited here and had to go, if it did."""
         try:
-            dropped = None if self._shelf is None else self._shelf.dropped(ref, self._narrow(session))
+            dropped = None if self._partition is None else self._partition.dropped(ref, self._narrow(session))
         except (NotSpooled, OSError):
             return error
         if dropped is None:

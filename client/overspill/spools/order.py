@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Order:
-    """An output to keep, because of `reason`; `refused` as of `Shelf.keep`. `on_kept` runs in the thread."""
+    """An output to keep, because of `reason`; `refused` is that of `Partition.keep`.
+
+    `on_kept` runs in the thread of the writer.
+    """
 
     request: StoreRequest
     reason: str

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from overspill.text.body import FileBody
     from overspill.transfer.store_request import StoreRequest
 
-__all__ = ["MAX_BYTES", "Shelf", "Spool", "fingerprint"]
+__all__ = ["MAX_BYTES", "Partition", "Spool", "fingerprint"]
 
 LONG_PATIENCE: Final = 20.0
 """Seconds that outputs of agents wait for others, which keep the spool busy."""
@@ -90,16 +90,16 @@ class Spool:
         """Return that of the environment; None where it says `off`."""
         return None if location.is_off() else cls()
 
-    def shelf(self, url: str, key: str) -> Shelf:
+    def partition(self, url: str, key: str) -> Partition:
         """Return the part that belongs to one service and key."""
-        return Shelf(self, Folder(self.path / fingerprint(url, key)), url)
+        return Partition(self, Folder(self.path / fingerprint(url, key)), url)
 
-    def shelves(self) -> list[Shelf]:
+    def partitions(self) -> list[Partition]:
         """Return those of all services and keys. Raises `NotSpooled` where the directory is not safe."""
         if not self.exists():
             return []
         names = sorted(name for name in os.listdir(self.path) if _NAME.fullmatch(name))  # noqa: PTH208
-        return [Shelf(self, Folder(self.path / name)) for name in names]
+        return [Partition(self, Folder(self.path / name)) for name in names]
 
     def used(self) -> int:
         """Count the bytes that captures take of the disk. Raises `NotSpooled` and `OSError`."""
@@ -118,10 +118,10 @@ class Spool:
             self.exists()
 
     def _folders(self) -> list[Folder]:
-        return [shelf.folder for shelf in self.shelves() if shelf.exists()]
+        return [partition.folder for partition in self.partitions() if partition.exists()]
 
 
-class Shelf:
+class Partition:
     """The captures of one service and key, oldest first. `url` is the service's, empty if it is not known.
 
     `shown` is the folder as its agent names it, in a workspace, where files may have been changed.

@@ -23,7 +23,7 @@ from overspill import wire
 from overspill.spools.folder import Folder
 from overspill.spools.location import MAX_BYTES
 from overspill.spools.own_directory import NotSpooled, is_directory
-from overspill.spools.spool import Shelf, Spool
+from overspill.spools.spool import Partition, Spool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -69,15 +69,15 @@ class Workspace(Spool):
         }
         return functools.partial(type(self), max_bytes=self.max_bytes, **more), (self.path.parent,)
 
-    def shelf(self, url: str, key: str) -> Shelf:  # noqa: ARG002  (the workspace is one agent's)
+    def partition(self, url: str, key: str) -> Partition:  # noqa: ARG002  (the workspace is one agent's)
         """The captures kept for a service; here the same for all."""
         folder = Folder(self.path, suffix=_SUFFIX, mode=0o644)
-        kind = _LinkedShelf if self._by_call_id else Shelf
+        kind = _LinkedPartition if self._by_call_id else Partition
         return kind(self, folder, url, shown=self._shown)
 
-    def shelves(self) -> list[Shelf]:
-        """All captures kept, one shelf at most."""
-        return [self.shelf("", "")] if self.exists() else []
+    def partitions(self) -> list[Partition]:
+        """All captures kept, one partition at most."""
+        return [self.partition("", "")] if self.exists() else []
 
     def exists(self) -> bool:
         """The workspace's own permissions are its owner's business; a symbolic link leads out of it."""
@@ -95,8 +95,8 @@ class Workspace(Spool):
             file.write(_IGNORED)
 
 
-class _LinkedShelf(Shelf):
-    """A shelf whose files have links named by their tool calls. A name that is taken gets another ending."""
+class _LinkedPartition(Partition):
+    """A partition whose files have links named by their tool calls. A taken name gets another ending."""
 
     def _shown_path(self, request: StoreRequest) -> str:
         origin = request.origin

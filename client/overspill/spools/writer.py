@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from overspill.execution.waiting import Reply
     from overspill.spools.folder import Spooled
     from overspill.spools.order import Order
-    from overspill.spools.spool import Shelf
+    from overspill.spools.spool import Partition
 
 _MOST_AT_ONCE: Final = 32
 _BYTES_AT_ONCE: Final = 32 * 1024 * 1024
@@ -36,8 +36,8 @@ log: Final = logging.getLogger("overspill")
 class SpoolWriter:
     """Safe to use from any thread, and from a signal handler."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
         self.reset_after_fork()
         forks.register(self)
 
@@ -49,7 +49,7 @@ class SpoolWriter:
         self._moved_at = time.monotonic()
 
     def submit(self, order: Order) -> Reply[Spooled]:
-        """Return what becomes the entry, or raises what `Shelf.keep` does."""
+        """Return what becomes the entry, or raises what `Partition.keep` does."""
         self._orders.put(order)
         self._begin()
         return order.done
@@ -96,7 +96,7 @@ class SpoolWriter:
         return batch
 
     def _keep(self, batch: list[Order]) -> None:
-        results = self._shelf.keep_all(batch, on_progress=self._note)
+        results = self._partition.keep_all(batch, on_progress=self._note)
         kept: list[tuple[Order, Spooled]] = []
         for order, result in zip(batch, results, strict=True):
             if isinstance(result, BaseException):
@@ -114,9 +114,9 @@ class SpoolWriter:
 _writers: Final[weakref.WeakValueDictionary[Hashable, SpoolWriter]] = weakref.WeakValueDictionary()
 
 
-def writer_for(shelf: Shelf) -> SpoolWriter:
-    """Return the writer of this process for the folder of a shelf."""
-    return _writers.setdefault(shelf.identity, SpoolWriter(shelf))
+def writer_for(partition: Partition) -> SpoolWriter:
+    """Return the writer of this process for the folder of a partition."""
+    return _writers.setdefault(partition.identity, SpoolWriter(partition))
 
 
 def _tell(kept: list[tuple[Order, Spooled]]) -> None:

@@ -134,8 +134,8 @@ def _spooled(invocation: Invocation, filters: dict[str, str | None]) -> "list[tu
     """Return the spooled captures that match, newest first."""
     wanted = {name: wire.fit(value) for name, value in filters.items() if value is not None}
     try:
-        shelf = invocation.shelf()
-        found = [] if shelf is None else [entry_of(each, "") for each in reversed(shelf.entries())]
+        partition = invocation.partition()
+        found = [] if partition is None else [entry_of(each, "") for each in reversed(partition.entries())]
     except NotSpooled as error:
         output.say(str(error))
         return []

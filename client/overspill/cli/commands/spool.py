@@ -23,7 +23,7 @@ from overspill.text import measure
 if TYPE_CHECKING:
     from overspill.spools.flush import Flushed
     from overspill.spools.folder import Spooled
-    from overspill.spools.spool import Shelf
+    from overspill.spools.spool import Partition
 
 _EXAMPLES = {
     "list": ("overspill spool list", "overspill spool list --all --json"),
@@ -53,7 +53,9 @@ def list_(
     ] = False,
 ) -> None:
     """List the captures that wait on this machine, oldest first, and why."""
-    entries = [entry for shelf in _shelves(invocation, everything=everything) for entry in shelf.entries()]
+    entries = [
+        entry for partition in _partitions(invocation, everything=everything) for entry in partition.entries()
+    ]
     if invocation.json:
         invocation.answer(entries)
         return
@@ -84,7 +86,7 @@ def flush(
     ] = False,
 ) -> None:
     """Upload the captures that wait on this machine, oldest first; those that were refused once, too."""
-    flushed = _flush_all(invocation, _shelves(invocation, everything=everything))
+    flushed = _flush_all(invocation, _partitions(invocation, everything=everything))
     output.say(_summary_of(flushed))
     if flushed.failure is not None:
         output.say(message_of(flushed.failure))
@@ -93,12 +95,12 @@ def flush(
         raise typer.Exit(ExitCode.REFUSED)
 
 
-def _flush_all(invocation: Invocation, shelves: "list[Shelf]") -> "Flushed":
+def _flush_all(invocation: Invocation, partitions: "list[Partition]") -> "Flushed":
 
     total = uploads.Flushed()
     with invocation.client() as client:
-        for shelf in shelves:
-            total += uploads.flush(shelf, client, again=True)
+        for partition in partitions:
+            total += uploads.flush(partition, client, again=True)
     return total
 
 
@@ -141,48 +143,48 @@ def drop(
         raise typer.BadParameter("name the captures, or use --all", param_hint="REF")
     if everything and session == "":  # a variable that was not set means no session at all
         raise typer.BadParameter("it is empty", param_hint="--session")
-    shelf = _own_shelf(invocation)
+    partition = _own_partition(invocation)
     if everything:
-        _drop_all(shelf, session, yes=yes)
+        _drop_all(partition, session, yes=yes)
     else:
-        _drop_some(shelf, refs or [], invocation.session() if session is None else session)
+        _drop_some(partition, refs or [], invocation.session() if session is None else session)
 
 
-def _drop_all(shelf: "Shelf", session: str | None, *, yes: bool) -> None:
+def _drop_all(partition: "Partition", session: str | None, *, yes: bool) -> None:
 
     wanted = None if session is None else wire.fit(session)
-    ids = [entry.id for entry in shelf.entries() if wanted is None or entry.session == wanted]
+    ids = [entry.id for entry in partition.entries() if wanted is None or entry.session == wanted]
     if ids and not yes and not _is_confirmed(len(ids)):
         raise CommandFailure("nothing was dropped", ExitCode.NO)
-    _drop(shelf, ids)
+    _drop(partition, ids)
 
 
-def _drop_some(shelf: "Shelf", refs: list[str], session: str) -> None:
+def _drop_some(partition: "Partition", refs: list[str], session: str) -> None:
     """Remove captures by reference. Remove none if one of `refs` is ambiguous. Raises `CommandFailure`."""
-    found = {ref: _single_match(shelf, ref, session) for ref in refs}
-    _drop(shelf, [entry.id for entry in found.values() if entry is not None])
+    found = {ref: _single_match(partition, ref, session) for ref in refs}
+    _drop(partition, [entry.id for entry in found.values() if entry is not None])
     missing = [ref for ref, entry in found.items() if entry is None]
     if missing:
         raise CommandFailure(f"not in the spool: {', '.join(missing)}", ExitCode.ABSENT)
 
 
-def _drop(shelf: "Shelf", ids: list[str]) -> None:
+def _drop(partition: "Partition", ids: list[str]) -> None:
 
     ids = list(dict.fromkeys(ids))
     if ids:
-        shelf.drop(ids, "it was dropped by hand")
+        partition.drop(ids, "it was dropped by hand")
     output.say(f"dropped {measure.plural(len(ids), 'capture')}")
 
 
-def _single_match(shelf: "Shelf", ref: str, session: str) -> "Spooled | None":
+def _single_match(partition: "Partition", ref: str, session: str) -> "Spooled | None":
     """Return the capture that `ref` means; of a call, its newest.
 
     Raises `CommandFailure` if captures of several sessions have that call id.
     """
-    entry = shelf.find(ref, session)
+    entry = partition.find(ref, session)
     if entry is None or entry.id == ref or session:
         return entry
-    same = [each for each in shelf.entries() if each.call_id == entry.call_id]
+    same = [each for each in partition.entries() if each.call_id == entry.call_id]
     if len({each.session for each in same}) > 1:
         named = ", ".join(f"{each.id} ({short(each.session) or 'no session'})" for each in same)
         raise CommandFailure(
@@ -198,22 +200,22 @@ def _is_confirmed(count: int) -> bool:
     return typer.confirm(f"Drop {measure.plural(count, 'capture')} that nobody else has?", err=True)
 
 
-def _shelves(invocation: Invocation, *, everything: bool) -> "list[Shelf]":
-    """Return the folders that exist, that of this service and key first. Raises what `_own_shelf` does."""
-    own = _own_shelf(invocation)
+def _partitions(invocation: Invocation, *, everything: bool) -> "list[Partition]":
+    """Return the folders that exist, that of this service and key first. Raises what `_own_partition` does."""
+    own = _own_partition(invocation)
     others = (
-        [shelf for shelf in own.spool.shelves() if shelf.folder.path != own.folder.path] if everything else []
+        [each for each in own.spool.partitions() if each.folder.path != own.folder.path] if everything else []
     )
-    return [shelf for shelf in (own, *others) if shelf.exists()]
+    return [partition for partition in (own, *others) if partition.exists()]
 
 
-def _own_shelf(invocation: Invocation) -> "Shelf":
+def _own_partition(invocation: Invocation) -> "Partition":
     """Return the captures that wait for this service and key; there may be none.
 
     Raises `CommandFailure` if there is no spool, and `NotSpooled` if none can be made: what should wait there
     is lost.
     """
-    own = invocation.shelf()
+    own = invocation.partition()
     if own is None:
         raise CommandFailure("there is no local spool: OVERSPILL_SPOOL is off", ExitCode.USAGE)
     if not own.spool.exists():
