@@ -36,7 +36,7 @@ def total_of(spool: Spool) -> int:
 
 
 def filled(partition: Partition, count: int, size: int) -> Partition:
-    """A partition with `count` more captures of `size` bytes, as if other processes had kept them long ago."""
+    """A partition with `count` more captures of `size` bytes, as if other processes had kept them."""
     pattern = partition.keep(spilled("x" * size, "pattern"), WHY)
     for _ in range(count):
         name = "cap_" + b32encode(secrets.token_bytes(13)).decode().lower()[:20]

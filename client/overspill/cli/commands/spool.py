@@ -203,9 +203,8 @@ def _is_confirmed(count: int) -> bool:
 def _partitions(invocation: Invocation, *, everything: bool) -> "list[Partition]":
     """Return the folders that exist, that of this service and key first. Raises what `_own_partition` does."""
     own = _own_partition(invocation)
-    others = (
-        [each for each in own.spool.partitions() if each.folder.path != own.folder.path] if everything else []
-    )
+    others = own.spool.partitions() if everything else []
+    others = [each for each in others if each.folder.path != own.folder.path]
     return [partition for partition in (own, *others) if partition.exists()]
 
 
