@@ -201,7 +201,7 @@ def _is_confirmed(count: int) -> bool:
 
 
 def _partitions(invocation: Invocation, *, everything: bool) -> "list[Partition]":
-    """Return the folders that exist, that of this service and key first. Raises what `_own_partition` does."""
+    """Return the partitions that exist, this service and key first. Raises as `_own_partition` does."""
     own = _own_partition(invocation)
     others = own.spool.partitions() if everything else []
     others = [each for each in others if each.folder.path != own.folder.path]
