@@ -83,6 +83,10 @@ async def renew(captures: Captures, existing: Entry, expires: float) -> Entry:
 
 
 async def finish(captures: Captures, upload: Upload, draft: Entry) -> tuple[Entry, bool]:
+    """Store the last segment and commit the entry. Return the entry of the id, and whether it is this one.
+
+    `draft` has everything but the segments. Raises what `storing.put` raises.
+    """
     try:
         await upload.seal(encode_entry(draft))
     except BaseException:

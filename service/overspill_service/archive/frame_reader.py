@@ -1,4 +1,4 @@
-"""The content of one capture: fetch stored bytes in windows, decode them in threads, some frames ahead.
+"""The content of one capture: fetch stored bytes in blocks, decode them in threads, some frames ahead.
 
 The bytes fetched are in proportion to the bytes asked for: a small read is one request for one frame. The
 memory of a read is part of the process's memory budget.
@@ -130,7 +130,7 @@ class Reader:
                     yield chunk.data if (low, high) == (0, len(chunk.data)) else chunk.data[low:high]
 
     def _decode(self, data: bytes, first: int, batch: range, work: Callable[[Chunk], T]) -> list[T]:
-        """Decode the frames of `batch`, in its order. `data` is a window that begins with frame `first`."""
+        """Decode the frames of `batch`, in its order. `data` is a block that begins with frame `first`."""
         return [work(self._chunk(data, first, number)) for number in batch]
 
     def _chunk(self, data: bytes, first: int, number: int) -> Chunk:

@@ -1,7 +1,7 @@
-"""Fetch stored frames from the object store: windows of whole frames, with the next window prefetched.
+"""Fetch stored frames from the object store: blocks of whole frames, with the next block prefetched.
 
-The first window is small, because most reads end early. Each next one is twice as large. A slow reader, or a
-reader while memory is short, gets one window at a time, of a single frame if need be.
+The first block is small, because most reads end early. Each next one is twice as large. A slow reader, or a
+reader while memory is short, gets one block at a time, of a single frame if need be.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Block:
 
 
 class Fetcher:
-    """Fetches the stored bytes of `frames`, with one call of `fetch` for each window."""
+    """Fetches the stored bytes of `frames`, with one call of `fetch` for each block."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Fetcher:
         self._size = FIRST_BLOCK_BYTES
 
     async def blocks(self, share: MemoryShare, pace: Pace) -> AsyncGenerator[Block, None]:
-        """Yield the windows in order, or from last to first. The next call releases the window before it.
+        """Yield the blocks in order, or from last to first. The next call releases the block before it.
 
         `share` has room for any one frame.
         """

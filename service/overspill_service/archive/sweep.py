@@ -130,9 +130,8 @@ async def _sweep_capture(archive: Archive, found: CaptureFound, before: float) -
         known = await record_of(archive, found.tenant, found.capture)
     except RecordDamaged:  # its entry may need the objects
         return OrphanResult()
-    if (
-        known is None and not await archive.catalog.is_complete()
-    ):  # the catalog has lost data since the check above
+    # Checked again: the catalog may have lost data since the sweep began.
+    if known is None and not await archive.catalog.is_complete():
         return OrphanResult()
     if known is None and await ensure_entry(archive, found):
         details = fields(tenant=found.tenant, capture=found.capture)

@@ -28,9 +28,8 @@ class RedisEntries(RedisAccess):
         if entry.tenant not in self._registered:
             await self._register(entry.tenant, quota)
         answer = await self._commit(entry, quota)
-        if (
-            answer == scripts.UNREGISTERED
-        ):  # Redis has lost the totals since, or they are of an older complete state
+        # Redis has lost the totals since, or they are of an older complete state.
+        if answer == scripts.UNREGISTERED:
             await self._register(entry.tenant, quota)
             answer = await self._commit(entry, quota)
         if answer == scripts.DONE:
