@@ -531,7 +531,7 @@ def test_threads_wait_for_each_other_as_long_as_they_may(spool: Spool) -> None:
     with ThreadPoolExecutor(16) as threads:
         with spool.room.locked():
             kept = [threads.submit(partition.keep, patient, WHY)]
-            time.sleep(own_directory.PATIENCE + 0.5)
+            time.sleep(own_directory.LOCK_TIMEOUT_SECONDS + 0.5)
         kept += [
             threads.submit(partition.keep, spilled(f"{number}", f"c{number}"), WHY) for number in range(100)
         ]

@@ -218,7 +218,7 @@ class Storage:
         at = self._client.address
         limits: dict[str, Any] = {"timeout": seconds, "connect_timeout": seconds, "retries": 0}
         with SyncClient(at.url, at.key, session="", **limits) as client:
-            flush_job.flush_shortly(self.partition, client, seconds, patience=seconds)
+            flush_job.flush_shortly(self.partition, client, seconds, lock_timeout=seconds)
 
     @property
     def is_service_away(self) -> bool:

@@ -131,13 +131,13 @@ class Flush:
         if not self._partition.exists():
             return
         self._partition.tidy_if_due()
-        held = self._partition.folder.held()
-        for number, each in enumerate(held):
+        stored = self._partition.folder.stored_files()
+        for number, each in enumerate(stored):
             entry = self._partition.find(each.id)
             if entry is None or not self._is_due(entry):
                 continue
             if self._is_stopped or not self._try(entry):
-                self.done.left = len(held) - number
+                self.done.left = len(stored) - number
                 break
         if self.done.uploaded:
             size = measure.readable_size(self.done.size)

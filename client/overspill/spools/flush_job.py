@@ -69,20 +69,20 @@ def _flushed(partition: Partition, client: SyncClient) -> Flushed:
 
 
 def flush_shortly(
-    partition: Partition, client: SyncClient, seconds: float, *, patience: float = OWN
+    partition: Partition, client: SyncClient, seconds: float, *, lock_timeout: float = OWN
 ) -> Flushed:
     """Upload what can be uploaded within so many seconds; do nothing if another process does.
 
     Also do nothing for a while after a slow failure, and pass over captures that may take longer. `client`
     should not wait longer than that for an answer. What is going on at the end is given up, and stays in
-    the spool. `patience` is how many seconds another flush may go on before. Raises nothing.
+    the spool. `lock_timeout` is how many seconds another flush may go on before. Raises nothing.
     """
     flush = Flush(partition, client, largest=int(seconds * _SLOWEST))
     if _is_nothing_to_do(partition):
         return flush.done
     load_transport()  # which is no part of the time
     thread = threading.Thread(
-        target=_flush_quietly, args=[partition, flush, patience], name="overspill-flush", daemon=True
+        target=_flush_quietly, args=[partition, flush, lock_timeout], name="overspill-flush", daemon=True
     )
     try:
         thread.start()
@@ -112,10 +112,10 @@ def _resume(partition: Partition) -> None:
             os.close(descriptor)
 
 
-def _flush_quietly(partition: Partition, flush: Flush, patience: float) -> None:
+def _flush_quietly(partition: Partition, flush: Flush, lock_timeout: float) -> None:
     with (
         suppress(NotSpooled, OSError, OverspillError, RuntimeError),  # RuntimeError: the client was closed
-        _alone(partition, patience) as turn,
+        _alone(partition, lock_timeout) as turn,
     ):
         if turn.is_due():
             turn.pause()  # this thread may not live to see how it ends
@@ -145,7 +145,7 @@ class _Turn:
 
 
 @contextmanager
-def _alone(partition: Partition, patience: float = 0.0) -> Iterator[_Turn]:
+def _alone(partition: Partition, lock_timeout: float = 0.0) -> Iterator[_Turn]:
     """Raises `Busy` where another process, or thread, flushes."""
-    with own_directory.locked(partition.folder.path / _LOCK, patience) as descriptor:
+    with own_directory.locked(partition.folder.path / _LOCK, lock_timeout) as descriptor:
         yield _Turn(descriptor)

@@ -73,7 +73,7 @@ class Dropped(Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class Held(NamedTuple):
+class StoredFile(NamedTuple):
     """A content by the sizes and dates of its files, in bytes and seconds since the epoch; a copy may lie.
 
     `kept` are the bytes of content and entry.
@@ -90,7 +90,7 @@ class Stock(NamedTuple):
     """All files at one look: their bytes, the contents oldest first, the names of what belongs to neither."""
 
     size: int
-    held: list[Held]
+    stored_files: list[StoredFile]
     loose: list[str]
 
 
@@ -164,18 +164,18 @@ class Folder:
                 found.name: _measured(found) for found in os.scandir(directory) if self._is_own(found.name)
             }
         stems = [name.removesuffix(ENTRY) for name in sizes if _is_entry(name)]
-        held = [
-            Held(content.changed, stem, content.size, content.size + entry.size, entry.changed)
+        stored_files = [
+            StoredFile(content.changed, stem, content.size, content.size + entry.size, entry.changed)
             for stem in stems
             if (content := sizes.get(stem + self.suffix)) and (entry := sizes[stem + ENTRY])
         ]
-        paired = {each.id for each in held}
+        paired = {each.id for each in stored_files}
         loose = [name for name in sizes if name.partition(".")[0] not in paired]
-        return Stock(sum(each.size for each in sizes.values()), sorted(held), loose)
+        return Stock(sum(each.size for each in sizes.values()), sorted(stored_files), loose)
 
-    def held(self) -> list[Held]:
+    def stored_files(self) -> list[StoredFile]:
         """Return the contents that have an entry, oldest first."""
-        return self.stock().held
+        return self.stock().stored_files
 
     def is_empty(self) -> bool:
         """Return whether nothing is kept here; quick where much is."""
@@ -210,7 +210,7 @@ class Folder:
 
     def entries(self) -> list[Spooled]:
         """Return all entries, oldest first."""
-        found = [self.entry(held.id) for held in self.held()]
+        found = [self.entry(stored_file.id) for stored_file in self.stored_files()]
         return sorted((entry for entry in found if entry is not None), key=lambda entry: entry.created)
 
     def open(self, id: str) -> IO[bytes]:  # noqa: A002

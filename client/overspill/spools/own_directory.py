@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-PATIENCE: Final = 2.0
+LOCK_TIMEOUT_SECONDS: Final = 2.0
 """Seconds that a change waits for others, unless it is told to wait longer."""
 _BUSY: Final = "others keep the local spool busy"
 _BACKOFF: Final = Backoff(first=0.0005, longest=0.02)
@@ -131,15 +131,17 @@ def _check(path: Path, found: os.stat_result) -> None:
 
 
 @contextmanager
-def locked(path: Path, patience: float = PATIENCE, *, may_create: bool = True) -> Iterator[int]:
+def locked(
+    path: Path, lock_timeout: float = LOCK_TIMEOUT_SECONDS, *, may_create: bool = True
+) -> Iterator[int]:
     """Lock a file among all threads and processes; give its descriptor to the block.
 
-    Raises `Busy` where others take more than `patience` seconds, and `OSError`: `FileNotFoundError` where
+    Raises `Busy` where others take more than `lock_timeout` seconds, and `OSError`: `FileNotFoundError` where
     there is no file and none is to be made.
     """
-    until = time.monotonic() + patience
+    until = time.monotonic() + lock_timeout
     own = _own.lock(path)
-    if not own.acquire(timeout=max(0.0, patience)):
+    if not own.acquire(timeout=max(0.0, lock_timeout)):
         raise Busy(_BUSY)
     try:
         with _locked_file(path, until, os.O_CREAT if may_create else 0) as descriptor:

@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from overspill.spools import own_directory
-from overspill.spools.folder import Dropped, Folder, Held, Spooled
+from overspill.spools.folder import Dropped, Folder, Spooled, StoredFile
 from overspill.spools.ledger import Account, Ledger
-from overspill.spools.own_directory import PATIENCE, Busy, NotSpooled
+from overspill.spools.own_directory import LOCK_TIMEOUT_SECONDS, Busy, NotSpooled
 from overspill.text import measure
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from overspill.spools.draft import Draft
 
-Capture: TypeAlias = tuple[Held, Folder]
+Capture: TypeAlias = tuple[StoredFile, Folder]
 
 TIDY_EVERY: Final = 600.0
 """Seconds between two looks for what has expired and what dead processes left."""
@@ -54,14 +54,16 @@ class Room:
         self._path, self._max_bytes, self._folders, self._clock = path, max_bytes, folders, clock
 
     @contextmanager
-    def locked(self, patience: float = PATIENCE, *, may_create: bool = True) -> Iterator[Ledger]:
+    def locked(
+        self, lock_timeout: float = LOCK_TIMEOUT_SECONDS, *, may_create: bool = True
+    ) -> Iterator[Ledger]:
         """Lock the spool among all threads and processes. Nothing slow may happen in the block."""
-        with own_directory.locked(self._path / ".lock", patience, may_create=may_create) as descriptor:
+        with own_directory.locked(self._path / ".lock", lock_timeout, may_create=may_create) as descriptor:
             yield Ledger(descriptor)
 
-    def tidying(self, patience: float = PATIENCE) -> AbstractContextManager[int]:
+    def tidying(self, lock_timeout: float = LOCK_TIMEOUT_SECONDS) -> AbstractContextManager[int]:
         """Be the one who counts files and drops captures."""
-        return own_directory.locked(self._path / ".tidy", patience)
+        return own_directory.locked(self._path / ".tidy", lock_timeout)
 
     # --- in ----------------------------------------------------------------------------------------
 
@@ -114,9 +116,9 @@ class Room:
 
     # --- tidying -----------------------------------------------------------------------------------
 
-    def tidy(self, patience: float = PATIENCE) -> None:
+    def tidy(self, lock_timeout: float = LOCK_TIMEOUT_SECONDS) -> None:
         """Count all files, and remove what has expired and what dead processes left."""
-        with self.tidying(patience):
+        with self.tidying(lock_timeout):
             self._surveyed()
 
     def tidy_if_due(self) -> None:
@@ -128,7 +130,7 @@ class Room:
             return
         if not 0 <= since < TIDY_EVERY:
             with suppress(Busy):
-                self.tidy(patience=0.0)
+                self.tidy(lock_timeout=0.0)
 
     def _surveyed(self) -> None:
         """Look at all files, set the total right, remove what has expired and what dead processes left.
@@ -144,14 +146,16 @@ class Room:
             for name in stock.loose:
                 with self.locked() as ledger:
                     ledger.discharge(folder.clear(name))
-        self._forget_expired([(held, folder) for folder, stock in stocks for held in stock.held])
+        self._forget_expired(
+            [(stored_file, folder) for folder, stock in stocks for stored_file in stock.stored_files]
+        )
 
     def _forget_expired(self, captures: list[Capture]) -> None:
         now = self._clock()
         by_folder: dict[Path, tuple[Folder, list[str]]] = {}
-        for held, folder in captures:
-            if held.expires <= now and _has_expired(held, folder, now):
-                by_folder.setdefault(folder.path, (folder, []))[1].append(held.id)
+        for stored_file, folder in captures:
+            if stored_file.expires <= now and _has_expired(stored_file, folder, now):
+                by_folder.setdefault(folder.path, (folder, []))[1].append(stored_file.id)
         for folder, ids in by_folder.values():
             self.forget(folder, ids, _EXPIRED)
 
@@ -166,9 +170,9 @@ def _begun(ledger: Ledger, size: int, begin: Callable[[], Draft]) -> Draft:
         raise
 
 
-def _has_expired(held: Held, folder: Folder, now: float) -> bool:
+def _has_expired(stored_file: StoredFile, folder: Folder, now: float) -> bool:
     """Ask the entry: the date of a copied file may lie."""
-    entry = folder.entry(held.id)
+    entry = folder.entry(stored_file.id)
     return entry is not None and entry.expires.timestamp() <= now
 
 

@@ -28,7 +28,7 @@ from overspill.spools import location, own_directory
 from overspill.spools.commit import Addition, commit, take, too_large
 from overspill.spools.folder import ENTRY, Dropped, Folder, Spooled
 from overspill.spools.location import MAX_BYTES
-from overspill.spools.own_directory import PATIENCE, LockedFile, NotSpooled, is_directory, told
+from overspill.spools.own_directory import LOCK_TIMEOUT_SECONDS, LockedFile, NotSpooled, is_directory, told
 from overspill.spools.room import Room
 from overspill.transfer import call_context
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_BYTES", "Partition", "Spool", "fingerprint"]
 
-LONG_PATIENCE: Final = 20.0
+LONG_LOCK_TIMEOUT_SECONDS: Final = 20.0
 """Seconds that outputs of agents wait for others, which keep the spool busy."""
 _NAME: Final = re.compile(r"[0-9a-f]{32}")
 
@@ -150,29 +150,33 @@ class Partition:
         reason: str,
         *,
         refused: str = "",
-        patience: float = PATIENCE,
+        lock_timeout: float = LOCK_TIMEOUT_SECONDS,
         claim: Claim | None = None,
     ) -> Spooled:
         """Keep an output that the service does not have, for `reason`; it is on the disk then.
 
-        `refused` says why the service will never have it. `patience` is how many seconds others may keep
+        `refused` says why the service will never have it. `lock_timeout` is how many seconds others may keep
         the spool busy. The attempt takes `claim` before anything can be found on the disk. Raises
         `NotSpooled`, which says why not; it is not on the disk then.
         """
         addition = self._addition(request, reason, refused, claim)
-        self._add([addition], max(patience, request.deadline))
+        self._add([addition], max(lock_timeout, request.deadline))
         if addition.failure is not None:
             raise addition.failure
         return addition.entry
 
     def keep_all(
-        self, orders: Sequence[Order], *, patience: float = LONG_PATIENCE, on_progress: Callable[[], None]
+        self,
+        orders: Sequence[Order],
+        *,
+        lock_timeout: float = LONG_LOCK_TIMEOUT_SECONDS,
+        on_progress: Callable[[], None],
     ) -> list[Spooled | NotSpooled]:
         """As `keep`, for several at once: they share their waits for the disk."""
         additions = [
             self._addition(order.request, order.reason, order.refused, order.claim) for order in orders
         ]
-        self._add(additions, patience, on_progress)
+        self._add(additions, lock_timeout, on_progress)
         return [addition.failure or addition.entry for addition in additions]
 
     def add(
@@ -180,12 +184,12 @@ class Partition:
         entry: Spooled,
         body: bytes | FileBody,
         *,
-        patience: float = PATIENCE,
+        lock_timeout: float = LOCK_TIMEOUT_SECONDS,
         claim: Claim | None = None,
     ) -> None:
         """As `keep`, for an entry that is made already."""
         addition = Addition(entry, body, claim)
-        self._add([addition], patience)
+        self._add([addition], lock_timeout)
         if addition.failure is not None:
             raise addition.failure
 
@@ -199,7 +203,7 @@ class Partition:
         return f"{self._shown}/{self.folder.name(request.id)}"
 
     def _add(
-        self, additions: Sequence[Addition], patience: float, on_progress: Callable[[], None] = _nothing
+        self, additions: Sequence[Addition], lock_timeout: float, on_progress: Callable[[], None] = _nothing
     ) -> None:
         """Keep all that can be kept; set `failure` of the others. Raises nothing."""
         try:
@@ -210,7 +214,7 @@ class Partition:
             for addition in additions:
                 addition.failure = addition.failure or failure
             return
-        commit(self.folder, self.spool.room, new, time.monotonic() + patience, on_progress)
+        commit(self.folder, self.spool.room, new, time.monotonic() + lock_timeout, on_progress)
 
     def _is_here(self, addition: Addition) -> bool:
         """Return whether nothing is left to do: it is here already, or too large, or nobody wants it."""

@@ -109,9 +109,12 @@ class _LinkedPartition(Partition):
         return f"{self._shown}/{name}"
 
     def _add(
-        self, additions: Sequence[Addition], patience: float, on_progress: Callable[[], None] = lambda: None
+        self,
+        additions: Sequence[Addition],
+        lock_timeout: float,
+        on_progress: Callable[[], None] = lambda: None,
     ) -> None:
-        super()._add(additions, patience, on_progress)
+        super()._add(additions, lock_timeout, on_progress)
         self._remove_dangling()
         for addition in additions:
             if addition.failure is None:
