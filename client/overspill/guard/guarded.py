@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
+from overspill.previews.notice import Notice  # noqa: TC001  (`help` and signatures resolve the annotation)
 from overspill.previews.notice_forms import as_dict
 from overspill.shapes.block_types import is_error
 from overspill.wire import Outcome
 
-if TYPE_CHECKING:
-    from overspill.previews.notice import Notice
-
 
 class Guarded(Struct, frozen=True, kw_only=True):
-    """`value` goes into the conversation.
+    """What the guard made of one output: `value` goes into the conversation.
 
-    `bytes_before` and `bytes_after` are the guard's figures, before and after its cut; `lines` is counted
-    for what spilled only. `matches_dropped` is the tool's own figure of what its view left out, passed on as
-    given: the two have different units and are never added up. `reason` says why the service has nothing, or
-    why the output could not be measured. `notice` is what stands in `value` for the text that was cut.
+    `bytes_before` and `bytes_after` are the sizes before and after the guard's cut. `lines` is counted only
+    for an output that spilled. `capture` is the handle, if the output is stored. `reason` says why it is not
+    in the service, or why it could not be measured. `matches_dropped` is the tool's own figure of what its
+    view left out, passed on as given; it has another unit than bytes and is never added to them. `notice` is
+    what stands in `value` for the text that was cut.
     """
 
     value: Any
