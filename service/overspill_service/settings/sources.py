@@ -29,7 +29,7 @@ FOREIGN: Final = re.compile(
     r"|URL|KEY|SESSION|SPOOL(_\w+)?|EXIT_SECONDS|WAITING_BYTES"
     r"|(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?))"
 )
-"""Variables that are neither settings nor mistakes. The second line has those that Kubernetes sets for a
+"""Variables that are neither settings nor mistakes. The last line has those that Kubernetes sets for a
 Service.
 """
 SERVICE_LINK: Final = re.compile(r"OVERSPILL_(\w+_)?PORT=(tcp|udp|sctp)://.*")
