@@ -187,6 +187,16 @@ async def test_a_tombstone_goes_when_its_time_is_over(catalog: Catalog) -> None:
     await eventually(lambda: is_gone(catalog, entry().id))
 
 
+async def test_a_removal_that_keeps_no_tombstone_leaves_none_at_once(catalog: Catalog) -> None:
+    for number in range(20):
+        await catalog.commit(entry(number), UNLIMITED)
+        removed = catalog.remove(entry(number), tombstone(entry(number)), keep=0)
+        _, found = await asyncio.gather(removed, catalog.get(TENANT, entry(number).id))
+
+        assert found is None or isinstance(found, Entry)
+        assert await is_gone(catalog, entry(number).id)
+
+
 async def test_a_tombstone_gives_way_to_a_new_upload_for_good(catalog: Catalog) -> None:
     again = entry(1, upload="again", created=NOW + 9)
     for number in (1, 2):

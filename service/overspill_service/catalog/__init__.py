@@ -70,6 +70,8 @@ class Entries(Protocol):
     async def remove(self, entry: Entry, tombstone: Tombstone, *, keep: float) -> bool:
         """Replace the entry by a tombstone that lasts `keep` seconds, and subtract it from the totals.
 
+        If `keep` is 0, nothing takes the entry's place.
+
         Return False if this upload has no entry any more, or if an expired capture was extended meanwhile.
         """
 

@@ -125,7 +125,7 @@ class RedisEntries(RedisAccess):
                 position_of(stored),
                 stored.id,
                 encoded_tombstone,
-                milliseconds(keep),
+                milliseconds(keep) if keep else 0,
                 -stored.size,
                 -stored.stored_size,
             )

@@ -60,13 +60,14 @@ return 1
 """)
 
 REMOVE: Final = Script("""
--- ARGV: value, position, id, tombstone, its lifetime in ms, -size, -stored size
+-- ARGV: value, position, id, tombstone, its lifetime in ms (0: none is kept), -size, -stored size
 -- Returns 1, or what is stored instead of the value. The tombstone has a nonce, so an equal one is an earlier
 -- attempt of this call, and the totals were changed by it.
 local stored = redis.call('GET', KEYS[1])
 if stored == ARGV[4] then return 1 end
 if stored ~= ARGV[1] then return stored end
-redis.call('SET', KEYS[1], ARGV[4], 'PX', ARGV[5])
+if ARGV[5] == '0' then redis.call('DEL', KEYS[1])
+else redis.call('SET', KEYS[1], ARGV[4], 'PX', ARGV[5]) end
 redis.call('ZREM', KEYS[2], ARGV[3])
 redis.call('HINCRBY', KEYS[3], 'captures', -1)
 redis.call('HINCRBY', KEYS[3], 'size', ARGV[6])
