@@ -46,6 +46,7 @@ class Rounds:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
+        """In a forked child, begin without jobs and without a thread."""
         self._lock = threading.RLock()
         self._calls: SimpleQueue[None] = SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -126,6 +127,7 @@ class Background:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
+        """In a forked child, make a client of its own."""
         self._lock = threading.RLock()
         self._client: SyncClient | None = None
         self._due: dict[str, float] = {}

@@ -44,6 +44,7 @@ class Workers:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
+        """In a forked child, begin without threads and without work."""
         self._inbox: SimpleQueue[_Work] = SimpleQueue()
         self._queue: FairQueue[_Work] = FairQueue()
         self._queue_lock = threading.Lock()  # for the workers alone: whoever submits never waits for it

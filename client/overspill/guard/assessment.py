@@ -8,18 +8,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 from overspill import wire
 from overspill.guard import gain
-from overspill.guard.spill import DATA_BYTES, NOTICE_BYTES, Spill
+from overspill.guard.output import word
+from overspill.guard.spill import DATA_BYTES, NOTICE_BYTES, Spill, escape_factor, notice_overhead
+from overspill.guard.turn import PendingResult
 from overspill.previews.notice import Kept
 from overspill.previews.styles import Marked
 from overspill.shapes import content
+from overspill.shapes.content import size_of
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.fields import Unchangeable
 from overspill.shapes.records import Reserve
 from overspill.text import measure
+from overspill.text.limits import allowed_bytes
 from overspill.transfer.store_request import Origin
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
+    from overspill.guard.output import Output
     from overspill.guard.policy import Policy
     from overspill.previews.case import Previews
     from overspill.shapes.content import Shape
@@ -97,3 +102,19 @@ def reserve(policy: Policy) -> Reserve:
     """What a stream of records holds back: bytes for a notice, and the size from which one is worth it."""
     notice_bytes = NOTICE_BYTES + DATA_BYTES + policy.preview_bytes
     return Reserve(None if policy.notice_style.fills else notice_bytes, gain.small_chars(policy))
+
+
+def pending_result(output: Output, content: Shape, is_long: bool, is_exempt: bool) -> PendingResult:  # noqa: FBT001
+    """Return what an output asks of its turn.
+
+    If the style fills the limits, a long output counts as what they allow, and can still do with less.
+    """
+    policy, call_id, size = output.policy, word(output.call_id), size_of(content)
+    fills = is_long and policy.notice_style.fills
+    if fills:
+        size = min(size, allowed_bytes(policy.limits(output.tool), content.body))
+    if is_exempt or content.is_guarded():
+        return PendingResult(size, None, is_long and not fills, call_id)
+    least = notice_overhead(content)
+    spilled = least + policy.preview_bytes * escape_factor(content)
+    return PendingResult(size, spilled, is_long and not fills, call_id, least)

@@ -28,55 +28,65 @@ R = TypeVar("R")
 
 
 class Executor(Protocol):
+    """How the guard's coroutines wait."""
+
     async def run(self, flow: Hashable, work: Callable[..., R], *args: Any) -> R:
-        """`work(*args)`, which may take milliseconds; `flow` says whose turn it uses."""
+        """Do `work(*args)`, which may take milliseconds. `flow` says whose place in the queue it takes."""
 
     async def is_too_long(self, flow: Hashable, content: Shape, limits: Limits) -> bool:
-        """Whether `content` exceeds `limits`, and no notice stands in it already."""
+        """Return whether `content` exceeds `limits` and holds no notice already."""
 
     async def decide(self, call: RunningCall, offer: PendingResult) -> int | None:
-        """As `RunningCall.decide`."""
+        """Return the bytes that a notice may take, or None if the result stays: see `RunningCall.decide`."""
 
     async def result(self, reply: Reply[R]) -> R:
-        """Wait for what another thread does, and return or raise its answer."""
+        """Wait for another thread, and return or raise its answer."""
 
 
 class AsyncExecutor:
-    """For code on an event loop, of asyncio or of trio: what takes long is done in threads."""
+    """Waits on an event loop of asyncio or trio. Work that takes long is done in threads."""
 
     async def run(self, flow: Hashable, work: Callable[..., R], *args: Any) -> R:
+        """Do `work(*args)`."""
         return await threads.run_fairly(flow, 0, work, *args)
 
     async def is_too_long(self, flow: Hashable, content: Shape, limits: Limits) -> bool:
+        """Return whether `content` exceeds `limits` and holds no notice already."""
         counts_tokens = limits.max_tokens is not None and limits.counter is not None
         if is_quick(content, limits) and not counts_tokens:
             return _is_too_long(content, limits)
         return await self.run(flow, _is_too_long, content, limits)
 
     async def run_alone(self, work: Callable[[], R]) -> R:
-        """As `run`, for what may wait for a tool; in this context."""
+        """Do `work` in a thread of its own and in this context: it may wait for a tool."""
         return await threads.run_alone(copy_context().run, work)
 
     async def decide(self, call: RunningCall, offer: PendingResult) -> int | None:
+        """Return the bytes that a notice may take, or None if the result stays."""
         return await call.decide(offer)
 
     async def result(self, reply: Reply[R]) -> R:
+        """Return or raise the answer of another thread."""
         return await waiting.result(reply)
 
 
 class SyncExecutor:
-    """For code without an event loop: pure work is done in the caller's thread."""
+    """Waits in the caller's thread, without an event loop. Pure work is done in that thread."""
 
     async def run(self, flow: Hashable, work: Callable[..., R], *args: Any) -> R:  # noqa: ARG002
+        """Do `work(*args)`."""
         return work(*args)
 
     async def is_too_long(self, flow: Hashable, content: Shape, limits: Limits) -> bool:  # noqa: ARG002
+        """Return whether `content` exceeds `limits` and holds no notice already."""
         return _is_too_long(content, limits)
 
     async def decide(self, call: RunningCall, offer: PendingResult) -> int | None:
+        """Return the bytes that a notice may take, or None if the result stays."""
         return call.decide_sync(offer)
 
     async def result(self, reply: Reply[R]) -> R:
+        """Return or raise the answer of another thread."""
         waiting.wait_blocking(reply)
         return reply.result()
 

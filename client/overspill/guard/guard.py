@@ -15,7 +15,8 @@ from overspill.delivery.storage import Storage, reason
 from overspill.execution import pacing, threads
 from overspill.guard import checks, turn
 from overspill.guard.executors import AsyncExecutor, SyncExecutor, run_sync
-from overspill.guard.pipeline import Output, Pipeline, word
+from overspill.guard.output import Output, word
+from overspill.guard.pipeline import Pipeline
 from overspill.guard.policy import INLINE_CHARS, INLINE_LINES, Policy
 from overspill.guard.streams import Stream
 from overspill.guard.tool_objects import is_tool_object, with_guarded

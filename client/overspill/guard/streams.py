@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from overspill.delivery.storage import Storage
     from overspill.guard.executors import AsyncExecutor, Executor
-    from overspill.guard.pipeline import Output, Pipeline
+    from overspill.guard.output import Output
+    from overspill.guard.pipeline import Pipeline
     from overspill.guard.policy import Policy
     from overspill.shapes.chunk_stream import StreamShape
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec
 from overspill.execution import pacing
 from overspill.guard import turn
 from overspill.guard.executors import AsyncExecutor, SyncExecutor, run_sync
-from overspill.guard.pipeline import Output
+from overspill.guard.output import Output
 from overspill.guard.return_types import keep_return_type
 from overspill.guard.streams import Stream
 from overspill.shapes.guarded_chunks import is_async_chunk_iterator, is_chunk_iterator

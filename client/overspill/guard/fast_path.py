@@ -1,0 +1,61 @@
+"""The short cut of outputs that are seen at once to stay in the conversation."""
+
+from __future__ import annotations
+
+from operator import methodcaller
+from typing import TYPE_CHECKING, Any, Final
+
+from overspill.shapes.parts import sole_text_of
+from overspill.text import measure
+from overspill.text.limits import UNLIMITED, has_more_lines, surely_fitting_bytes, surely_fitting_chars
+
+if TYPE_CHECKING:
+    from overspill.guard.counts.tally import InlineSizes
+    from overspill.text.limits import Limits
+
+_SHORT_CHARS: Final = 128 * 1024
+"""A longer text is not measured on an event loop."""
+
+
+class FastPath:
+    """Finds out in microseconds that a short text stays inline, or a message that holds just one.
+
+    Nearly every output is one. It belongs to one tool, whose limits and counts it knows.
+    """
+
+    __slots__ = ("_fits", "_max_bytes", "_max_chars", "_max_lines", "_sizes", "_whose")
+
+    def __init__(self, limits: Limits, sizes: InlineSizes, whose: tuple[object, str] | None = None) -> None:
+        self._whose = whose
+        self._fits = surely_fitting_chars(limits)
+        self._max_bytes = min(_SHORT_CHARS, surely_fitting_bytes(limits))
+        self._max_chars = UNLIMITED if limits.max_chars is None else limits.max_chars
+        self._max_lines = limits.max_lines
+        self._sizes = sizes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return where another process finds it: in the guard that was sent with it."""
+        assert self._whose is not None
+        pipeline, tool = self._whose
+        return methodcaller("fast_path", tool), (pipeline,)
+
+    def inline_size(self, result: Any) -> int | None:
+        """Count a result that surely stays inline and return its bytes; return None for any other."""
+        text = result if type(result) is str else sole_text_of(result)
+        if text is None:
+            return None
+        length = len(text)
+        if text.isascii():
+            size = length
+        elif length <= _SHORT_CHARS:
+            size = measure.size(text)
+        else:
+            return None
+        if length > self._fits and (
+            size > self._max_bytes
+            or length > self._max_chars
+            or (length > self._max_lines and has_more_lines(text, self._max_lines))
+        ):
+            return None
+        self._sizes.note(size)
+        return size

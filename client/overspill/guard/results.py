@@ -1,0 +1,101 @@
+"""What the guard gives back for one output: as it is, shortened, or a notice that it is lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from overspill.delivery.storage import reason
+from overspill.guard.guarded import Guarded
+from overspill.previews import notice
+from overspill.shapes.chunk_stream import StreamShape
+from overspill.shapes.content import examine, size_of
+from overspill.shapes.fields import Unchangeable
+from overspill.text.measure import extent_of
+from overspill.text.reasons import one_safe_line
+from overspill.wire import Outcome
+
+if TYPE_CHECKING:
+    from overspill.guard.output import Output
+    from overspill.guard.spill import Spill
+    from overspill.shapes.content import Shape
+
+_SAMPLE: Final = notice.truncated(
+    notice.Facts(id="", tool="", size=0, lines=0, preview="", reader=""), "a sample"
+)
+"""For finding out whether a notice fits into an output at all."""
+
+
+def as_read(output: Output, content: Shape) -> Output:
+    """Return the output as it may stay. A stream was read already: return all that came."""
+    return output._replace(result=content.whole()) if isinstance(content, StreamShape) else output
+
+
+def inline(output: Output, size: int) -> Guarded:
+    """Return an output of `size` bytes that stays in the conversation."""
+    return Guarded(
+        value=output.result,
+        outcome=Outcome.INLINE,
+        bytes_before=size,
+        bytes_after=size,
+        matches_dropped=output.matches_dropped,
+    )
+
+
+def left_whole(output: Output, content: Shape, problem: Unchangeable) -> Guarded:
+    """Return an output that passes as it is, because no shorter copy of its class can be made."""
+    guarded = inline(output, size_of(content))
+    return replace(guarded, reason=one_safe_line(f"no shorter copy of it can be made: {problem}"))
+
+
+def unmeasured(output: Output, error: Exception) -> Guarded:
+    """Return an output that passes as it is, because it could not be measured."""
+    return Guarded(
+        value=output.result,
+        outcome=Outcome.INLINE,
+        bytes_before=0,
+        bytes_after=0,
+        reason=one_safe_line(f"the output could not be measured: {reason(error)}"),
+        matches_dropped=output.matches_dropped,
+    )
+
+
+def lost(output: Output, content: Shape, error: Exception) -> Guarded:
+    """Return a notice without a preview, for an output that is gone."""
+    size, lines = extent_of(content.body)
+    facts = notice.Facts(
+        id="", tool=output.tool, size=size, lines=lines, preview="", reader=output.policy.reader
+    )
+    made = notice.truncated(facts, reason(error))
+    value = content.replaced(made)
+    return Guarded(
+        value=value,
+        outcome=made.outcome,
+        bytes_before=size,
+        bytes_after=passed_bytes(content) + text_bytes(value),
+        lines=lines,
+        reason=one_safe_line(reason(error)),
+        matches_dropped=output.matches_dropped,
+        notice=made,
+    )
+
+
+def passed_bytes(content: Shape) -> int:
+    """Return the bytes of a stream that were in the conversation before it was too long."""
+    return content.passed if isinstance(content, StreamShape) else 0
+
+
+def text_bytes(value: Any) -> int:
+    """Return the bytes of all text in `value`, 0 if it has none."""
+    content = examine(value)
+    return 0 if content is None else size_of(content)
+
+
+def why_unchangeable(spill: Spill) -> Unchangeable | None:
+    """Return why nothing can stand in an output's place, or None. Ask before anything is stored."""
+    try:
+        spill.content.replaced(_SAMPLE)
+    except Unchangeable as problem:
+        return problem
+    return None
