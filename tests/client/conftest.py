@@ -36,7 +36,7 @@ def no_spool(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def nothing_left_in_the_background() -> Iterator[None]:
     yield
-    module = sys.modules.get("overspill.delivery.background")
+    module = sys.modules.get("overspill.delivery.backgrounds")
     for background in list(module._all.of_addresses.values()) if module else ():
         background.close()
         background.rounds.join(10)

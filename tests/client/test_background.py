@@ -11,7 +11,8 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from overspill.delivery.background import Background, _all, background_for, release
+from overspill.delivery.background import Background
+from overspill.delivery.backgrounds import _all, background_for, release
 from overspill.errors import Unreachable
 from overspill.guard.guard import Guard
 from overspill.transfer.address import Address

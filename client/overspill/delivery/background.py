@@ -13,7 +13,7 @@ import logging
 import math
 import threading
 import time
-from collections import Counter, deque
+from collections import deque
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -251,68 +251,3 @@ class Background:
         with self._lock:
             if name in self._jobs and not self._is_closed:
                 self._due[name] = min(due, self._due.get(name, due))
-
-
-class _All:
-    """Those of this process, and how many need each."""
-
-    def __init__(self) -> None:
-        self.of_addresses: dict[Address, Background] = {}
-        self.users: Counter[Address] = Counter()
-        self._rounds: dict[str, Rounds] = {}
-        self._abandoned: deque[Background] = deque()
-        self.reset_after_fork()
-        forks.register(self)
-
-    def reset_after_fork(self) -> None:
-        self._lock = threading.RLock()
-
-    def acquire(self, address: Address) -> Background:
-        with self._lock:
-            if address not in self.of_addresses:
-                rounds = self._rounds.setdefault(address.url, Rounds())
-                self.of_addresses[address] = Background(address, rounds)
-            self.users[address] += 1
-            background = self.of_addresses[address]
-        self._release_abandoned()
-        return background
-
-    def release(self, background: Background) -> bool:
-        address = background.address
-        with self._lock:
-            self.users[address] -= 1
-            is_needed = self.users[address] > 0
-            if not is_needed:
-                self.of_addresses.pop(address, None)
-                del self.users[address]
-                if not any(each.url == address.url for each in self.of_addresses):
-                    self._rounds.pop(address.url, None)
-        if not is_needed:
-            background.close()
-        return not is_needed
-
-    def abandon(self, background: Background) -> None:
-        self._abandoned.append(background)
-
-    def _release_abandoned(self) -> None:
-        with suppress(IndexError):
-            while True:
-                self.release(self._abandoned.popleft())
-
-
-_all: Final = _All()
-
-
-def background_for(address: Address) -> Background:
-    """What this process does in the background for a service and a key; `release` it afterwards."""
-    return _all.acquire(address)
-
-
-def release(background: Background) -> bool:
-    """Close it once nobody needs it; return whether nobody does."""
-    return _all.release(background)
-
-
-def abandon(background: Background) -> None:
-    """As `release`, soon and without any lock: the garbage collector may call this at any moment."""
-    _all.abandon(background)

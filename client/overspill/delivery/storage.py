@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from overspill.delivery import slots, state_log
 from overspill.delivery.background import FIRST as SOON
-from overspill.delivery.background import abandon, background_for, release
+from overspill.delivery.backgrounds import abandon, background_for, release
 from overspill.delivery.circuit import FIRST, LONGEST, Circuit
 from overspill.delivery.destinations import Failure, reason
 from overspill.delivery.service_destination import ServiceDestination

@@ -1,0 +1,79 @@
+"""The background work of this process: one for each service and key, however many guards need it."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from overspill.delivery.background import Background, Rounds
+from overspill.execution import forks
+
+if TYPE_CHECKING:
+    from overspill.transfer.address import Address
+
+
+class _Backgrounds:
+    """The background work of this process, and how many need each."""
+
+    def __init__(self) -> None:
+        self.of_addresses: dict[Address, Background] = {}
+        self.users: Counter[Address] = Counter()
+        self._rounds: dict[str, Rounds] = {}
+        self._abandoned: deque[Background] = deque()
+        self.reset_after_fork()
+        forks.register(self)
+
+    def reset_after_fork(self) -> None:
+        self._lock = threading.RLock()
+
+    def acquire(self, address: Address) -> Background:
+        with self._lock:
+            if address not in self.of_addresses:
+                rounds = self._rounds.setdefault(address.url, Rounds())
+                self.of_addresses[address] = Background(address, rounds)
+            self.users[address] += 1
+            background = self.of_addresses[address]
+        self._release_abandoned()
+        return background
+
+    def release(self, background: Background) -> bool:
+        address = background.address
+        with self._lock:
+            self.users[address] -= 1
+            is_needed = self.users[address] > 0
+            if not is_needed:
+                self.of_addresses.pop(address, None)
+                del self.users[address]
+                if not any(each.url == address.url for each in self.of_addresses):
+                    self._rounds.pop(address.url, None)
+        if not is_needed:
+            background.close()
+        return not is_needed
+
+    def abandon(self, background: Background) -> None:
+        self._abandoned.append(background)
+
+    def _release_abandoned(self) -> None:
+        with suppress(IndexError):
+            while True:
+                self.release(self._abandoned.popleft())
+
+
+_all: Final = _Backgrounds()
+
+
+def background_for(address: Address) -> Background:
+    """Return the background work for a service and a key, shared by this process. `release` it afterwards."""
+    return _all.acquire(address)
+
+
+def release(background: Background) -> bool:
+    """Close the background work if nobody else needs it. Return whether nobody does."""
+    return _all.release(background)
+
+
+def abandon(background: Background) -> None:
+    """Release it soon, without taking a lock: the garbage collector may call this at any moment."""
+    _all.abandon(background)
