@@ -39,6 +39,16 @@ def configure(server: RedisServer, **settings: object) -> None:
         server.command("CONFIG", "SET", name.replace("_", "-"), str(value))
 
 
+def evict_one(server: RedisServer) -> None:
+    """Let Redis evict a key: the only one that may be evicted."""
+    server.command("SET", "evicted", b"x" * 5_000_000, "EX", 60)
+    used = int(server.command("INFO", "memory")["used_memory"])
+    configure(server, maxmemory_policy="volatile-lru", maxmemory=used - 1_000_000)
+    server.command("SET", "another", b"x")
+    assert server.command("EXISTS", "evicted") == 0
+    configure(server, maxmemory=0)
+
+
 async def warnings(server: RedisServer, tmp_path: Path, login: str = "") -> list[str]:
     async with opened(server.url.replace("//", f"//{login}"), tmp_path) as catalog:
         assert isinstance(catalog, HasWarnings)
@@ -91,6 +101,52 @@ async def test_a_redis_that_has_evicted_is_emptied_before_it_is_rebuilt(
         await catalog.commit(entry(2), Quota())
         await catalog.mark_complete(began)
         assert await catalog.is_complete()
+        assert (await catalog.totals(TENANT)).captures == 1
+
+
+MARKS = ("ov1:epoch", "ov1:complete", "ov1:rebuild")
+
+
+async def test_what_is_left_is_not_trusted_where_the_marks_were_evicted_too(
+    own_redis: RedisServer, tmp_path: Path
+) -> None:
+    async with opened(own_redis.url, tmp_path) as catalog:
+        await catalog.commit(entry(1), Quota())
+        await rebuilt(catalog)
+        configure(own_redis, maxmemory_policy="allkeys-lru", maxmemory="100mb")
+        with pytest.raises(CatalogRefuses):
+            await catalog.ping()
+        assert own_redis.command("DEL", *MARKS) == len(MARKS)
+        configure(own_redis, maxmemory_policy="noeviction")
+        await catalog.ping()
+
+        await catalog.begin_rebuild()
+        assert own_redis.command("KEYS", "ov1:{*") == []
+
+
+async def test_a_process_that_saw_no_eviction_learns_of_it_from_redis(
+    own_redis: RedisServer, tmp_path: Path
+) -> None:
+    async with opened(own_redis.url, tmp_path) as catalog:
+        await catalog.commit(entry(1), Quota())
+        await rebuilt(catalog)
+    evict_one(own_redis)
+    assert own_redis.command("DEL", *MARKS) == len(MARKS)
+
+    async with opened(own_redis.url, tmp_path) as catalog:
+        await catalog.begin_rebuild()
+        assert own_redis.command("KEYS", "ov1:{*") == []
+
+
+async def test_a_redis_that_was_emptied_keeps_what_was_written_to_it_since(
+    own_redis: RedisServer, tmp_path: Path
+) -> None:
+    async with opened(own_redis.url, tmp_path) as catalog:
+        await rebuilt(catalog)
+        own_redis.command("FLUSHALL")
+        await catalog.commit(entry(1), Quota())
+
+        await rebuilt(catalog)
         assert (await catalog.totals(TENANT)).captures == 1
 
 

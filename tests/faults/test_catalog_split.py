@@ -14,6 +14,7 @@ import pytest
 from overspill import wire
 from overspill_service.archive.recovery.rebuild import rebuild_if_due
 from overspill_service.archive.sweep import sweep_expired
+from overspill_service.catalog.redis import key_names
 
 from tests.faults.relay import Relay, relaying
 from tests.faults.traffic import (
@@ -322,6 +323,22 @@ async def test_a_redis_that_begins_to_evict_refuses_captures_and_says_so_once(
 
 async def has_logged(caplog: pytest.LogCaptureFixture) -> bool:
     return any("may evict" in each for each in caplog.messages)
+
+
+async def test_totals_are_right_again_where_the_marks_were_evicted_too(
+    api: Api, own_redis: RedisServer
+) -> None:
+    contents = [b"%d\n" % number for number in range(10)]
+    for each in contents:
+        await api.put(each)
+    let_evict(own_redis)
+    assert (await api.get("/readyz")).status == 503
+    evicted = [key_names.capture("default", path_of(each).rpartition("/")[2]) for each in contents[:5]]
+    assert own_redis.command("DEL", key_names.EPOCH, key_names.COMPLETE, *evicted) >= 6
+    keep_all(own_redis)
+    await until(api.service.archive.catalog.is_complete)
+
+    assert (await usage_of(api)).captures == len(contents)
 
 
 async def test_what_was_evicted_is_read_and_known_again_when_that_is_mended(

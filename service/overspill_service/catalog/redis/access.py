@@ -41,6 +41,8 @@ class RedisAccess:
             if not known:  # only a rebuild finds what was evicted meanwhile
                 await self._completeness.doubt(EVICTED)
             raise CatalogRefuses(self._eviction)
+        if known:
+            await self._completeness.note_end_of_eviction()
 
     async def warnings(self) -> list[str]:
         return await server_settings.warnings(self._client)

@@ -10,9 +10,10 @@ have served at once. A mark in Redis names the servers for which a rebuild has e
   which makes the mark void.
 - Such a process may have died. So a rebuild runs a second time, a minute after the first.
 
-Eviction deletes single keys, so totals and indexes no longer fit the entries. The process that notices it
-begins an epoch with a special prefix; or the epoch itself was evicted. In both cases the next rebuild starts
-with an empty catalog.
+Eviction deletes single keys, so totals and indexes no longer fit the entries. A process that notices it, or
+its end, begins an epoch with a special prefix; or the epoch is gone, and Redis has evicted something. In both
+cases the next rebuild starts with an empty catalog. Redis without an epoch that has evicted nothing was
+emptied: what was written to it since is right, so it stays.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import secrets
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from overspill_service.catalog.redis import key_names, scripts
+from overspill_service.catalog.redis import key_names, scripts, server_settings
 
 if TYPE_CHECKING:
     from overspill_service.catalog.redis.client import RedisClient
@@ -72,11 +73,6 @@ class RedisState(NamedTuple):
     def is_complete(self) -> bool:
         return self.mark is not None and self.mark[:2] == self[:2]
 
-    @property
-    def was_evicted(self) -> bool:
-        """Whether single keys may be missing, perhaps the epoch itself."""
-        return self.epoch.startswith(EVICTED) or (self.mark is not None and not self.epoch)
-
 
 class Completeness:
     """One process's view of Redis. `state` names the last complete state; it is empty while incomplete."""
@@ -110,9 +106,10 @@ class Completeness:
     async def begin(self) -> str:
         """Record that a rebuild begins. Return the argument for `finish`."""
         current = await self._read_state()
-        if current.was_evicted:
+        was_evicted = await self._was_evicted(current)
+        if was_evicted:
             await self._client.delete_matching(key_names.OF_TENANTS)
-        if current.was_evicted or not current.epoch:
+        if was_evicted or not current.epoch:
             await self._client.call("SET", key_names.EPOCH, _new_epoch())
             current = await self._read_state()
         mark = Mark(current.servers, current.epoch, await self._now(), 1)
@@ -130,6 +127,16 @@ class Completeness:
         if stored is not None and stored[:2] == mark[:2]:
             mark = mark._replace(passes=PASSES)
         await self._client.call("SET", key_names.COMPLETE, str(mark))
+
+    async def _was_evicted(self, current: RedisState) -> bool:
+        """Return whether single keys may be missing, perhaps epoch and mark too."""
+        if current.epoch:
+            return current.epoch.startswith(EVICTED)
+        return current.mark is not None or server_settings.has_evicted(await self._client.info("stats"))
+
+    async def note_end_of_eviction(self) -> None:
+        """Record that single keys may be missing if the epoch was evicted, even if Redis has restarted."""
+        await self._client.call("SET", key_names.EPOCH, EVICTED + _new_epoch(), "NX")
 
     async def doubt(self, kind: str = "") -> None:
         """Make the mark void. `kind` is `EVICTED` if single keys may have been lost."""

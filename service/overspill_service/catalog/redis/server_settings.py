@@ -37,6 +37,11 @@ def eviction(memory: Sequence[dict[str, Any]]) -> str:
     return ""
 
 
+def has_evicted(stats: Sequence[dict[str, Any]]) -> bool:
+    """Return whether a server has evicted a key since it started, by INFO stats of every server."""
+    return any(facts.get("evicted_keys") for facts in stats)
+
+
 async def warnings(client: RedisClient) -> list[str]:
     """Return a sentence for each setting that should change. Raises `CatalogUnavailable`."""
     found = [await _persistence(client), await _split(client), _tombstones(await client.info("memory"))]
