@@ -282,7 +282,10 @@ class Storage:
         for name in request.destinations:
             if name not in self._destinations or name in turn.without:
                 continue
-            result = await _attempt(self._destinations[name], request, failure)
+            try:
+                result = await self._destinations[name].put(request, failure)
+            except Exception as error:  # noqa: BLE001  (the boundary: whatever fails becomes a reason)
+                result = Failure(reason(error))
             if isinstance(result, Kept):
                 return self._noted(result, failure)
             failure = _joined(failure, result)
@@ -348,13 +351,6 @@ class Storage:
             return Kept(outcome=Outcome.TRUNCATED, reason=_NO_PLACE if self.can_keep else NO_CLIENT)
         doubt = _DOUBT if failure.is_doubtful else ""
         return Kept(outcome=Outcome.TRUNCATED, reason=failure.why + doubt)
-
-
-async def _attempt(destination: Destination, request: StoreRequest, before: Failure | None) -> Kept | Failure:
-    try:
-        return await destination.put(request, before)
-    except Exception as error:  # noqa: BLE001  (the boundary: whatever fails becomes a reason)
-        return Failure(reason(error))
 
 
 def _joined(before: Failure | None, after: Failure) -> Failure:

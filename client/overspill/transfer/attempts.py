@@ -1,0 +1,82 @@
+"""How long one request goes on: its deadline, and its attempts within it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from overspill.errors import OverspillError, Unreachable
+from overspill.transfer import retry
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from overspill.transfer.address import Address
+    from overspill.transfer.request import Request
+
+
+class Deadline:
+    """When a call ends at the latest; every piece of a body that goes out moves it."""
+
+    def __init__(self, seconds: float, timeout: asyncio.Timeout) -> None:
+        self._seconds = seconds
+        self._timeout = timeout
+        self._is_over = False
+
+    def extend(self) -> None:
+        """Begin the seconds anew, unless they are over."""
+        if not self._is_over and not self._timeout.expired():
+            self._timeout.reschedule(asyncio.get_running_loop().time() + self._seconds)
+
+    def leaves(self, seconds: float) -> bool:
+        """Return whether more than `seconds` are left."""
+        when = self._timeout.when()
+        return when is not None and asyncio.get_running_loop().time() + seconds < when
+
+    def end(self) -> None:
+        """Let the deadline stay where it is from now on."""
+        self._is_over = True
+
+
+class Attempts:
+    """The attempts of one request. `deadline` is that of all of them together."""
+
+    def __init__(self, request: Request, retries: int, deadline: Deadline) -> None:
+        self.deadline = deadline
+        self._most = 1 + retries if request.repeatable else 1
+        self._failed = 0
+        self._was_sent = False
+
+    def pause_after(self, error: OverspillError) -> float | None:
+        """Return the seconds to wait before the next attempt; None if `error` ends the request.
+
+        An `Unreachable` learns whether any attempt may have reached the service.
+        """
+        self._failed += 1
+        self._was_sent = self._was_sent or not isinstance(error, Unreachable) or error.was_sent
+        if isinstance(error, Unreachable):
+            error.was_sent = self._was_sent
+        pause = retry.wait_before(self._failed, error)
+        if pause is None or self._failed >= self._most or not self.deadline.leaves(pause):
+            return None
+        return pause
+
+
+@asynccontextmanager
+async def attempts_of(request: Request, address: Address) -> AsyncIterator[Attempts]:
+    """Bound the attempts of a request in the block by the client's timeout. Raises `Unreachable` after it."""
+    seconds = address.timeout
+    timeout = asyncio.timeout(seconds)
+    deadline = Deadline(seconds, timeout)
+    try:
+        async with timeout:
+            try:
+                yield Attempts(request, address.retries, deadline)
+            finally:
+                deadline.end()
+    except TimeoutError as error:
+        if not timeout.expired():  # the caller's own, from reading what is to be captured
+            raise
+        what = f"{request.method} {request.path}"
+        raise Unreachable(f"{address.url} gave {what} no answer within {seconds:g} s") from error

@@ -1,0 +1,53 @@
+"""A request's body on its way out, piece by piece; its deadline moves with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from overspill.execution import threads
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from overspill.transfer.attempts import Deadline
+    from overspill.transfer.request import Body
+
+_PIECE: Final = 64 * 1024
+"""Bytes of a body in memory that are sent at a go where somebody watches its progress."""
+
+
+class Outgoing:
+    """One attempt's way through a body. aiohttp hides what fails in it, so it is kept in `failure`."""
+
+    def __init__(self, body: Body, deadline: Deadline) -> None:
+        self._body = body
+        self._deadline = deadline
+        self.failure: Exception | None = None
+
+    @property
+    def at_once(self) -> bytes | None:
+        """Return the body if it is sent in one piece."""
+        whole = self._body.whole
+        is_watched = self._body.on_sent is not None and whole is not None and len(whole) > _PIECE
+        return None if is_watched else whole
+
+    async def _pieces(self) -> AsyncIterator[bytes | memoryview]:
+        if self._body.whole is not None:
+            view = memoryview(self._body.whole)
+            for start in range(0, len(view), _PIECE):
+                yield view[start : start + _PIECE]
+            return
+        pieces = self._body.pieces()
+        while (piece := await threads.run_blocking(next, pieces, None)) is not None:
+            yield piece
+
+    async def __aiter__(self) -> AsyncIterator[bytes | memoryview]:
+        try:
+            async for piece in self._pieces():
+                yield piece
+                self._deadline.extend()
+                if self._body.on_sent is not None:
+                    self._body.on_sent(len(piece))
+        except Exception as error:
+            self.failure = error
+            raise
