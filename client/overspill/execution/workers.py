@@ -45,13 +45,15 @@ class Workers:
 
     def reset_after_fork(self) -> None:
         """In a forked child, begin without threads and without work."""
-        self._inbox: SimpleQueue[_Work] = SimpleQueue()
+        self._inbox: deque[_Work] = deque()
         self._queue: FairQueue[_Work] = FairQueue()
         self._queue_lock = threading.Lock()  # for the workers alone: whoever submits never waits for it
+        self._tickets: SimpleQueue[None] = SimpleQueue()
+        """One for each piece of work that waits. Whoever takes one does one piece, so none is slept over."""
         self._free: deque[None] = deque([None] * self._most)
         """One for each thread that may still be started."""
         self._idle: deque[None] = deque()
-        """One for each thread that waits, and that nobody who brings work counts on yet."""
+        """One for each thread that waits for a ticket. Only that thread adds and removes it."""
 
     @property
     def running(self) -> int:
@@ -60,59 +62,62 @@ class Workers:
 
     def submit(self, do: Callable[[], object], flow: Hashable = None, size: int = 0) -> None:
         """Let a worker call `do`. Where the process has threads enough and no worker, do it here and now."""
-        self._inbox.put(_Work(do, flow, size))
-        if _took_one(self._idle) or not _took_one(self._free):
+        self._inbox.append(_Work(do, flow, size))
+        self._tickets.put(None)
+        self._start_if_short()
+
+    def _start_if_short(self) -> None:
+        if not self._takes_seat():
             return
         try:
             start_new_thread(self._serve, ())
-        except RuntimeError:  # the process has threads enough, or is ending
+        except (RuntimeError, MemoryError):  # the process has threads enough, or is ending
             self._free.append(None)
             if not self.running:
                 self._serve_here()
 
-    def _serve(self) -> None:
-        while True:
-            work = self._next()
-            if work is not None:
-                _do(work)
-            elif self._has_ended():
-                return
+    def _takes_seat(self) -> bool:
+        """Take a seat if more waits than idle threads come for, and one is free."""
+        return self._tickets.qsize() > len(self._idle) and _took_one(self._free)
 
-    def _next(self) -> _Work | None:
-        """Return what is to be done next; None if nothing came for some time."""
-        with self._queue_lock:
-            if (work := self._taken()) is not None:
-                return work
+    def _serve(self) -> None:
+        while self._has_ticket():
+            self._start_if_short()  # whoever brought the next piece may have counted on this thread
+            self._do_next()
+
+    def _has_ticket(self) -> bool:
+        """Wait for a ticket; False if none came for some time, and the thread has given up its seat."""
         self._idle.append(None)
         try:
-            first = self._inbox.get(timeout=IDLE_SECONDS)
+            self._tickets.get(timeout=IDLE_SECONDS)
         except Empty:
-            return None
-        with self._queue_lock:
-            self._queue.push(first, first.flow, first.size)
-            return self._taken()
-
-    def _taken(self) -> _Work | None:
-        with suppress(Empty):
-            while True:
-                work = self._inbox.get_nowait()
-                self._queue.push(work, work.flow, work.size)
-        return self._queue.pop() if self._queue else None
-
-    def _has_ended(self) -> bool:
-        """Give up the thread's seat, unless somebody counts on a thread that is idle."""
-        if not _took_one(self._idle):
-            return False
+            is_left_over = bool(
+                self._inbox or self._queue
+            )  # by a thread that was interrupted before it gave the ticket
+        else:
+            return True
+        finally:
+            self._idle.pop()
+        if is_left_over:
+            return True
         self._free.append(None)
-        return True
+        return self._takes_seat() and self._has_ticket()
+
+    def _do_next(self) -> None:
+        with self._queue_lock:
+            with suppress(IndexError):
+                while True:
+                    work = self._inbox.popleft()
+                    self._queue.push(work, work.flow, work.size)
+            first = self._queue.pop() if self._queue else None
+        if first is not None:
+            _do(first)
 
     def _serve_here(self) -> None:
-        while True:
-            with self._queue_lock:
-                work = self._taken()
-            if work is None:
-                return
-            _do(work)
+        with suppress(Empty):
+            while True:
+                self._tickets.get_nowait()
+                self._do_next()
 
 
 def _took_one(tokens: deque[None]) -> bool:

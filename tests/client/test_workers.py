@@ -1,0 +1,116 @@
+"""The threads that all guards of a process share: no work is slept over, whenever it comes."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+from overspill.execution import workers
+from overspill.execution.workers import Workers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def until(condition: Callable[[], bool]) -> bool:
+    waiting = threading.Event()
+    return any(condition() or waiting.wait(0.02) for _ in range(1500))
+
+
+def idle(most: int) -> Workers:
+    """Workers of whom all wait for work."""
+    made, all_there = Workers(most), threading.Barrier(most + 1)
+    for _ in range(most):
+        made.submit(lambda: all_there.wait(30))
+    all_there.wait(30)
+    assert until(lambda: len(made._idle) == most)
+    return made
+
+
+@pytest.mark.parametrize("most", [2, 8])
+def test_each_idle_thread_takes_a_piece_of_what_comes_at_once(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "IDLE_SECONDS", 3600.0)
+    pool, together, met = idle(most), threading.Barrier(most), list[int]()
+    for _ in range(most):
+        pool.submit(lambda: met.append(together.wait(30)))
+
+    assert until(lambda: len(met) == most)
+    assert pool.running == most
+
+
+def test_a_piece_that_waits_for_the_next_one_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wait(before: threading.Event, then: threading.Event) -> None:
+        assert before.wait(30)
+        then.set()
+
+    monkeypatch.setattr(workers, "IDLE_SECONDS", 3600.0)
+    for _ in range(50):
+        pool, done = Workers(8), [threading.Event() for _ in range(9)]
+        done[8].set()
+        for number in range(8):
+            pool.submit(partial(wait, done[number + 1], done[number]))
+        assert done[0].wait(30)
+
+
+class Interrupting(deque[None]):
+    """Calls `then` once, just before a thread says that it waits."""
+
+    then: Callable[[], object] | None = None
+
+    def append(self, item: None) -> None:
+        then, self.then = self.then, None
+        if then is not None:
+            then()
+        super().append(item)
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_work_that_comes_as_a_thread_goes_idle_leaves_none_behind_that_is_not_there(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "IDLE_SECONDS", 0.05)
+    pool, came = Workers(most), list[str]()
+    pool._idle = Interrupting()
+    pool._idle.then = lambda: pool.submit(lambda: came.append("meanwhile"))
+    pool.submit(lambda: came.append("first"))
+    assert until(lambda: len(came) == 2 and not pool.running)
+    pool.submit(lambda: came.append("later"))
+
+    assert until(lambda: came[-1] == "later")
+
+
+def test_a_thread_that_ends_leaves_nothing_that_came_at_the_same_moment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(workers, "IDLE_SECONDS", 0.0)
+    pool, done, count = Workers(2), threading.Semaphore(0), 2_000
+    for _ in range(count):
+        pool.submit(done.release)
+
+    assert all(done.acquire(timeout=30) for _ in range(count))
+    assert until(lambda: not pool.running)
+
+
+def test_what_an_interrupted_thread_began_to_hand_over_holds_up_nothing() -> None:
+    pool, came = idle(1), list[str]()
+    pool._inbox.append(workers._Work(lambda: came.append("interrupted"), "a", 0))
+    pool.submit(lambda: came.append("next"), "b")
+
+    assert until(lambda: sorted(came) == ["interrupted", "next"])
+
+
+def test_without_threads_the_caller_does_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(workers, "start_new_thread", refuse)
+    pool, came = Workers(2), list[int]()
+    pool.submit(lambda: came.append(threading.get_ident()))
+
+    assert came == [threading.get_ident()]
+    assert not pool.running
