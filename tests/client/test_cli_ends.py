@@ -234,6 +234,22 @@ def test_what_needs_no_command_waits_for_no_library_of_one(
 
 
 @pytest.mark.parametrize("name", app.COMMANDS)
+def test_the_help_of_a_command_waits_for_nothing_that_the_command_does(name: str) -> None:
+    told = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr))"
+    result = subprocess.run(
+        [sys.executable, "-c", f"{told}\nfrom overspill.__main__ import main\nmain()", name, "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    imported = set(result.stderr.split())
+
+    assert f"overspill.cli.commands.{name}" in imported
+    assert not imported & {"aiohttp", "re2", "backports.zstd", "compression.zstd", "rich"}
+    assert not imported & {"overspill.cli.invocation", "overspill.guard.guard", "overspill.delivery.storage"}
+
+
+@pytest.mark.parametrize("name", app.COMMANDS)
 def test_the_list_of_commands_says_of_each_what_its_own_help_begins_with(name: str) -> None:
     summary = app.COMMANDS[name]
     itself = LazyCommand(name, summary).load()

@@ -1,17 +1,16 @@
 """How a command is declared: the common options, its examples, and what happens when it ends."""
 
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import typer
 
+from overspill.cli import lazy
 from overspill.cli.command_types import Command, examples_of
-from overspill.cli.exit_codes import failures_reported
-from overspill.cli.invocation import Invocation
 from overspill.cli.options import ANSWER, COMMON
-from overspill.cli.spool_fallback import uploaded_afterwards
 
 
 def command(
@@ -25,18 +24,19 @@ def command(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that declares a command.
 
-    The function takes an `Invocation` and its own parameters, annotated for Typer. `options` names the common
-    options that the command takes. Its help ends with `examples`, lines as they are typed. If it `flushes`,
-    the command uploads what waits for the service when it ends.
+    The function takes an `Invocation` and its own parameters, annotated for Typer; for a parameter that is a
+    dataclass, its fields are the command's options. `options` names the common options that the command
+    takes. Its help ends with `examples`, lines as they are typed. If it `flushes`, the command uploads what
+    waits for the service when it ends.
     """
 
     def declare(function: Callable[..., None]) -> Callable[..., None]:
         def run(typer_context: typer.Context, **given: Any) -> None:
-            uploads = uploaded_afterwards if flushes and options else nullcontext
+            uploads = lazy.spool_fallback.uploaded_afterwards if flushes and options else nullcontext
             common = {option: given.pop(option) for option in options}
-            invocation = Invocation(**{**(typer_context.obj or {}), **_said(common)})
-            with failures_reported(), uploads(invocation):
-                function(invocation, **given)
+            invocation = lazy.invocation.Invocation(**{**(typer_context.obj or {}), **_said(common)})
+            with lazy.exit_codes.failures_reported(), uploads(invocation):
+                function(invocation, **_grouped(function, given))
 
         _disguise(run, function, options)
         app.command(name or function.__name__, cls=Command, epilog=examples_of(examples), **settings)(run)
@@ -50,16 +50,42 @@ def _said(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value}
 
 
+def _own_parameters(function: Callable[..., None]) -> list[inspect.Parameter]:
+    """Return the parameters behind the `Invocation`."""
+    return list(inspect.signature(function).parameters.values())[1:]
+
+
+def _grouped(function: Callable[..., None], given: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `function`. Fields of a dataclass become one."""
+    groups: dict[str, Any] = {
+        each.name: each.annotation for each in _own_parameters(function) if is_dataclass(each.annotation)
+    }
+    for name, group in groups.items():
+        given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+    return given
+
+
+def _options(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
+    """Yield what Typer is told of a parameter: itself, or the fields of its dataclass."""
+    if not is_dataclass(parameter.annotation):
+        yield parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        return
+    for field in fields(parameter.annotation):
+        yield inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type
+        )
+
+
 def _disguise(run: Callable[..., None], function: Callable[..., None], options: Collection[str]) -> None:
     """Give `run` the parameters and the help of `function`, and the common options."""
     context = inspect.Parameter("typer_context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    own = [option for parameter in _own_parameters(function) for option in _options(parameter)]
     common = [
         inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         for option, (annotation, default) in COMMON.items()
         if option in options
     ]
-    parameters = [context, *(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own), *common]
+    parameters = [context, *own, *common]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # read by inspect.signature
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     run.__doc__ = function.__doc__

@@ -7,13 +7,13 @@ Memory stays bounded too.
 from typing import TYPE_CHECKING, Any
 
 from overspill.cli import output
-from overspill.cli.invocation import Invocation
 
 if TYPE_CHECKING:
+    from overspill.cli.invocation import Invocation
     from overspill.wire import Text
 
 
-def print_text(invocation: Invocation, source: Any, ref: str, session: str | None, text: "Text") -> None:
+def print_text(invocation: "Invocation", source: Any, ref: str, session: str | None, text: "Text") -> None:
     """Print `text` and the answers that follow it. With `--json`, print `text` alone, as it came."""
     if invocation.json:
         invocation.answer(text)

@@ -3,16 +3,18 @@
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from overspill.cli import output
 from overspill.cli.declaration import command
-from overspill.cli.invocation import Invocation
 from overspill.cli.options import OutputFile, Ref, SessionFilter
 from overspill.cli.progress import pieces_with_progress
 from overspill.wire import ByteRange
+
+if TYPE_CHECKING:
+    from overspill.cli.invocation import Invocation
 
 _EXAMPLES = (
     "overspill cat cap_k3v7q2m5x4c6z2b7n5aa | jq .",
@@ -22,7 +24,7 @@ _EXAMPLES = (
 
 
 def cat(
-    invocation: Invocation,
+    invocation: "Invocation",
     ref: Ref,
     *,
     byte_range: Annotated[
@@ -45,7 +47,7 @@ def cat(
             _print_bytes(invocation, pieces, size)
 
 
-def _print_bytes(invocation: Invocation, pieces: Iterator[bytes], size: int) -> None:
+def _print_bytes(invocation: "Invocation", pieces: Iterator[bytes], size: int) -> None:
 
     with closing(pieces_with_progress(pieces, size)) as followed:
         output.content(followed, raw=invocation.raw)

@@ -1,19 +1,21 @@
 """The command demo: everything on this machine, with a service of its own."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from overspill.cli import lazy
 from overspill.cli.declaration import command
-from overspill.cli.demo.story import run
-from overspill.cli.invocation import Invocation
+
+if TYPE_CHECKING:
+    from overspill.cli.invocation import Invocation
 
 _EXAMPLES = ("overspill demo", "overspill demo --keep --data ./demo-data")
 
 
 def demo(
-    invocation: Invocation,  # noqa: ARG001  (it brings a service of its own)
+    invocation: "Invocation",  # noqa: ARG001  (it brings a service of its own)
     *,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the service running until Ctrl-C.")] = False,
     data: Annotated[
@@ -25,7 +27,7 @@ def demo(
 
     Three real tools, their notices, and reading back by handle.
     """
-    run(data, keep=keep)
+    lazy.story.run(data, keep=keep)
 
 
 def add_to(app: typer.Typer) -> None:

@@ -1,14 +1,17 @@
 """The command grep: the lines of a capture that match."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from overspill.cli import output
+from overspill.cli import lazy, output
 from overspill.cli.declaration import command
-from overspill.cli.invocation import Invocation
-from overspill.cli.options import COLORED, Ref, SessionFilter
-from overspill.cli.search.search import Query, Search, SearchLimits, targets
+from overspill.cli.options import COLORED, Ref
+from overspill.cli.search.query import Query
+
+if TYPE_CHECKING:
+    from overspill.cli.invocation import Invocation
+    from overspill.cli.search.search import Search
 
 _EXAMPLES = (
     "overspill grep cap_k3v7q2m5x4c6z2b7n5aa 'error|failed'",
@@ -19,117 +22,25 @@ _EXAMPLES = (
 )
 
 
-def grep(  # noqa: PLR0913  (one option for each of grep's)
-    invocation: Invocation,
+def grep(
+    invocation: "Invocation",
     first: Ref,
     second: Annotated[
         str | None,
         typer.Argument(metavar="PATTERN", help="An RE2 expression. It may come before REF, as with grep."),
     ] = None,
     *,
-    patterns: Annotated[
-        list[str] | None,
-        typer.Option("-e", "--regexp", metavar="PATTERN", help="A pattern; may be repeated."),
-    ] = None,
-    ignore_case: Annotated[bool, typer.Option("-i", "--ignore-case", help="Ignore case.")] = False,
-    fixed: Annotated[
-        bool, typer.Option("-F", "--fixed-strings", "--fixed", help="PATTERN is a plain text.")
-    ] = False,
-    word: Annotated[bool, typer.Option("-w", "--word-regexp", help="Match whole words only.")] = False,
-    invert: Annotated[
-        bool, typer.Option("-v", "--invert-match", "--invert", help="Print the lines that do not match.")
-    ] = False,
-    only: Annotated[
-        bool, typer.Option("-o", "--only-matching", help="Print only what matches, each on a line.")
-    ] = False,
-    count: Annotated[bool, typer.Option("-c", "--count", help="Print only how many lines match.")] = False,
-    numbers: Annotated[
-        bool,
-        typer.Option(
-            "-n/-N",
-            "--line-number/--no-line-number",
-            help="With line numbers (usual), or without.",
-            show_default=False,
-        ),
-    ] = True,
-    context: Annotated[
-        int,
-        typer.Option(
-            "-C",
-            "--context",
-            metavar="NUM",
-            min=0,
-            max=100,
-            help="Show so many lines around each match; also -NUM.",
-        ),
-    ] = 0,
-    before: Annotated[
-        int | None,
-        typer.Option(
-            "-B",
-            "--before-context",
-            "--before",
-            metavar="NUM",
-            min=0,
-            max=100,
-            help="Show so many lines before each match.",
-        ),
-    ] = None,
-    after: Annotated[
-        int | None,
-        typer.Option(
-            "-A",
-            "--after-context",
-            "--after",
-            metavar="NUM",
-            min=0,
-            max=100,
-            help="Show so many lines after each match.",
-        ),
-    ] = None,
-    max_matches: Annotated[
-        int | None,
-        typer.Option(
-            "-m",
-            "--max-count",
-            "--max-matches",
-            metavar="NUM",
-            min=1,
-            help="Stop after so many lines (else 50).",
-        ),
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Print all lines that match.")] = False,
-    from_end: Annotated[bool, typer.Option("--from-end", help="Search from the end.")] = False,
-    cursor: Annotated[
-        str | None, typer.Option("--cursor", metavar="CURSOR", help="Go on where an earlier search stopped.")
-    ] = None,
-    extended: Annotated[bool, typer.Option("-E", hidden=True)] = False,  # noqa: ARG001  (RE2 is)
-    session: SessionFilter = None,
+    query: Query,
 ) -> None:
     """Print the lines that match.
 
     They are numbered as by grep -n; the exit code is 1 where none matches.
     """
-    ref, wanted = targets(first, second, patterns or [])
-    query = Query(
-        patterns=tuple(wanted),
-        fixed=fixed,
-        ignore_case=ignore_case,
-        word=word,
-        invert=invert,
-        only=only,
-        count=count,
-        numbers=numbers,
-        context=context,
-        before=before,
-        after=after,
-        from_end=from_end,
-        session=session,
-    )
-    search = Search(ref, query, SearchLimits(max_matches, cursor, is_everything=everything))
-    with invocation.source(ref, session) as source:
+    ref, patterns = lazy.search.targets(first, second, query.patterns or [])
+    search = lazy.search.Search(ref, patterns, query)
+    with invocation.source(ref, query.session) as source:
         found = search.run(invocation, source)
-    if search.limits.cursor is not None and not invocation.json:
+    if search.cursor is not None and not invocation.json:
         _say_more(invocation, search, found)
     if search.incomplete and not invocation.json:
         _say_incomplete(search.incomplete)
@@ -143,7 +54,7 @@ def _say_incomplete(numbers: list[int]) -> None:
     output.say(f"{lines} too long to be searched as a whole for this pattern, and may match too")
 
 
-def _say_more(invocation: Invocation, search: "Search", found: int) -> None:
+def _say_more(invocation: "Invocation", search: "Search", found: int) -> None:
     lines = "1 line" if found == 1 else f"{found:,} lines"
     output.say(f"stopped at {lines}; go on: {invocation.command(*search.words())}")
 

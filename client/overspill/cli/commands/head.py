@@ -1,14 +1,16 @@
 """The command head: the first lines of a capture."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from overspill.cli import output
 from overspill.cli.declaration import command
-from overspill.cli.invocation import Invocation
 from overspill.cli.options import OutputFile, Ref, SessionFilter
 from overspill.cli.text_printing import print_text
+
+if TYPE_CHECKING:
+    from overspill.cli.invocation import Invocation
 
 _EXAMPLES = (
     "overspill head cap_k3v7q2m5x4c6z2b7n5aa",
@@ -17,7 +19,7 @@ _EXAMPLES = (
 
 
 def head(
-    invocation: Invocation,
+    invocation: "Invocation",
     ref: Ref,
     *,
     lines: Annotated[

@@ -1,15 +1,17 @@
 """The command lines: lines of a capture by their numbers."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from overspill.cli import output
 from overspill.cli.declaration import command
-from overspill.cli.invocation import Invocation
 from overspill.cli.options import OutputFile, Ref, SessionFilter
 from overspill.cli.parsers import line_range
 from overspill.cli.text_printing import print_text
+
+if TYPE_CHECKING:
+    from overspill.cli.invocation import Invocation
 
 _EXAMPLES = (
     "overspill lines cap_k3v7q2m5x4c6z2b7n5aa 120:140",
@@ -18,7 +20,7 @@ _EXAMPLES = (
 
 
 def lines(
-    invocation: Invocation,
+    invocation: "Invocation",
     ref: Ref,
     numbers: Annotated[
         Any,

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from overspill import wire
-from overspill.cli import output
+from overspill.cli import lazy, output
 from overspill.cli.color import Paint
 from overspill.cli.declaration import command
-from overspill.cli.invocation import Invocation
 from overspill.cli.options import COLORED
 from overspill.cli.table import Column, Table, instant, period, size
-from overspill.spools.capture import entry_of
 from overspill.spools.own_directory import NotSpooled
 
 if TYPE_CHECKING:
+    from overspill.cli.invocation import Invocation
     from overspill.wire import Entry, Listing
 
 _EXAMPLES = (
@@ -28,7 +27,7 @@ _PAGE = 1000
 
 
 def ls(
-    invocation: Invocation,
+    invocation: "Invocation",
     *,
     session: Annotated[
         str | None, typer.Option("--session", metavar="SESSION", help="List captures of this session only.")
@@ -60,7 +59,7 @@ def ls(
 
 
 def _print_table(
-    invocation: Invocation,
+    invocation: "Invocation",
     waiting: "list[tuple[Entry, str]]",
     pages: Iterator["Listing"],
     filters: dict[str, str | None],
@@ -86,7 +85,7 @@ def _print_table(
 class _Table:
     """A table of entries with their states."""
 
-    def __init__(self, invocation: Invocation) -> None:
+    def __init__(self, invocation: "Invocation") -> None:
         columns = (
             Column("CAPTURE"),
             Column("AGE", is_number=True),
@@ -130,12 +129,16 @@ def _empty_hint(filters: dict[str, str | None]) -> str:
     return "nothing is stored; store something with `overspill run -- COMMAND` or `overspill put FILE`"
 
 
-def _spooled(invocation: Invocation, filters: dict[str, str | None]) -> "list[tuple[Entry, str]]":
+def _spooled(invocation: "Invocation", filters: dict[str, str | None]) -> "list[tuple[Entry, str]]":
     """Return the spooled captures that match, newest first."""
     wanted = {name: wire.fit(value) for name, value in filters.items() if value is not None}
     try:
         partition = invocation.partition()
-        found = [] if partition is None else [entry_of(each, "") for each in reversed(partition.entries())]
+        found = (
+            []
+            if partition is None
+            else [lazy.capture.entry_of(each, "") for each in reversed(partition.entries())]
+        )
     except NotSpooled as error:
         output.say(str(error))
         return []

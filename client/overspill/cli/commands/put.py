@@ -12,17 +12,15 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from overspill import wire
-from overspill.cli import output
+from overspill.cli import lazy, output
 from overspill.cli.declaration import command
-from overspill.cli.exit_codes import CommandFailure, ExitCode
-from overspill.cli.invocation import Invocation
 from overspill.cli.options import Session, Ttl
 from overspill.cli.parsers import labels_of
 from overspill.cli.progress import file_with_progress
-from overspill.cli.spool_fallback import SERVICE_AWAY, CaptureMetadata, keep_in_spool
 
 if TYPE_CHECKING:
+    from overspill.cli.invocation import Invocation
+    from overspill.cli.spool_fallback import CaptureMetadata
     from overspill.wire import Entry
 
 _EXAMPLES = (
@@ -49,7 +47,7 @@ def _opened(file: str) -> Iterator[IO[bytes]]:
 
 
 def put(  # noqa: PLR0913  (one option for each thing that is kept with a capture)
-    invocation: Invocation,
+    invocation: "Invocation",
     file: Annotated[str, typer.Argument(metavar="[FILE]", help="What to store; - is standard input.")] = "-",
     *,
     tool: Annotated[str, typer.Option(help="The tool whose output this is.")] = "",
@@ -69,7 +67,7 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
     Where the service is down, it is kept on this machine and uploaded later; the handle is the same.
     """
     try:
-        metadata = CaptureMetadata(
+        metadata = lazy.spool_fallback.CaptureMetadata(
             session=invocation.session() if session is None else session,
             tool=tool,
             call_id=call_id,
@@ -81,7 +79,7 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
         with _opened(file) as source:
             entry = _stored(invocation, source, metadata)
     except ValueError as error:
-        raise CommandFailure(str(error), ExitCode.USAGE) from error
+        raise lazy.exit_codes.CommandFailure(str(error), lazy.exit_codes.ExitCode.USAGE) from error
     if invocation.json:
         invocation.answer(entry)
     else:
@@ -103,8 +101,8 @@ def _ignored_options(entry: "Entry", given: dict[str, Any]) -> list[str]:
     """Return the options that changed nothing: the same capture was stored before with others."""
     is_other = {
         "--label": bool(given["labels"]) and entry.labels != given["labels"],
-        "--tool": bool(given["tool"]) and entry.tool != wire.fit(given["tool"]),
-        "--status": bool(given["status"]) and entry.status != wire.fit(given["status"]),
+        "--tool": bool(given["tool"]) and entry.tool != lazy.wire.fit(given["tool"]),
+        "--status": bool(given["status"]) and entry.status != lazy.wire.fit(given["status"]),
         "--content-type": bool(given["content_type"]) and entry.content_type != given["content_type"],
         "--ttl": given["ttl"] is not None and _has_other_lifetime(entry, given["ttl"]),
     }
@@ -126,15 +124,15 @@ def _joined(words: list[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _stored(invocation: Invocation, source: IO[bytes], metadata: "CaptureMetadata") -> "Entry":
+def _stored(invocation: "Invocation", source: IO[bytes], metadata: "CaptureMetadata") -> "Entry":
     """Store the content, or keep it on this machine. Raises what storing raises, and `CommandFailure`."""
     start = source.tell()
     try:
         with invocation.client() as client, file_with_progress(source) as content:
             return client.put(content, **asdict(metadata))
-    except SERVICE_AWAY as error:
+    except lazy.spool_fallback.SERVICE_AWAY as error:
         source.seek(start)
-        return keep_in_spool(invocation, source, metadata, error)
+        return lazy.spool_fallback.keep_in_spool(invocation, source, metadata, error)
 
 
 def _source(file: str) -> IO[bytes]:

@@ -1,16 +1,17 @@
 """The command rm: removes captures."""
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from overspill.cli import output
+from overspill.cli import lazy, output
 from overspill.cli.declaration import command
-from overspill.cli.exit_codes import CommandFailure, ExitCode, code_of, message_of
-from overspill.cli.invocation import Invocation
 from overspill.cli.printable import printable_line
 from overspill.errors import ProblemError
+
+if TYPE_CHECKING:
+    from overspill.cli.invocation import Invocation
 
 _EXAMPLES = (
     "overspill rm cap_k3v7q2m5x4c6z2b7n5aa",
@@ -19,7 +20,7 @@ _EXAMPLES = (
 
 
 def rm(
-    invocation: Invocation,
+    invocation: "Invocation",
     refs: Annotated[
         list[str] | None, typer.Argument(metavar="[REF]...", help="Capture ids, or call:TOOL_CALL_ID.")
     ] = None,
@@ -45,7 +46,7 @@ def rm(
         raise typer.BadParameter("name the captures, or use --session SESSION", param_hint="REF")
 
 
-def _remove(invocation: Invocation, refs: list[str], session: str | None) -> None:
+def _remove(invocation: "Invocation", refs: list[str], session: str | None) -> None:
     """Remove each. If one cannot be removed, the others still are."""
     code = 0
     with invocation.client() as client:
@@ -53,8 +54,8 @@ def _remove(invocation: Invocation, refs: list[str], session: str | None) -> Non
             try:
                 removed = client.delete(ref, session=session)
             except ProblemError as error:
-                output.say(message_of(error))
-                code = code or code_of(error)
+                output.say(lazy.exit_codes.message_of(error))
+                code = code or lazy.exit_codes.code_of(error)
             else:
                 if invocation.json:
                     invocation.answer(removed)
@@ -62,9 +63,9 @@ def _remove(invocation: Invocation, refs: list[str], session: str | None) -> Non
         raise typer.Exit(code)
 
 
-def _remove_session(invocation: Invocation, session: str, *, yes: bool) -> None:
+def _remove_session(invocation: "Invocation", session: str, *, yes: bool) -> None:
     if not yes and not _is_confirmed(session):
-        raise CommandFailure("nothing was removed", ExitCode.NO)
+        raise lazy.exit_codes.CommandFailure("nothing was removed", lazy.exit_codes.ExitCode.NO)
     with invocation.client() as client:
         removed = client.delete_session(session)
     if invocation.json:
@@ -76,7 +77,9 @@ def _remove_session(invocation: Invocation, session: str, *, yes: bool) -> None:
 def _is_confirmed(session: str) -> bool:
 
     if sys.stdin is None or not sys.stdin.isatty():
-        raise CommandFailure("removing a whole session needs --yes if nobody can be asked", ExitCode.USAGE)
+        raise lazy.exit_codes.CommandFailure(
+            "removing a whole session needs --yes if nobody can be asked", lazy.exit_codes.ExitCode.USAGE
+        )
     question = f"Remove every capture of session {printable_line(session)!r}?"
     return typer.confirm(question, err=True)
 

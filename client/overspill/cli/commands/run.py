@@ -1,16 +1,16 @@
 """The command run: runs another command, and stores its output if it is long."""
 
 from pathlib import PurePath
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from overspill.cli import output
-from overspill.cli.command_output import guarded_output
-from overspill.cli.command_output.child_process import CommandNotStarted
+from overspill.cli import lazy, output
 from overspill.cli.declaration import command
-from overspill.cli.invocation import Invocation
 from overspill.cli.options import Session, Ttl
+
+if TYPE_CHECKING:
+    from overspill.cli.invocation import Invocation
 
 _EXAMPLES = (
     "overspill run -- make test",
@@ -18,30 +18,34 @@ _EXAMPLES = (
     "overspill run --tool lint -- sh -c 'ruff check . && mypy'",
 )
 
+_MaxBytes = Annotated[
+    int | None, typer.Option("--max-bytes", min=0, help="Print no more bytes than this (else by tool).")
+]
+_MaxLines = Annotated[
+    int | None, typer.Option("--max-lines", min=0, help="Print no more lines than this (else by tool).")
+]
+_Live = Annotated[
+    bool | None,
+    typer.Option(
+        "--live/--no-live",
+        help="Show the output as it comes: on a terminal, or else on standard error. "
+        "Usual where standard output is a terminal.",
+        show_default=False,
+    ),
+]
+
 
 def run(  # noqa: PLR0913  (one option for each decision)
-    invocation: Invocation,
+    invocation: "Invocation",
     words: Annotated[list[str], typer.Argument(metavar="COMMAND", help="What to run; put -- before it.")],
     *,
     tool: Annotated[str | None, typer.Option(help="The tool's name (else the command's).")] = None,
     call_id: Annotated[str | None, typer.Option("--call-id", metavar="ID", help="The tool-call id.")] = None,
     session: Session = None,
     ttl: Ttl = None,
-    max_bytes: Annotated[
-        int | None, typer.Option("--max-bytes", min=0, help="Print no more bytes than this (else by tool).")
-    ] = None,
-    max_lines: Annotated[
-        int | None, typer.Option("--max-lines", min=0, help="Print no more lines than this (else by tool).")
-    ] = None,
-    live: Annotated[
-        bool | None,
-        typer.Option(
-            "--live/--no-live",
-            help="Show the output as it comes: on a terminal, or else on standard error. "
-            "Usual where standard output is a terminal.",
-            show_default=False,
-        ),
-    ] = None,
+    max_bytes: _MaxBytes = None,
+    max_lines: _MaxLines = None,
+    live: _Live = None,
 ) -> None:
     """Run a command, and store its output if it is long.
 
@@ -50,13 +54,14 @@ def run(  # noqa: PLR0913  (one option for each decision)
     stored. The exit code is the command's own: 127 where it is not found, 126 where it cannot be run, 128 +
     n where signal n ended it.
     """
+    guarded_output = lazy.guarded_output
     name = tool or PurePath(words[0]).name
     policy = guarded_output.policy_for(name, max_bytes=max_bytes, max_lines=max_lines, ttl=ttl)
     call = guarded_output.minted_call_id() if call_id is None else call_id
     origin = guarded_output.CommandCall(tool=name, call_id=call, session=session)
     try:
         code = guarded_output.run(invocation, words, origin, policy, live=live)
-    except CommandNotStarted as error:
+    except lazy.child_process.CommandNotStarted as error:
         output.say(str(error))
         code = error.code
     raise typer.Exit(code)

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from overspill import wire
-from overspill.cli import output
+from overspill.cli import lazy, output
 from overspill.cli.color import Paint
 from overspill.cli.declaration import command
-from overspill.cli.exit_codes import CommandFailure, ExitCode, code_of, message_of
-from overspill.cli.invocation import Invocation
 from overspill.cli.options import COLORED
 from overspill.cli.table import Column, Table, instant, period, short, size
 from overspill.spools import flush as uploads
@@ -21,6 +19,7 @@ from overspill.spools.own_directory import NotSpooled
 from overspill.text import measure
 
 if TYPE_CHECKING:
+    from overspill.cli.invocation import Invocation
     from overspill.spools.flush import Flushed
     from overspill.spools.folder import Spooled
     from overspill.spools.spool import Partition
@@ -46,7 +45,7 @@ _COLUMNS = (
 
 
 def list_(
-    invocation: Invocation,
+    invocation: "Invocation",
     *,
     everything: Annotated[
         bool, typer.Option("--all", help="Also list what waits for other services and keys.")
@@ -78,7 +77,7 @@ def _row(entry: "Spooled", now: datetime | None) -> tuple[str, ...]:
 
 
 def flush(
-    invocation: Invocation,
+    invocation: "Invocation",
     *,
     everything: Annotated[
         bool,
@@ -89,13 +88,13 @@ def flush(
     flushed = _flush_all(invocation, _partitions(invocation, everything=everything))
     output.say(_summary_of(flushed))
     if flushed.failure is not None:
-        output.say(message_of(flushed.failure))
-        raise typer.Exit(code_of(flushed.failure))
+        output.say(lazy.exit_codes.message_of(flushed.failure))
+        raise typer.Exit(lazy.exit_codes.code_of(flushed.failure))
     if flushed.refused:
-        raise typer.Exit(ExitCode.REFUSED)
+        raise typer.Exit(lazy.exit_codes.ExitCode.REFUSED)
 
 
-def _flush_all(invocation: Invocation, partitions: "list[Partition]") -> "Flushed":
+def _flush_all(invocation: "Invocation", partitions: "list[Partition]") -> "Flushed":
 
     total = uploads.Flushed()
     with invocation.client() as client:
@@ -120,7 +119,7 @@ def _summary_of(flushed: "Flushed") -> str:
 
 
 def drop(
-    invocation: Invocation,
+    invocation: "Invocation",
     refs: Annotated[
         list[str] | None, typer.Argument(metavar="[REF]...", help="Capture ids, or call:TOOL_CALL_ID.")
     ] = None,
@@ -155,7 +154,7 @@ def _drop_all(partition: "Partition", session: str | None, *, yes: bool) -> None
     wanted = None if session is None else wire.fit(session)
     ids = [entry.id for entry in partition.entries() if wanted is None or entry.session == wanted]
     if ids and not yes and not _is_confirmed(len(ids)):
-        raise CommandFailure("nothing was dropped", ExitCode.NO)
+        raise lazy.exit_codes.CommandFailure("nothing was dropped", lazy.exit_codes.ExitCode.NO)
     _drop(partition, ids)
 
 
@@ -165,7 +164,9 @@ def _drop_some(partition: "Partition", refs: list[str], session: str) -> None:
     _drop(partition, [entry.id for entry in found.values() if entry is not None])
     missing = [ref for ref, entry in found.items() if entry is None]
     if missing:
-        raise CommandFailure(f"not in the spool: {', '.join(missing)}", ExitCode.ABSENT)
+        raise lazy.exit_codes.CommandFailure(
+            f"not in the spool: {', '.join(missing)}", lazy.exit_codes.ExitCode.ABSENT
+        )
 
 
 def _drop(partition: "Partition", ids: list[str]) -> None:
@@ -187,8 +188,8 @@ def _single_match(partition: "Partition", ref: str, session: str) -> "Spooled | 
     same = [each for each in partition.entries() if each.call_id == entry.call_id]
     if len({each.session for each in same}) > 1:
         named = ", ".join(f"{each.id} ({short(each.session) or 'no session'})" for each in same)
-        raise CommandFailure(
-            f"{ref} is in several sessions: use --session, or one of {named}", ExitCode.USAGE
+        raise lazy.exit_codes.CommandFailure(
+            f"{ref} is in several sessions: use --session, or one of {named}", lazy.exit_codes.ExitCode.USAGE
         )
     return entry
 
@@ -196,11 +197,13 @@ def _single_match(partition: "Partition", ref: str, session: str) -> "Spooled | 
 def _is_confirmed(count: int) -> bool:
 
     if sys.stdin is None or not sys.stdin.isatty():
-        raise CommandFailure("dropping everything needs --yes if nobody can be asked", ExitCode.USAGE)
+        raise lazy.exit_codes.CommandFailure(
+            "dropping everything needs --yes if nobody can be asked", lazy.exit_codes.ExitCode.USAGE
+        )
     return typer.confirm(f"Drop {measure.plural(count, 'capture')} that nobody else has?", err=True)
 
 
-def _partitions(invocation: Invocation, *, everything: bool) -> "list[Partition]":
+def _partitions(invocation: "Invocation", *, everything: bool) -> "list[Partition]":
     """Return the partitions that exist, this service and key first. Raises as `_own_partition` does."""
     own = _own_partition(invocation)
     others = own.spool.partitions() if everything else []
@@ -208,7 +211,7 @@ def _partitions(invocation: Invocation, *, everything: bool) -> "list[Partition]
     return [partition for partition in (own, *others) if partition.exists()]
 
 
-def _own_partition(invocation: Invocation) -> "Partition":
+def _own_partition(invocation: "Invocation") -> "Partition":
     """Return the captures that wait for this service and key; there may be none.
 
     Raises `CommandFailure` if there is no spool, and `NotSpooled` if none can be made: what should wait there
@@ -216,7 +219,9 @@ def _own_partition(invocation: Invocation) -> "Partition":
     """
     own = invocation.partition()
     if own is None:
-        raise CommandFailure("there is no local spool: OVERSPILL_SPOOL is off", ExitCode.USAGE)
+        raise lazy.exit_codes.CommandFailure(
+            "there is no local spool: OVERSPILL_SPOOL is off", lazy.exit_codes.ExitCode.USAGE
+        )
     if not own.spool.exists():
         _check_can_be_made(own.spool.path)
     return own

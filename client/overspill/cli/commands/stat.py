@@ -6,11 +6,11 @@ import typer
 
 from overspill.cli.declaration import command
 from overspill.cli.facts import print_facts
-from overspill.cli.invocation import Invocation
 from overspill.cli.options import Ref, SessionFilter
 from overspill.cli.table import instant
 
 if TYPE_CHECKING:
+    from overspill.cli.invocation import Invocation
     from overspill.wire import Entry
 
 _EXAMPLES = (
@@ -19,7 +19,7 @@ _EXAMPLES = (
 )
 
 
-def stat(invocation: Invocation, ref: Ref, *, session: SessionFilter = None) -> None:
+def stat(invocation: "Invocation", ref: Ref, *, session: SessionFilter = None) -> None:
     """Show what is known of a capture."""
     with invocation.source(ref, session) as source:
         entry = source.get(ref, session=session)

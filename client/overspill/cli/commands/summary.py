@@ -8,12 +8,12 @@ from overspill.cli import output
 from overspill.cli.color import Paint, Style
 from overspill.cli.declaration import command
 from overspill.cli.facts import print_facts
-from overspill.cli.invocation import Invocation
 from overspill.cli.options import COLORED, Ref, SessionFilter
 from overspill.cli.printable import printable
 from overspill.cli.table import fitting
 
 if TYPE_CHECKING:
+    from overspill.cli.invocation import Invocation
     from overspill.wire import Summary
 
 _EXAMPLES = (
@@ -22,7 +22,7 @@ _EXAMPLES = (
 )
 
 
-def summary(invocation: Invocation, ref: Ref, *, session: SessionFilter = None) -> None:
+def summary(invocation: "Invocation", ref: Ref, *, session: SessionFilter = None) -> None:
     """Show what a capture looks like.
 
     That is: totals, first and last lines, repeated lines, errors, warnings, the shape of its JSON.

@@ -1,15 +1,17 @@
 """The command tail: the last lines of a capture."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from overspill.cli import output
 from overspill.cli.declaration import command
-from overspill.cli.invocation import Invocation
 from overspill.cli.options import OutputFile, Ref, SessionFilter
 from overspill.cli.parsers import tail_of
 from overspill.cli.text_printing import print_text
+
+if TYPE_CHECKING:
+    from overspill.cli.invocation import Invocation
 
 _EXAMPLES = (
     "overspill tail -20 cap_k3v7q2m5x4c6z2b7n5aa",
@@ -19,7 +21,7 @@ _EXAMPLES = (
 
 
 def tail(
-    invocation: Invocation,
+    invocation: "Invocation",
     ref: Ref,
     *,
     lines: Annotated[

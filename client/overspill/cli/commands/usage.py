@@ -1,12 +1,16 @@
 """The command usage: a tenant's totals and limits."""
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from overspill.cli import output
 from overspill.cli.declaration import command
 from overspill.cli.facts import print_facts
-from overspill.cli.invocation import Invocation
 from overspill.cli.table import instant
+
+if TYPE_CHECKING:
+    from overspill.cli.invocation import Invocation
 
 _EXAMPLES = (
     "overspill usage",
@@ -14,7 +18,7 @@ _EXAMPLES = (
 )
 
 
-def usage(invocation: Invocation) -> None:
+def usage(invocation: "Invocation") -> None:
     """Show what the tenant has stored, and its limits."""
     with invocation.client() as client:
         used = client.usage()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill import wire
@@ -17,101 +16,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from overspill.cli.invocation import Invocation
+    from overspill.cli.search.query import Query
 
 _DEFAULT_MATCHES: Final = 50
 _PAGE_MATCHES: Final = 1000
 _MAX_ANSWERS_PER_LINE: Final = 256
 """The most answers that are read for one line: 16 MiB of it."""
-_SWITCHES: Final = {
-    "fixed": "-F",
-    "ignore_case": "-i",
-    "word": "-w",
-    "invert": "-v",
-    "only": "-o",
-    "count": "-c",
-    "from_end": "--from-end",
-}
-_VALUES: Final = {"context": "-C", "before": "-B", "after": "-A", "session": "--session"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Query:
-    """What to search for, in the terms of grep's options."""
-
-    patterns: tuple[str, ...]
-    fixed: bool = False
-    ignore_case: bool = False
-    word: bool = False
-    invert: bool = False
-    only: bool = False
-    count: bool = False
-    numbers: bool = True
-    context: int = 0
-    before: int | None = None
-    after: int | None = None
-    from_end: bool = False
-    session: str | None = None
-
-    @property
-    def is_around(self) -> bool:
-        """Whether lines around the matches are printed."""
-        return not self.only and bool(self.context or self.before or self.after)
-
-    def on_the_wire(self) -> dict[str, Any]:
-        """Return the arguments of `Client.grep`, without those of the page."""
-        pattern, fixed = combined(self.patterns, fixed=self.fixed, word=self.word)
-        around = {"context": self.context, "before": self.before, "after": self.after}
-        return {
-            "pattern": pattern,
-            "fixed": fixed,
-            "ignore_case": self.ignore_case,
-            "invert": self.invert,
-            "from_end": self.from_end,
-            "session": self.session,
-            **(around if self.is_around else {}),
-            **({"count": True} if self.count else {}),
-        }
-
-    def form(self, *, is_raw: bool) -> LineFormat:
-        """Return how the lines found are printed."""
-        around = (0, 0) if self.only else (self.before, self.after)
-        before, after = (self.context if lines is None else lines for lines in around)
-        return LineFormat(self.only, self.numbers, before, after, self.from_end, is_raw)
-
-    def matcher(self) -> Matcher:
-        """Return what finds the matches in a line. Raises `InvalidPattern`."""
-        return Matcher(self.patterns, fixed=self.fixed, word=self.word, ignore_case=self.ignore_case)
-
-    def words(self) -> list[str]:
-        """Return the options as they are typed."""
-        words = [flag for name, flag in _SWITCHES.items() if getattr(self, name)]
-        words += [] if self.numbers else ["-N"]
-        for name, flag in _VALUES.items():
-            value = getattr(self, name)
-            if value is not None and (value or name != "context"):
-                words += [flag, str(value)]
-        return words
-
-
-class SearchLimits:
-    """How far a search goes, and the `cursor` at which it goes on."""
-
-    def __init__(self, most: int | None, cursor: str | None, *, is_everything: bool) -> None:
-        self.most = most
-        self.cursor = cursor
-        self.is_everything = is_everything
-
-    def left(self, found: int, *, is_count: bool) -> int:
-        """Return how many more lines may be found. A count goes to the end unless `-m` says how far."""
-        if self.is_everything or (is_count and self.most is None):
-            return _PAGE_MATCHES
-        return (_DEFAULT_MATCHES if self.most is None else self.most) - found
 
 
 class Search:
     """A search as `grep` runs it, in as many requests as its options need."""
 
-    def __init__(self, ref: str, query: Query, limits: SearchLimits) -> None:
+    def __init__(self, ref: str, patterns: Sequence[str], query: Query) -> None:
         """Set up the search. Raises `CommandFailure` for options that exclude each other."""
         if query.only and query.invert:
             raise CommandFailure(
@@ -120,7 +36,9 @@ class Search:
             )
         self.ref = ref
         self.query = query
-        self.limits = limits
+        self.cursor = query.cursor
+        """Where the search goes on; None once it has come to its end."""
+        self._patterns = patterns
         self.incomplete: list[int] = []
         """The numbers of lines that are too long to search as a whole, and may match too."""
 
@@ -129,21 +47,20 @@ class Search:
         printer = self._printer(invocation, source)
         found = 0
         while True:
-            left = self.limits.left(found, is_count=self.query.count)
             text = source.grep(
                 self.ref,
-                **self.query.on_the_wire(),
-                max_matches=min(left, _PAGE_MATCHES),
-                cursor=self.limits.cursor,
+                **self._on_the_wire(),
+                max_matches=min(self._left(found), _PAGE_MATCHES),
+                cursor=self.cursor,
                 ansi=invocation.raw,
             )
             found += int(text.match_count)
             self.incomplete += text.incomplete or []
-            self.limits.cursor = (text.next or {}).get("cursor")
+            self.cursor = (text.next or {}).get("cursor")
             if invocation.json:
                 invocation.answer(text)
                 return found
-            is_last = self.limits.cursor is None or self.limits.left(found, is_count=self.query.count) <= 0
+            is_last = self.cursor is None or self._left(found) <= 0
             if not self.query.count:
                 printer.page(text.content, text.total_lines, is_last=is_last)
             if is_last:
@@ -153,18 +70,43 @@ class Search:
             output.line(str(found))
         return found
 
+    def _left(self, found: int) -> int:
+        """Return how many more lines may be found. A count goes to the end unless `-m` says how far."""
+        most = self.query.max_matches
+        if self.query.everything or (self.query.count and most is None):
+            return _PAGE_MATCHES
+        return (_DEFAULT_MATCHES if most is None else most) - found
+
+    def _on_the_wire(self) -> dict[str, Any]:
+        """Return the arguments of `Client.grep`, without those of the page."""
+        query = self.query
+        pattern, fixed = combined(self._patterns, fixed=query.fixed, word=query.word)
+        around = {"context": query.context, "before": query.before, "after": query.after}
+        return {
+            "pattern": pattern,
+            "fixed": fixed,
+            "ignore_case": query.ignore_case,
+            "invert": query.invert,
+            "from_end": query.from_end,
+            "session": query.session,
+            **(around if query.is_around else {}),
+            **({"count": True} if query.count else {}),
+        }
+
     def _counted(self, found: int) -> int:
         """Return the count, but no more than `-m` allows, as `grep -c -m NUM` does."""
-        if self.limits.most is None or self.limits.is_everything or found < self.limits.most:
+        most = self.query.max_matches
+        if most is None or self.query.everything or found < most:
             return found
-        self.limits.cursor = None
-        return self.limits.most
+        self.cursor = None
+        return most
 
     def words(self) -> list[str]:
         """Return the words of the command that goes on."""
-        most = ["--all"] if self.limits.is_everything else ["-m", str(self.limits.most or _DEFAULT_MATCHES)]
-        patterns = [word for pattern in self.query.patterns for word in ("-e", pattern)]
-        return ["grep", *self.query.words(), *most, "--cursor", str(self.limits.cursor), *patterns, self.ref]
+        query = self.query
+        most = ["--all"] if query.everything else ["-m", str(query.max_matches or _DEFAULT_MATCHES)]
+        patterns = [word for pattern in self._patterns for word in ("-e", pattern)]
+        return ["grep", *query.words(), *most, "--cursor", str(self.cursor), *patterns, self.ref]
 
     def _printer(self, invocation: Invocation, source: Any) -> MatchPrinter:
         """Return the printer. Raises `CommandFailure` if `-o` cannot find what the pattern matches."""
@@ -173,14 +115,22 @@ class Search:
             paint,
             _Lines(source, self.ref, self.query.session, is_raw=invocation.raw),
             self._matcher(paint),
-            self.query.form(is_raw=invocation.raw),
+            self._form(is_raw=invocation.raw),
         )
+
+    def _form(self, *, is_raw: bool) -> LineFormat:
+        """Return how the lines found are printed."""
+        query = self.query
+        around = (0, 0) if query.only else (query.before, query.after)
+        before, after = (query.context if lines is None else lines for lines in around)
+        return LineFormat(query.only, query.numbers, before, after, query.from_end, is_raw)
 
     def _matcher(self, paint: Paint) -> Matcher | None:
         if not self.query.only and (not paint.is_on or self.query.invert):
             return None
+        query = self.query
         try:
-            return self.query.matcher()
+            return Matcher(self._patterns, fixed=query.fixed, word=query.word, ignore_case=query.ignore_case)
         except InvalidPattern as error:
             if self.query.only:
                 raise CommandFailure(

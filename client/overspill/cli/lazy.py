@@ -1,0 +1,47 @@
+"""What a command needs only when it runs. It is imported then, so that a help page is quick."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from overspill import wire
+    from overspill.cli import exit_codes, invocation, spool_fallback
+    from overspill.cli.command_output import child_process, guarded_output
+    from overspill.cli.demo import story
+    from overspill.cli.search import search
+    from overspill.spools import capture
+
+__all__ = [
+    "capture",
+    "child_process",
+    "exit_codes",
+    "guarded_output",
+    "invocation",
+    "search",
+    "spool_fallback",
+    "story",
+    "wire",
+]
+
+_MODULES = {
+    "capture": "overspill.spools.capture",
+    "child_process": "overspill.cli.command_output.child_process",
+    "exit_codes": "overspill.cli.exit_codes",
+    "guarded_output": "overspill.cli.command_output.guarded_output",
+    "invocation": "overspill.cli.invocation",
+    "search": "overspill.cli.search.search",
+    "spool_fallback": "overspill.cli.spool_fallback",
+    "story": "overspill.cli.demo.story",
+    "wire": "overspill.wire",
+}
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = globals()[name] = import_module(_MODULES[name])
+    return module
