@@ -289,7 +289,7 @@ def test_an_output_larger_than_the_whole_spool_is_refused_and_nothing_else_goes(
 def test_what_is_still_being_written_counts_and_is_not_dropped(partition: Partition) -> None:
     kept = partition.keep(spilled("1" * 100_000), WHY)
     begin = partial(partition.folder.begin, 0, 700_000)
-    with partition.spool.room.admit(700_000, begin, time.monotonic() + 60):
+    with partition.spool.room.begin(700_000, begin):
         with pytest.raises(NotSpooled, match="the local spool is full"):
             partition.keep(spilled("2" * 400_000), WHY)
 

@@ -21,7 +21,7 @@ from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
 from overspill.previews.notice import Kept
 from overspill.shapes.content import TextShape
-from overspill.spools import flush
+from overspill.spools import flush, own_directory
 from overspill.spools.claim import Claim
 from overspill.spools.flush import Flushed
 from overspill.spools.folder import Folder, Spooled
@@ -37,6 +37,7 @@ from tests.servers.overspill import clean_environment
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from tests.servers.overspill import ServiceProcess
 
@@ -161,26 +162,34 @@ async def test_a_burst_of_two_thousand_outputs_loses_none(tmp_path: Path) -> Non
     assert {entry.id for entry in spool.partitions()[0].entries()} == {each.capture for each in guarded}
 
 
-def test_spills_that_are_kept_together_share_their_waits_for_the_names(
+def test_spills_that_are_kept_together_share_their_waits_for_the_names_and_the_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[Path] = []
-    sync = Folder.sync
+    locks: list[Path] = []
+    sync, locked = Folder.sync, own_directory.locked
 
     def counted(folder: Folder) -> None:
         synced.append(folder.path)
         sync(folder)
 
-    monkeypatch.setattr(Folder, "sync", counted)
+    def noted(path: Path, *arguments: float, **settings: bool) -> AbstractContextManager[int]:
+        locks.append(path)
+        return locked(path, *arguments, **settings)
+
     partition = Spool(tmp_path / "together").partition(NOWHERE, "")
+    partition.keep(spilled(LOG, "before"), "down")
+    monkeypatch.setattr(Folder, "sync", counted)
+    monkeypatch.setattr(own_directory, "locked", noted)
     orders = [
         Order(spilled(LOG, f"call_{number}"), "down", "", Claim(), lambda _: None) for number in range(20)
     ]
     kept = partition.keep_all(orders, on_progress=lambda: None)
 
-    assert {entry.id for entry in partition.entries()} == {order.request.id for order in orders}
+    assert {entry.id for entry in partition.entries()} >= {order.request.id for order in orders}
     assert all(isinstance(each, Spooled) for each in kept)
     assert len(synced) == 1
+    assert len(locks) == 2  # to make the files, and to give them their names
 
 
 @pytest.mark.usefixtures("no_spool")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from overspill.spools.claim import Claim
     from overspill.spools.draft import Draft
     from overspill.spools.folder import Folder, Spooled
+    from overspill.spools.ledger import Ledger
     from overspill.spools.room import Room
     from overspill.text.body import FileBody
 
@@ -35,7 +36,10 @@ class Addition:
     It takes `claim` before anything can be found on the disk.
     """
 
-    def __init__(self, entry: Spooled, body: bytes | FileBody, claim: Claim | None = None) -> None:
+    def __init__(
+        self, folder: Folder, entry: Spooled, body: bytes | FileBody, claim: Claim | None = None
+    ) -> None:
+        self._folder = folder
         self.entry = entry
         self.body = body
         self.failure: NotSpooled | None = None
@@ -48,20 +52,26 @@ class Addition:
         """Return the bytes of content and entry."""
         return self.entry.size + len(self._data)
 
-    def write(self, folder: Folder, room: Room, until: float) -> None:
-        """Begin a draft where there is room, and fill it. Raises `NotSpooled` and `OSError`."""
-        begin = partial(folder.begin, len(self._data), self.entry.size)
-        self.draft = room.admit(self.size, begin, until)
-        self.draft.fill(folder.suffix, self.body, is_durable=False)
+    def begin(self) -> None:
+        """Begin a draft; for whoever has the spool locked, and room for it. Raises `OSError`."""
+        self.draft = self._folder.begin(len(self._data), self.entry.size)
+
+    def write(self) -> None:
+        """Fill the draft. Raises `NotSpooled` and `OSError`."""
+        assert self.draft is not None
+        self.draft.fill(self._folder.suffix, self.body, is_durable=False)
         self.draft.fill(ENTRY, self._data, dated=self.entry.expires.timestamp(), is_durable=False)
 
-    def publish(self, folder: Folder, room: Room, until: float) -> None:
+    def publish(self, ledger: Ledger) -> None:
         """Let the draft be found. Raises `NotSpooled` and `OSError`."""
         assert self.draft is not None
-        with room.locked(until - time.monotonic()) as ledger:
-            take(self.claim)
-            ledger.rename(self.draft.size)
-            ledger.discharge(folder.publish(self.draft, self.entry.id))
+        take(self.claim)
+        ledger.rename(self.draft.size)
+        ledger.discharge(self._folder.publish(self.draft, self.entry.id))
+
+    def fail(self, error: NotSpooled | OSError) -> None:
+        """Note why it is not kept."""
+        self.failure = error if isinstance(error, NotSpooled) else NotSpooled(told(error))
 
     def end(self, room: Room) -> None:
         """Unlock the draft; remove it if the addition failed. If the lock is busy, whoever tidies does so."""
@@ -86,13 +96,13 @@ def commit(
     `until` is when to give up waiting for other processes, on the monotonic clock. Raises nothing.
     """
     try:
+        room.admit(additions, until)
         for addition in additions:
-            _attempt(addition, partial(addition.write, folder, room, until))
+            _attempt(addition, addition.write)
             on_progress()
         _sync(additions)
         on_progress()
-        for addition in additions:
-            _attempt(addition, partial(addition.publish, folder, room, until))
+        _publish(room, additions, until)
         _sync_names(folder, room, additions)
     finally:
         for addition in additions:
@@ -117,10 +127,22 @@ def _attempt(addition: Addition, step: Callable[[], None]) -> None:
         return
     try:
         step()
-    except NotSpooled as error:
-        addition.failure = error
-    except OSError as error:
-        addition.failure = NotSpooled(told(error))
+    except (NotSpooled, OSError) as error:
+        addition.fail(error)
+
+
+def _publish(room: Room, additions: Sequence[Addition], until: float) -> None:
+    """Let all drafts that are written be found."""
+    written = [addition for addition in additions if addition.failure is None]
+    if not written:
+        return
+    try:
+        with room.locked(until - time.monotonic()) as ledger:
+            for addition in written:
+                _attempt(addition, partial(addition.publish, ledger))
+    except (NotSpooled, OSError) as error:
+        for addition in written:
+            addition.fail(error)
 
 
 def _sync(additions: Sequence[Addition]) -> None:
@@ -162,6 +184,6 @@ def _sync_names(folder: Folder, room: Room, additions: Sequence[Addition]) -> No
         folder.sync()
     except OSError as error:
         for addition in published:
-            addition.failure = NotSpooled(told(error))
+            addition.fail(error)
             with suppress(NotSpooled, OSError):
                 room.remove(folder, addition.entry.id)

@@ -1,6 +1,7 @@
 """The bound on what a spool keeps, held by any number of processes without looking at every file.
 
-    .lock      the `Ledger`: how many bytes are kept; locked for microseconds, by whoever publishes or removes
+    .lock      the `Ledger`: how many bytes are kept; locked for microseconds a capture, by whoever begins,
+               publishes or removes any
     .tidy      locked by whoever looks at all files or drops captures: one process at a time
 
 All files are looked at only where the total is not known, every few seconds while the spool is full, and
@@ -12,7 +13,7 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 from overspill.spools import own_directory
 from overspill.spools.folder import Dropped, Folder, Spooled, StoredFile
@@ -21,11 +22,13 @@ from overspill.spools.own_directory import LOCK_TIMEOUT_SECONDS, Busy, NotSpoole
 from overspill.text import measure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
     from overspill.spools.draft import Draft
+
+T = TypeVar("T")
 
 Capture: TypeAlias = tuple[StoredFile, Folder]
 
@@ -34,6 +37,20 @@ TIDY_EVERY: Final = 600.0
 _COUNT_EVERY: Final = 5.0
 """Seconds for which a full spool is taken to be full."""
 _EXPIRED: Final = "it had expired"
+
+
+class Entrant(Protocol):
+    """What is to be kept."""
+
+    @property
+    def size(self) -> int:
+        """Return the bytes of its files."""
+
+    def begin(self) -> None:
+        """Make the files, under the spool's lock. Raises `OSError`."""
+
+    def fail(self, error: NotSpooled | OSError) -> None:
+        """Note why it is not kept."""
 
 
 class Room:
@@ -67,27 +84,41 @@ class Room:
 
     # --- in ----------------------------------------------------------------------------------------
 
-    def admit(self, size: int, begin: Callable[[], Draft], until: float) -> Draft:
-        """Begin a draft of `size` bytes if there is room for them; raise `NotSpooled` if there is none.
+    def admit(self, entrants: Sequence[Entrant], until: float) -> None:
+        """Begin those for which there is room; the others fail. Raises nothing.
 
         What is kept was promised to its agents, so nothing goes to make room but what has expired. `until`
         is when to give up waiting for others, on the monotonic clock.
         """
-        while True:
-            with self.locked(until - time.monotonic()) as ledger:
-                account = ledger.read()
-                if account.total + size <= self._max_bytes:
-                    return _begun(ledger, size, begin)
-            if 0 <= self._clock() - account.counted < _COUNT_EVERY:
-                raise NotSpooled(
-                    f"the local spool is full: it may keep {measure.readable_size(self._max_bytes)}"
-                )
-            self._count_once(account, until)
+        waiting = list(entrants)
+        try:
+            while waiting:
+                with self.locked(until - time.monotonic()) as ledger:
+                    waiting = [entrant for entrant in waiting if not self._has_entered(ledger, entrant)]
+                    account = ledger.read()
+                if waiting and 0 <= self._clock() - account.counted < _COUNT_EVERY:
+                    most = measure.readable_size(self._max_bytes)
+                    raise NotSpooled(f"the local spool is full: it may keep {most}")  # noqa: TRY301  (for all)
+                if waiting:
+                    self._count_once(account, until)
+        except (NotSpooled, OSError) as error:
+            for entrant in waiting:
+                entrant.fail(error)
+
+    def _has_entered(self, ledger: Ledger, entrant: Entrant) -> bool:
+        """Begin it if there is room. Return False if it waits for room."""
+        if ledger.read().total + entrant.size > self._max_bytes:
+            return False
+        try:
+            _charged(ledger, entrant.size, entrant.begin)
+        except (NotSpooled, OSError) as error:
+            entrant.fail(error)
+        return True
 
     def begin(self, size: int, begin: Callable[[], Draft]) -> Draft:
-        """As `admit`, for what is so small that the bound may be exceeded by it."""
+        """Begin a draft of `size` bytes that is so small that the bound may be exceeded by it."""
         with self.locked() as ledger:
-            return _begun(ledger, size, begin)
+            return _charged(ledger, size, begin)
 
     def _count_once(self, before: Account, until: float) -> None:
         """Count all files and remove what has expired, unless another process has just done so."""
@@ -160,7 +191,7 @@ class Room:
             self.forget(folder, ids, _EXPIRED)
 
 
-def _begun(ledger: Ledger, size: int, begin: Callable[[], Draft]) -> Draft:
+def _charged(ledger: Ledger, size: int, begin: Callable[[], T]) -> T:
     """Count the bytes first: a process that dies in between leaves a total that is too high, not too low."""
     ledger.charge(size)
     try:

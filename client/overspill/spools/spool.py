@@ -188,7 +188,7 @@ class Partition:
         claim: Claim | None = None,
     ) -> None:
         """As `keep`, for an entry that is made already."""
-        addition = Addition(entry, body, claim)
+        addition = Addition(self.folder, entry, body, claim)
         self._add([addition], lock_timeout)
         if addition.failure is not None:
             raise addition.failure
@@ -197,7 +197,7 @@ class Partition:
         now = datetime.fromtimestamp(self.spool.clock(), UTC)
         path = self._shown_path(request) if self._shown else ""
         entry = _spooled(request, now, url=self.url, reason=reason, refused=refused, path=path)
-        return Addition(entry, request.body, claim)
+        return Addition(self.folder, entry, request.body, claim)
 
     def _shown_path(self, request: StoreRequest) -> str:
         return f"{self._shown}/{self.folder.name(request.id)}"
