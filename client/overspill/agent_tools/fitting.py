@@ -31,7 +31,7 @@ class AnswerFitter:
         """Bytes of text to read next."""
 
     def answer(self, found: wire.Text | wire.Summary) -> InspectAnswer | None:
-        """Return the answer, or None where it is too long and less has to be read."""
+        """Return the answer, or None if it is too long and less has to be read."""
         answer = self._request.answer(found)
         size, room = _size(answer), self._request.max_chars
         if size > room and isinstance(found, wire.Summary):

@@ -74,7 +74,7 @@ class InspectOutput(Protocol[R_co]):
         The answer has content, start_line, end_line, total_lines, total_bytes, matches and truncated (a
         limit cut it short). Grep's content is numbered: "12:" a match, "11-" a line around it; matches has
         the numbers of the matching lines, and match_count how many they are. next holds the arguments of
-        the call that reads on, and is null where nothing is left. Where something is wrong, error says what,
+        the call that reads on, and is null if nothing is left. If something is wrong, error says what,
         and what to do.
         """
 
@@ -147,7 +147,7 @@ def inspection_tool(
     """The tool that reads through `client`, with name, signature and docstring for frameworks to show.
 
     Captures that still wait in the spool are read there; `spool` is that of `Guard`. Without a client a
-    spool that is given is read alone. `session` narrows `call:` handles; the client's, where it is not
+    spool that is given is read alone. `session` narrows `call:` handles; the client's, if it is not
     given. Answers can be written as JSON.
     """
     usual = "" if client is None else client.session

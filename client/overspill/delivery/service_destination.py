@@ -147,7 +147,7 @@ class ServiceDestination:
         return Failure(why, is_doubtful=True, upload=upload)
 
     def _adopt(self, upload: Upload) -> bool:
-        """Let the upload go on; False where too many do already."""
+        """Let the upload go on; False if too many do already."""
         others = sum(each.size for each in self._outlasting)
         is_many = len(self._outlasting) >= _MOST_OUTLASTING
         if is_many or (others and others + upload.size > _MOST_OUTLASTING_BYTES):

@@ -48,7 +48,7 @@ class Slots:
     async def slot(self, flow: Hashable, size: int, seconds: float | None) -> AsyncIterator[None]:
         """Hold a slot for an output of so many bytes. It waits `seconds` for it at most; None: for ever.
 
-        Raises `Overfull` where that takes longer, or where too many bytes wait already.
+        Raises `Overfull` if that takes longer, or if too many bytes wait already.
         """
         await self._take(flow, size, seconds)
         try:

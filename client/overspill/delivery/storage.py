@@ -67,7 +67,7 @@ _ROOM_FOR_ENTRY: Final = 64 * 1024
 def partition_for(client: Client | SyncClient | None, spool: Spool | bool = True) -> Partition | None:  # noqa: FBT001, FBT002
     """Where the captures of this client wait: True is the spool that the environment names, False none.
 
-    Without a client there is none but a spool that is given. Raises `ValueError` where the environment
+    Without a client there is none but a spool that is given. Raises `ValueError` if the environment
     makes no sense.
     """
     usual = Spool.default() if spool is True and client is not None else None
@@ -130,7 +130,7 @@ class Storage:
 
     @property
     def session(self) -> str:
-        """Return the session of the client; empty where there is no client."""
+        """Return the session of the client; empty if there is no client."""
         return "" if self._client is None else self._client.session
 
     @property
@@ -144,7 +144,7 @@ class Storage:
 
     @property
     def largest(self) -> int | None:
-        """Bytes of the largest output that can be stored; None where the service decides."""
+        """Bytes of the largest output that can be stored; None if the service decides."""
         if self.partition is None or "service" in self._destinations:
             return None
         return max(0, self.partition.spool.max_bytes - _ROOM_FOR_ENTRY)
@@ -235,7 +235,7 @@ class Storage:
     def begin(self, coroutine: Coroutine[Any, Any, T]) -> Reply[T]:
         """Begin a coroutine in the loop thread; return what becomes its result.
 
-        Raises `RuntimeError` where no thread can be started.
+        Raises `RuntimeError` if no thread can be started.
         """
         calls = self._calls
         if calls is None or not calls.is_alive:  # else no lock is taken, which an interrupted thread may hold

@@ -41,7 +41,7 @@ class LoopEnded(RuntimeError):
 
 
 class LoopThread:
-    """Raises `RuntimeError` where no thread can be started."""
+    """Raises `RuntimeError` if no thread can be started."""
 
     def __init__(self) -> None:
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
@@ -71,7 +71,7 @@ class LoopThread:
     def submit(self, coroutine: Coroutine[Any, Any, T], tasks: set[asyncio.Task[Any]]) -> Reply[T]:
         """Begin the coroutine as one of `tasks`; return what becomes its result. Cancelling cancels it.
 
-        Raises `RuntimeError` where the loop is closed.
+        Raises `RuntimeError` if the loop is closed.
         """
         reply: Reply[T] = Reply()
         self._submitted[reply] = coroutine, tasks
@@ -193,7 +193,7 @@ _shared: Final = _Shared()
 class Calls:
     """The coroutines that one user runs on the loop thread of this process, from any thread.
 
-    Raises `RuntimeError` where no thread can be started.
+    Raises `RuntimeError` if no thread can be started.
     """
 
     def __init__(self) -> None:
@@ -209,7 +209,7 @@ class Calls:
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """What the coroutine returns or raises. An interrupt in the caller's thread cancels it.
 
-        Raises `RuntimeError` where this is closed, or called inside the loop thread.
+        Raises `RuntimeError` if this is closed, or called inside the loop thread.
         """
         if self.thread.is_here:
             coroutine.close()
@@ -221,7 +221,7 @@ class Calls:
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> Reply[T]:
         """Begin the coroutine; return what becomes its result. Cancelling that cancels the coroutine.
 
-        Raises `RuntimeError` where this is closed.
+        Raises `RuntimeError` if this is closed.
         """
         if self._is_closed:
             coroutine.close()
@@ -229,7 +229,7 @@ class Calls:
         return self.thread.submit(coroutine, self._tasks)
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> bool:
-        """Let the coroutine run without waiting for it; False where this is closed."""
+        """Let the coroutine run without waiting for it; False if this is closed."""
         try:
             self.submit(coroutine)
         except RuntimeError:

@@ -63,7 +63,7 @@ class Guard:
     What the service does not take waits in `spool`: where it is True, the one that the environment names if
     there is a client; a `Workspace` is one that the agent itself can read. Without client and spool nothing
     can be stored, and what is too long is cut. `session` is that of calls which bring none of their own;
-    the client's, where it is not given.
+    the client's, if it is not given.
 
     Used as a context manager, or closed, it reports its last counts, and leaves open a client that it was
     given. Raises `TypeError` and `ValueError` for arguments that cannot be meant.
@@ -285,7 +285,7 @@ class Guard:
         return Turn(budget, self)
 
     def export(self, registry: CollectorRegistry | None = None) -> None:
-        """Show the counts in a Prometheus registry, the default one where none is given.
+        """Show the counts in a Prometheus registry, the default one if none is given.
 
         Needs `overspill[prometheus]`; raises `ImportError` without it.
         """

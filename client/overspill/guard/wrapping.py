@@ -38,7 +38,7 @@ class Wrapper:
         return attrgetter("_wrapper"), (self._owner,)
 
     def wrap(self, tool: Callable[P, Any], name: str) -> Callable[P, Any]:
-        """`tool` as it was, but for what it returns, yields or raises where that is too long."""
+        """`tool` as it was, but for what it returns, yields or raises if that is too long."""
         if inspect.iscoroutinefunction(tool):
             return self._coroutine_function(tool, name)
         if inspect.isasyncgenfunction(tool):

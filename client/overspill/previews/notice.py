@@ -141,7 +141,7 @@ def captured(facts: Facts, expires: datetime) -> Notice:
 def spooled(facts: Facts, expires: datetime | None, reason: str, path: str = "") -> Notice:
     """Return the notice of an output that is whole on this machine, at `path` if its agent can open that.
 
-    `reason` says why the service does not have it; empty where nobody meant it to.
+    `reason` says why the service does not have it; empty if nobody meant it to.
     """
     return make_notice(facts, Kept(outcome=Outcome.SPOOLED, expires=expires, reason=reason, path=path))
 

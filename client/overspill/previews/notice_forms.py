@@ -26,7 +26,7 @@ _FAILED: Final = re.compile(
 
 
 def closing(facts: Facts, kept: Kept, *, says_how: bool = True) -> str:
-    """Return one line with the handle, for a stand-in in another form; empty where nothing is stored.
+    """Return one line with the handle, for a stand-in in another form; empty if nothing is stored.
 
     `says_how` to read more, unless the stand-in does.
     """
@@ -41,7 +41,7 @@ def closing(facts: Facts, kept: Kept, *, says_how: bool = True) -> str:
 
 
 def short_closings(facts: Facts, kept: Kept) -> list[str]:
-    """Return shorter forms of `closing`, the longest first, for where it has no room."""
+    """Return shorter forms of `closing`, the longest first, for a cut that leaves little room."""
     if kept.outcome is Outcome.TRUNCATED:
         return []
     read = notice.how_to_read(facts, kept)

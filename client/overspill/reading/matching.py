@@ -26,7 +26,7 @@ class MatchedLine(NamedTuple):
     stop: int
     at: int
     around: bytes | None = None
-    """What to show of it, where that is not in the buffer; `at` is a position in it then."""
+    """What to show of it, if that is not in the buffer; `at` is a position in it then."""
 
     @classmethod
     def unsure(cls, start: int, stop: int) -> MatchedLine:

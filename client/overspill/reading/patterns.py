@@ -31,7 +31,7 @@ class Pattern(Protocol):
 
     @property
     def chains(self) -> Sequence[Sequence[Pattern]] | None:
-        """What a line that is too long to search at once is searched for; None where there is no such thing.
+        """What a line that is too long to search at once is searched for; None if there is no such thing.
 
         Each block matches at most `program_size` bytes.
         """

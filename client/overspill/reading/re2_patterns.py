@@ -53,7 +53,7 @@ class Re2Pattern:
 
     @cached_property
     def chains(self) -> tuple[tuple[Re2Pattern, ...], ...] | None:
-        """What a line that is too long to search at once is searched for; None where there is no such thing.
+        """What a line that is too long to search at once is searched for; None if there is no such thing.
 
         Each block matches at most `program_size` bytes.
         """

@@ -25,7 +25,7 @@ class Region(NamedTuple):
     source: Chunk | None = None
     """What they were made from, where not all of that is UTF-8."""
     is_utf8: bool = True
-    """Whether no bytes of these lines were replaced, where there is no `source`."""
+    """Whether no bytes of these lines were replaced, if there is no `source`."""
 
     def has_replaced(self, number: int) -> bool:
         """Whether bytes of this line that are not UTF-8 were replaced."""

@@ -21,7 +21,7 @@ _CURSOR: Final = re.compile(
 
 
 class Cursor(NamedTuple):
-    """Where a search goes on: at a line, and in it at an offset of the capture where one is given.
+    """Where a search goes on: at a line, and in it at an offset of the capture if one is given.
 
     As text: `f` or `r` (from the end), the line, and with a dot the offset. Behind another dot stand the
     trails of a search in this line, if blocks were found: each as blocks found, `-` and distance.
@@ -33,7 +33,7 @@ class Cursor(NamedTuple):
 
     @classmethod
     def parse(cls, text: str, extent: Extent, *, backwards: bool) -> Cursor:
-        """Raises `InvalidQuery` where `text` is no cursor of such a search."""
+        """Raises `InvalidQuery` if `text` is no cursor of such a search."""
         match = _CURSOR.fullmatch(text)
         if match is None or (match[1] == "r") != backwards:
             raise InvalidQuery(f"{_NOT_A_CURSOR} with the same from_end, or none to search from the start")
@@ -74,7 +74,7 @@ class ScannedChunk(NamedTuple):
     has_newline: bool
     region: Region | None
     found: MatchedLines | MatchCount | None
-    """What was found in the region; None where nothing was searched."""
+    """What was found in the region; None if nothing was searched."""
 
 
 class Scanner:
@@ -103,7 +103,7 @@ class Scanner:
     def trimmed(self, chunk: Chunk) -> Chunk:
         """The chunk without the part of a line that an earlier search has been through.
 
-        Raises `InvalidQuery` where the cursor is not of this capture.
+        Raises `InvalidQuery` if the cursor is not of this capture.
         """
         line, offset = self._start.line, self._start.offset
         if offset is None or not chunk.start <= offset - self._backwards < chunk.start + len(chunk.data):

@@ -75,7 +75,7 @@ def cursor_inside(
 
 
 class Ending:
-    """Where a search ends. `cursor` is where another one goes on, None where nothing is left."""
+    """Where a search ends. `cursor` is where another one goes on, None if nothing is left."""
 
     def __init__(self, extent: Extent, findings: Findings, *, backwards: bool, count: bool) -> None:
         self._extent, self._findings, self._backwards, self._count = extent, findings, backwards, count

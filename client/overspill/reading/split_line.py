@@ -29,7 +29,7 @@ _STEPS: Final = (64 * 1024, 512)
 
 
 class LineResult(NamedTuple):
-    """A line, or its beginning if it is long; `at` is where a match begins, None where there is none."""
+    """A line, or its beginning if it is long; `at` is where a match begins, None if there is none."""
 
     data: bytes
     at: int | None = None

@@ -59,7 +59,7 @@ class _Item(NamedTuple):
 
 
 def chains_of(pattern: str) -> tuple[Chain, ...] | None:
-    """The chains of a valid pattern in RE2's syntax; None where it cannot be split.
+    """The chains of a valid pattern in RE2's syntax; None if it cannot be split.
 
     They hold for lines of valid UTF-8, in which `.` matches every character.
     """
@@ -124,7 +124,7 @@ def _split(pattern: str) -> list[list[_Item]] | None:
 
 
 def _pieces(pattern: str) -> Iterator[re.Match[str] | None]:
-    """The pieces of a pattern; None where one is not known here."""
+    """The pieces of a pattern; None if one is not known here."""
     position = 0
     while position < len(pattern):
         piece = _PIECE.match(pattern, position)
@@ -145,7 +145,7 @@ def _add(alternatives: list[list[_Item]], piece: re.Match[str]) -> None:
 
 
 def _blocks(items: list[_Item]) -> Chain | None:
-    """The blocks of one alternative; None where something is repeated without bound in the middle of one.
+    """The blocks of one alternative; None if something is repeated without bound in the middle of one.
 
     `.+` is a block of its own, `.`, since a gap is on either side of it.
     """

@@ -40,7 +40,7 @@ class CapturedOutput(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, result: Any, notice: Notice | None, reason: str | None) -> CapturedOutput:
-        """What became of `result`; `notice` is None where it stays as it is."""
+        """What became of `result`; `notice` is None if it stays as it is."""
         found = examine(result)
         body = "" if found is None else found.body
         kind = "json" if found is not None and found.content_type == JSON_TYPE else kind_of(body)
@@ -69,7 +69,7 @@ class CapturedOutput(Struct, frozen=True, kw_only=True):
 def kind_of(body: Body) -> ContentKind:
     """Guess the kind of `body` from its first 8 KiB; `unknown` for an empty one and for binary data.
 
-    Raises `OSError` where a file cannot be read.
+    Raises `OSError` if a file cannot be read.
     """
     if isinstance(body, str):
         head = body[:HEAD_BYTES].encode(errors="replace")

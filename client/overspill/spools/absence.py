@@ -43,7 +43,7 @@ class Absence:
         self._partition = partition
 
     def known(self) -> Away | None:
-        """Return what is remembered, also when the next try is due; None where nothing is."""
+        """Return what is remembered, also when the next try is due; None if nothing is."""
         try:
             with (
                 files.opened(self._partition.folder.path) as directory,

@@ -110,7 +110,7 @@ def commit(
 
 
 def take(claim: Claim | None) -> None:
-    """Raises `NotSpooled` where whoever waited has given up."""
+    """Raises `NotSpooled` if whoever waited has given up."""
     if claim is not None and not claim.take():
         raise NotSpooled("nobody waits for it any more")
 

@@ -117,7 +117,7 @@ class FileChunks:
         return start + cut_after(self.at(start, start + _LONGEST_CHARACTER), 0) if number else 0
 
     def _holding(self, offset: int) -> int:
-        """The block that holds this byte; the last one where there is none."""
+        """The block that holds this byte; the last one if there is none."""
         number = min(offset // BLOCK, self._blocks - 1)
         return number - (number > 0 and offset < self._start(number))
 

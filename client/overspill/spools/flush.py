@@ -67,7 +67,7 @@ log: Final = logging.getLogger("overspill")
 
 @dataclass(slots=True)
 class Flushed:
-    """What became of the captures of a partition. `failure` is why the uploads stopped, where they did.
+    """What became of the captures of a partition. `failure` is why the uploads stopped, if they did.
 
     `postponed` failed each for itself; `elsewhere` another process is uploading; `left` were not tried.
     """
@@ -127,7 +127,7 @@ class Flush:
         self._is_stopped = True
 
     def run(self) -> None:
-        """Raises `NotSpooled` and `OSError` where the spool cannot be read."""
+        """Raises `NotSpooled` and `OSError` if the spool cannot be read."""
         if not self._partition.exists():
             return
         self._partition.tidy_if_due()
@@ -188,7 +188,7 @@ class Flush:
         log.info("the spooled capture %s could not be uploaded, again in %d s: %s", entry.id, pause, error)
 
     def _sent(self, entry: Spooled) -> bool:
-        """Return whether the capture was uploaded; False where another process is at it or was."""
+        """Return whether the capture was uploaded; False if another process is at it or was."""
         try:
             raw = self._partition.open(entry)
         except FileNotFoundError:
@@ -233,7 +233,7 @@ def _put(file: IO[bytes], entry: Spooled, client: SyncClient) -> None:
 
 
 def _left(entry: Spooled) -> int | None:
-    """Return the seconds that the capture has still to live, where it was given any."""
+    """Return the seconds that the capture has still to live, if it was given any."""
     if entry.ttl is None:
         return None
     return max(1, math.ceil((entry.expires - datetime.now(UTC)).total_seconds()))

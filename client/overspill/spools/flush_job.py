@@ -60,7 +60,7 @@ def job(partition: Partition, client: SyncClient) -> float | None:
 
 
 def _flushed(partition: Partition, client: SyncClient) -> Flushed:
-    """Raises `NotSpooled` where another process is at it or the spool cannot be read, and `OSError`."""
+    """Raises `NotSpooled` if another process is at it or the spool cannot be read, and `OSError`."""
     flush = Flush(partition, client)
     if partition.exists():
         with _alone(partition):
@@ -146,6 +146,6 @@ class _Turn:
 
 @contextmanager
 def _alone(partition: Partition, lock_timeout: float = 0.0) -> Iterator[_Turn]:
-    """Raises `Busy` where another process, or thread, flushes."""
+    """Raises `Busy` if another process, or thread, flushes."""
     with own_directory.locked(partition.folder.path / _LOCK, lock_timeout) as descriptor:
         yield _Turn(descriptor)

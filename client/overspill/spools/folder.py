@@ -183,7 +183,7 @@ class Folder:
             return not any(_is_entry(each.name) for each in found)
 
     def changed(self, id: str) -> float | None:  # noqa: A002
-        """Return when a content was written, in seconds since the epoch; None where there is none."""
+        """Return when a content was written, in seconds since the epoch; None if there is none."""
         with files.opened(self.path) as directory:
             status = files.found(directory, self.name(id))
         return None if status is None else status.st_mtime
@@ -194,7 +194,7 @@ class Folder:
             return all(files.exists(directory, _checked(id) + suffix) for suffix in (ENTRY, self.suffix))
 
     def size(self, id: str) -> int | None:  # noqa: A002
-        """Return the bytes of a content that has an entry; None where there is none."""
+        """Return the bytes of a content that has an entry; None if there is none."""
         if self.entry(id) is None:
             return None
         try:
@@ -204,7 +204,7 @@ class Folder:
             return None
 
     def entry(self, id: str) -> Spooled | None:  # noqa: A002
-        """Return None where there is none, or none that can be understood."""
+        """Return None if there is none, or none that can be understood."""
         with files.opened(self.path) as directory:
             return _read(directory, _checked(id) + ENTRY, Spooled)
 
@@ -214,7 +214,7 @@ class Folder:
         return sorted((entry for entry in found if entry is not None), key=lambda entry: entry.created)
 
     def open(self, id: str) -> IO[bytes]:  # noqa: A002
-        """Open a content to read it. It stays readable where it is removed meanwhile."""
+        """Open a content to read it. It stays readable if it is removed meanwhile."""
         with files.opened(self.path) as directory:
             return files.open_regular(directory, self.name(id))
 

@@ -69,7 +69,7 @@ class Holder:
             raise await run_blocking(self._explained, error, ref, session) from None
 
     def local(self, ref: str, session: str | None = None) -> LocalCapture | None:
-        """The capture where it waits on this machine, to be closed; None where it does not."""
+        """The capture where it waits on this machine, to be closed; None if it does not."""
         if self._partition is None:
             return None
         try:

@@ -38,12 +38,12 @@ def directory() -> Path:
 
 
 def max_bytes() -> int:
-    """Return the bound in bytes. Raises `ValueError` where the environment gives no size."""
+    """Return the bound in bytes. Raises `ValueError` if the environment gives no size."""
     return _bytes_of("OVERSPILL_SPOOL_BYTES", MAX_BYTES)
 
 
 def waiting_bytes() -> int:
-    """Return the bound in bytes. Raises `ValueError` where the environment gives no size."""
+    """Return the bound in bytes. Raises `ValueError` if the environment gives no size."""
     return _bytes_of("OVERSPILL_WAITING_BYTES", WAITING_BYTES)
 
 
@@ -62,7 +62,7 @@ def _bytes_of(variable: str, otherwise: int) -> int:
 
 
 def exit_seconds() -> float:
-    """Return the bound in seconds. Raises `ValueError` where the environment gives no such number."""
+    """Return the bound in seconds. Raises `ValueError` if the environment gives no such number."""
     given = os.environ.get("OVERSPILL_EXIT_SECONDS", "").strip()
     if not given:
         return EXIT_SECONDS

@@ -68,7 +68,7 @@ class LockedFile:
 
     @classmethod
     def of(cls, file: IO[bytes]) -> Self | None:
-        """Lock an unbuffered file; where somebody else has it locked, close it and return None."""
+        """Lock an unbuffered file; if somebody else has it locked, close it and return None."""
         locked = cls(file)
         if lock(file.fileno()):
             return locked
@@ -101,7 +101,7 @@ class Busy(NotSpooled):
 
 
 def exists(path: Path) -> bool:
-    """Whether it is there. Raises `NotSpooled` where others could put files into it or take them out."""
+    """Whether it is there. Raises `NotSpooled` if others could put files into it or take them out."""
     try:
         found = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -136,7 +136,7 @@ def locked(
 ) -> Iterator[int]:
     """Lock a file among all threads and processes; give its descriptor to the block.
 
-    Raises `Busy` where others take more than `lock_timeout` seconds, and `OSError`: `FileNotFoundError` where
+    Raises `Busy` if others take more than `lock_timeout` seconds, and `OSError`: `FileNotFoundError` if
     there is no file and none is to be made.
     """
     until = time.monotonic() + lock_timeout
@@ -175,9 +175,9 @@ def _wait_for(descriptor: int, until: float) -> None:
 
 
 def lock(descriptor: int, *, shut: bool = True) -> bool:
-    """Lock an open file, or with `shut=False` unlock it; False where somebody else has it locked.
+    """Lock an open file, or with `shut=False` unlock it; False if somebody else has it locked.
 
-    The lock goes with the process at the latest. Raises `NotSpooled` where the system has no such locks.
+    The lock goes with the process at the latest. Raises `NotSpooled` if the system has no such locks.
     """
     try:
         import fcntl  # noqa: PLC0415  (not on every system)

@@ -56,7 +56,7 @@ class Entrant(Protocol):
 class Room:
     """Of a spool in `path` that may keep `max_bytes`; `folders` gives those that exist.
 
-    `clock` gives seconds since the epoch. All methods raise `NotSpooled` where others keep the spool busy,
+    `clock` gives seconds since the epoch. All methods raise `NotSpooled` if others keep the spool busy,
     and `OSError`.
     """
 

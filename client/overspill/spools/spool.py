@@ -87,7 +87,7 @@ class Spool:
 
     @classmethod
     def default(cls) -> Spool | None:
-        """Return that of the environment; None where it says `off`."""
+        """Return that of the environment; None if it says `off`."""
         return None if location.is_off() else cls()
 
     def partition(self, url: str, key: str) -> Partition:
@@ -95,7 +95,7 @@ class Spool:
         return Partition(self, Folder(self.path / fingerprint(url, key)), url)
 
     def partitions(self) -> list[Partition]:
-        """Return those of all services and keys. Raises `NotSpooled` where the directory is not safe."""
+        """Return those of all services and keys. Raises `NotSpooled` if the directory is not safe."""
         if not self.exists():
             return []
         names = sorted(name for name in os.listdir(self.path) if _NAME.fullmatch(name))  # noqa: PTH208
@@ -106,11 +106,11 @@ class Spool:
         return sum(folder.stock().size for folder in self._folders())
 
     def exists(self) -> bool:
-        """Return whether there is anything. Raises `NotSpooled` where the directory is not safe to use."""
+        """Return whether there is anything. Raises `NotSpooled` if the directory is not safe to use."""
         return own_directory.exists(self.path)
 
     def make(self) -> None:
-        """Create the directory where it is not there. Raises `NotSpooled` and `OSError`."""
+        """Create the directory if it is not there. Raises `NotSpooled` and `OSError`."""
         if not self.exists():
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with suppress(FileExistsError):
@@ -139,7 +139,7 @@ class Partition:
         return type(self), self.folder.path, self.url, self._shown, self.spool.max_bytes, self.spool.clock
 
     def exists(self) -> bool:
-        """Return whether anything was ever kept here. Raises `NotSpooled` where the spool is not safe."""
+        """Return whether anything was ever kept here. Raises `NotSpooled` if the spool is not safe."""
         return self.spool.exists() and is_directory(self.folder.path)
 
     # --- in ----------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ class Partition:
             return True
 
     def make(self) -> None:
-        """Create the folder where it is not there. Raises `NotSpooled` and `OSError`."""
+        """Create the folder if it is not there. Raises `NotSpooled` and `OSError`."""
         self.spool.make()
         with suppress(FileExistsError):
             self.folder.path.mkdir(mode=0o700)
@@ -238,7 +238,7 @@ class Partition:
         return not self._shown and self.folder.size(entry.id) == entry.size
 
     def _replace(self, entry: Spooled, claim: Claim | None = None) -> bool:
-        """Replace the entry of a capture; False where it went meanwhile."""
+        """Replace the entry of a capture; False if it went meanwhile."""
         data, room = msgspec.json.encode(entry), self.spool.room
         draft = room.begin(len(data), partial(self.folder.begin, len(data)))
         with self._discarded(draft):
@@ -276,7 +276,7 @@ class Partition:
         return [entry for entry in self.folder.entries() if not self._has_expired(entry)]
 
     def find(self, ref: str, session: str | None = None) -> Spooled | None:
-        """Find a capture by its id, or the newest of a `call:` reference, of any session where that is empty.
+        """Find a capture by its id, or the newest of a `call:` reference, of any session if that is empty.
 
         Raises `InvalidId`, `NotSpooled` and `OSError`.
         """

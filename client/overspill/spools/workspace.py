@@ -2,7 +2,7 @@
 
     <workspace>/.overspill/     .gitignore keeps it out of commits and searches
       cap_….txt                 an output, exactly as it was
-      toolu_….txt               a link to it named by the tool call, where that is wanted
+      toolu_….txt               a link to it named by the tool call, if that is wanted
 
 What is kept here is for the agent: its notice names the file. It is bounded as any spool, and not uploaded.
 """
@@ -43,7 +43,7 @@ _DIGITS: Final = slice(4, 12)
 class Workspace(Spool):
     """`directory` is the workspace, as the agent's file-reading tool sees its root. See `Spool`.
 
-    With `by_call_id` a file has the name of its tool call as well, where that id is known and can be one, and
+    With `by_call_id` a file has the name of its tool call as well, if that id is known and can be one, and
     the notice names that. With `absolute` the notice names the whole path, as this machine has it.
     """
 
@@ -84,7 +84,7 @@ class Workspace(Spool):
         return is_directory(self.path)
 
     def make(self) -> None:
-        """Make the folder. Raises `NotSpooled` where there is nothing to make it in."""
+        """Make the folder. Raises `NotSpooled` if there is nothing to make it in."""
         if not is_directory(self.path.parent):
             raise NotSpooled(f"the workspace {self.path.parent} is no directory")
         with suppress(FileExistsError):
@@ -130,7 +130,7 @@ class _LinkedPartition(Partition):
             return ""
 
     def _link(self, addition: Addition) -> None:
-        """Link the name in the entry; where that fails the entry names the file itself."""
+        """Link the name in the entry; if that fails the entry names the file itself."""
         entry = addition.entry
         name, target = entry.path.rpartition("/")[2], self.folder.name(entry.id)
         if name == target:

@@ -49,7 +49,7 @@ class TokenMeter(Protocol):
 
 
 class Limits(NamedTuple):
-    """The most that a text may have. `max_chars` and `max_tokens` are None where there is no such limit.
+    """The most that a text may have. `max_chars` and `max_tokens` are None if there is no such limit.
 
     `counter` counts tokens. Without one, `token_estimate` estimates them.
     """
@@ -66,7 +66,7 @@ def exceeds(body: Body, limits: Limits) -> bool:
 
     Each step costs more than the one before: the length alone, a flag of the string, encoding, counting
     lines, counting tokens. A text of `n` characters has at most `n` lines. Tokens of bytes are estimated.
-    Raises `OSError` where a file cannot be read.
+    Raises `OSError` if a file cannot be read.
     """
     if not isinstance(body, str):
         return _data_exceeds(body, limits)

@@ -36,7 +36,7 @@ def is_bypassed() -> bool:
 
 
 def id_of(ref: str) -> str | None:
-    """The tool-call id of a `call:` reference, or None. Raises `InvalidId` where the id is empty."""
+    """The tool-call id of a `call:` reference, or None. Raises `InvalidId` if the id is empty."""
     try:
         return wire.call_id_of(ref)
     except ValueError as error:

@@ -136,7 +136,7 @@ class Client:
         A `str` is stored as `measure.encode` gives it: UTF-8, lone surrogates kept as their bytes. Paths
         and seekable files are read twice and may not change meanwhile (`ContentChanged`); other
         iterables go through a temporary file. `ttl` is seconds; `id` is computed (`wire.capture_id`)
-        where it is not given. `sha256` is the digest of the content, 32 bytes, for callers that have it
+        if it is not given. `sha256` is the digest of the content, 32 bytes, for callers that have it
         already: it is not computed then, and a wrong one raises `DigestMismatch`. `progress` is called with
         the bytes of each piece that has gone out.
         """
@@ -176,7 +176,7 @@ class Client:
         cursor: str | None = None,
         limit: int = 100,
     ) -> wire.Listing:
-        """A page of captures, newest first; of all sessions where none is given."""
+        """A page of captures, newest first; of all sessions if none is given."""
         query = wire.ListQuery(
             session=_fit(session),
             call_id=_fit(call_id),
@@ -233,7 +233,7 @@ class Client:
         return await self._ask(request.about("DELETE", wire.Path.CAPTURE, ref, query), wire.Removed)
 
     async def delete_session(self, session: str) -> wire.Removed:
-        """Erase every capture of a session. Raises `InvalidParameter` where its name is empty."""
+        """Erase every capture of a session. Raises `InvalidParameter` if its name is empty."""
         if not session:
             raise error_of(wire.Code.INVALID_PARAMETER, "the session to erase is empty; nothing was removed")
         path = wire.Path.SESSION.format(session=wire.encode_path(wire.fit(session)))

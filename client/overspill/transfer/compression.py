@@ -41,7 +41,7 @@ _local = threading.local()
 
 
 def compress_frame(data: Buffer) -> bytes | None:
-    """`data` as one frame with its size and checksum; None where that would not be clearly smaller."""
+    """`data` as one frame with its size and checksum; None if that would not be clearly smaller."""
     if len(data) < WORTHWHILE:
         return None
     compressor = _compressor()

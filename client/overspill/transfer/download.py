@@ -133,7 +133,7 @@ class Stream:
     def _ended(self, transport: Transport, progress: _Progress, error: Unreachable) -> None:
         """Verify what is complete; let the next step ask for the rest.
 
-        Raises `error` where as many tries in a row as the client retries brought nothing new.
+        Raises `error` if as many tries in a row as the client retries brought nothing new.
         """
         self._drop()
         start, _ = progress.expects
@@ -199,7 +199,7 @@ class _Progress:
 
 
 def _part(response: aiohttp.ClientResponse) -> wire.ContentRange:
-    """Which bytes of the capture an answer brings. Raises `ProtocolError` where it does not say."""
+    """Which bytes of the capture an answer brings. Raises `ProtocolError` if it does not say."""
     if response.status == 206:  # noqa: PLR2004  (Partial Content)
         match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
         if match:

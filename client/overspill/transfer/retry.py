@@ -21,7 +21,7 @@ _BACKOFF: Final = Backoff(first=0.1, longest=5.0, least=0.0)
 
 
 def wait_before(attempt: int, error: OverspillError) -> float | None:
-    """Seconds to wait before attempt `attempt` (from 1) after `error`; None where repeating cannot help.
+    """Seconds to wait before attempt `attempt` (from 1) after `error`; None if repeating cannot help.
 
     The wait is drawn from a `Backoff`, on top of what the service asked for with `Retry-After`.
     """

@@ -54,7 +54,7 @@ class Content(Protocol):
 
     @property
     def whole(self) -> memoryview | None:
-        """All of it, where it is in memory."""
+        """All of it, if it is in memory."""
 
     def pieces(self) -> Iterator[bytes | memoryview]:
         """Yield the bytes, from the beginning each time. Raises `OSError` and `ContentChanged`."""
@@ -123,7 +123,7 @@ class InFile:
 async def opened(source: Source, sha256: bytes | None = None) -> AsyncIterator[Content]:
     """`source` as content for the length of the block; closes what it opened, not what it was given.
 
-    `sha256` is its digest, where that is known: then it is not computed again. Raises `TypeError` where it is
+    `sha256` is its digest, if that is known: then it is not computed again. Raises `TypeError` if it is
     nothing that has bytes, and whatever reading it raises.
     """
     if isinstance(source, str | bytes | bytearray | memoryview):

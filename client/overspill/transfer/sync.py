@@ -248,7 +248,7 @@ def begin(
 def running(client: SyncClient) -> tuple[Calls, Client]:
     """Return the asynchronous client, for code inside the loop thread, and where to begin its calls.
 
-    Raises `ClientClosed`, and `RuntimeError` where no thread can be started.
+    Raises `ClientClosed`, and `RuntimeError` if no thread can be started.
     """
     return client._running()  # noqa: SLF001  (this module's own)
 

@@ -47,7 +47,7 @@ class Transport:
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
-        """The event loop that it is bound to; None where there is no connection yet."""
+        """The event loop that it is bound to; None if there is no connection yet."""
         return None if self._connections is None else self._connections.loop
 
     async def call(self, request: Request) -> bytes:
@@ -78,7 +78,7 @@ class Transport:
                 await asyncio.sleep(pause)
 
     async def read(self, response: aiohttp.ClientResponse) -> bytes:
-        """What has arrived of the body; empty at its end. Raises `Unreachable` where it breaks or stalls."""
+        """What has arrived of the body; empty at its end. Raises `Unreachable` if it breaks or stalls."""
         try:
             async with asyncio.timeout(self.address.timeout):
                 return await response.content.readany()

@@ -50,7 +50,7 @@ _MEMBER: Final = re.compile(
     rf"[ \t]* (?P<key>{_KEY}) (?: =(?P<value> {_BARE} | {_LIST} ) )? {_PARAMETERS} [ \t]* (?P<comma>,)?",
     re.VERBOSE,
 )
-"""One member of a dictionary (RFC 8941, section 3.2), read loosely where it is no byte sequence."""
+"""One member of a dictionary (RFC 8941, section 3.2), read loosely if it is no byte sequence."""
 
 
 def decode_digest(field: str) -> bytes:

@@ -30,7 +30,7 @@ def capture_id(session: str, call_id: str, content_sha256: bytes) -> str:
 def call_id_of(ref: str) -> str | None:
     """The tool-call id of a `call:` reference; None for any other reference.
 
-    Raises `ValueError` where the id is empty: that is a variable that was not set, not a tool call.
+    Raises `ValueError` if the id is empty: that is a variable that was not set, not a tool call.
     """
     if not ref.startswith(CALL_PREFIX):
         return None

@@ -36,7 +36,7 @@ class Observation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Tool outputs that a client saw, grouped by tool and outcome.
 
     `sizes` is how many of them, as the tools returned them, fell into each class of `SIZE_BOUNDS`; without
-    it they are counted in no histogram. Raises `ValueError` where it does not add up to `count`.
+    it they are counted in no histogram. Raises `ValueError` if it does not add up to `count`.
     """
 
     tool: Annotated[str, Meta(max_length=MAX_VALUE)]

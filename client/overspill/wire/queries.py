@@ -29,7 +29,7 @@ class ReadQuery(RefQuery, frozen=True, kw_only=True, forbid_unknown_fields=True)
     ansi: bool = False
     """Keep ANSI escape sequences."""
     max_bytes: Annotated[int, Meta(ge=256, le=65536)] | None = None
-    """Bytes of text that the answer has at most, where that is less than the service's own cap."""
+    """Bytes of text that the answer has at most, if that is less than the service's own cap."""
 
 
 class HeadQuery(ReadQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -40,7 +40,7 @@ class ByteRange(Struct, frozen=True):
 
     @classmethod
     def parse(cls, field: str) -> ByteRange | None:
-        """The range of a `Range` field; None where RFC 9110 says to ignore it.
+        """The range of a `Range` field; None if RFC 9110 says to ignore it.
 
         That is: another unit, several ranges, anything malformed, or `last` before `first`.
         """
@@ -66,7 +66,7 @@ class ByteRange(Struct, frozen=True):
         return f"bytes={'' if self.first is None else self.first}-{'' if self.last is None else self.last}"
 
     def resolve(self, size: int) -> ContentRange | None:
-        """The range within `size` bytes; None where not one byte of it exists (416)."""
+        """The range within `size` bytes; None if not one byte of it exists (416)."""
         if self.first is None:
             start, stop = max(0, size - (self.last or 0)), size
         else:

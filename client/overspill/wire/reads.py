@@ -30,7 +30,7 @@ class Text(Struct, frozen=True, kw_only=True):
 
     Lines count from 1 and both ends are inclusive; an empty answer has `end_line = start_line - 1`.
     `truncated` says that a cap cut the answer short; `next` then holds the whole query that goes on (of
-    grep, or of lines for every other mode), also inside one very long line. It is None where a grep has
+    grep, or of lines for every other mode), also inside one very long line. It is None if a grep has
     reported all its matches and only lines around the last one are missing.
     """
 

@@ -104,7 +104,7 @@ def _environment() -> dict[str, str]:
 
 
 def _search(folder: Path, pattern: str) -> Iterator[str]:
-    """What `grep -rnF` prints, where there is no grep."""
+    """What `grep -rnF` prints, if there is no grep."""
     wanted = re.compile(re.escape(pattern))
     for path, names, files in os.walk(folder):
         names[:] = sorted(set(names).difference(SKIPPED))
