@@ -54,5 +54,5 @@ async def put(storage: Storage, request: StoreRequest) -> Kept:
 
 
 async def _stored(storage: Storage, request: StoreRequest) -> Kept:
-    async with storage.turn(request.origin.session, request.size) as turn:
-        return await storage.put(request, turn)
+    async with storage.slot(request.origin.session, request.size) as slot:
+        return await storage.put(request, slot)

@@ -6,6 +6,7 @@ import asyncio
 import socket
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,6 +39,14 @@ def awaiting(coroutine: Any) -> Iterator[CodeType]:
         coroutine = coroutine.cr_await
 
 
+def wait_until_waiting(caller: int) -> None:
+    """Let the thread that brought the output go on until it waits for the answer."""
+    until = time.monotonic() + 10
+    while all(code.co_name != "wait_blocking" for code in running(sys._current_frames()[caller])):
+        assert time.monotonic() < until, "the caller does not wait"
+        time.sleep(0.001)
+
+
 def calls_under_way(caller: int, test: CodeType) -> list[str]:
     """Our calls, in the thread `caller` above `test`, and in the tasks of the loop that runs here."""
     above = list(running(sys._current_frames()[caller]))
@@ -58,6 +67,7 @@ def test_few_calls_lie_between_the_guard_and_the_socket(
 
     def watched(self: socket.socket, data: Any, *flags: int) -> int:
         if bytes(data[:4]) == b"PUT ":
+            wait_until_waiting(caller)
             found.extend(calls_under_way(caller, test))
         return send(self, data, *flags)
 

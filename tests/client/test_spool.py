@@ -356,7 +356,7 @@ except NotSpooled:
 def test_a_disk_without_room_is_named_as_such() -> None:
     error = OSError(28, "No space left on device")
 
-    assert own_directory.told(error) == "the disk of the local spool is full"
+    assert own_directory.disk_reason(error) == "the disk of the local spool is full"
 
 
 def test_the_environment_says_where_how_much_and_whether(

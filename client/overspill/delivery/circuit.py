@@ -1,7 +1,7 @@
-"""Whether the service is worth asking: after repeated failures it is left alone for a while.
+"""A circuit breaker: after repeated failures the service is left alone for a while.
 
-A state machine without I/O; whoever asks the service reports how it went. Only failures of the service as
-a whole belong here, not refusals that concern one capture.
+It is a state machine without I/O. Whoever asks the service reports how it went. Only failures of the service
+as a whole are reported, not refusals that concern one capture.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FIRST: Final = 5.0
-"""Seconds that the service is left alone at first; each failed try doubles them."""
+"""Seconds that the service is left alone at first. Each failed try doubles them."""
 LONGEST: Final = 60.0
+"""The most seconds that it is left alone before another try."""
 QUICK_FAILURES: Final = 2
 """How many quick failures in a row open the circuit. A slow one opens it at once."""
 
 
 class Circuit:
-    """Closed while all goes well, else open with one try let through after each pause.
+    """Closed while the service works. Open after failures: then it lets one try through after each pause.
 
-    A try that never reports does no harm: the next one goes through after another pause. `clock` gives
-    seconds. Safe to use from any thread.
+    A try that never reports does no harm: the next one goes through after another pause. `first` and
+    `longest` are pauses in seconds; `clock` gives seconds. Safe to use from any thread.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class Circuit:
         return self._pause > 0
 
     def allows(self) -> bool:
-        """Whether the service may be asked now. Where it is open, True is for the caller alone."""
+        """Return whether to ask the service now. If the circuit is open, only one caller gets True."""
         with self._lock:
             if not self.is_open:
                 return True
@@ -54,16 +55,16 @@ class Circuit:
             return True
 
     def succeeded(self) -> None:
-        """The service answered."""
+        """Note that the service answered: close the circuit."""
         with self._lock:
             self._failures, self._pause, self._is_trying = 0, 0.0, False
 
     def failed(self, *, slow: bool) -> None:
-        """The service did not answer, or could not work; `slow`: and it took all the time that there was."""
+        """Note that the service did not answer or could not work. `slow`: it took all the time it had."""
         with self._lock:
             self._failures += 1
             if self.is_open and not self._is_trying:
-                return  # asked before it opened, as many calls at once may be
+                return  # it was asked before the circuit opened: many calls may run at once
             now = self._clock()
             if self.is_open:
                 self._pause = min(2 * self._pause, self._longest)

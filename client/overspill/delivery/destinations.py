@@ -26,11 +26,12 @@ class UploadUnderWay(Protocol):
 
 
 class Failure(NamedTuple):
-    """Why a destination does not have it.
+    """Why a destination does not have an output.
 
-    `is_final`: the service will never take it. `is_refused`: it will not by itself, as long as nobody
-    changes a key or a limit. `is_doubtful`: it may have it, and did not say so. `upload` still goes on.
-    `is_overfull`: it was not asked, for too much waited for it already, or for too long.
+    `is_final`: the service will never take the output. `is_refused`: it takes the output only after somebody
+    has changed a key or a limit. `is_doubtful`: it may have stored the output without saying so. `upload`
+    still goes on, if it is not None. `is_overfull`: the service was not asked, because too many bytes were
+    waiting for it, or the output had waited too long.
     """
 
     why: str
@@ -45,11 +46,11 @@ class Destination(Protocol):
     """Where an output can be stored. Its methods run in the loop thread, and do not block it."""
 
     async def put(self, request: StoreRequest, before: Failure | None) -> Kept | Failure:
-        """Store the output; `before` is why the destination before this one failed. May raise anything."""
+        """Store the output. `before` says why the destination before this one failed. May raise anything."""
 
 
 def reason(error: BaseException) -> str:
-    """Say what went wrong: in the service's own words, else in the error's."""
+    """Say what went wrong, for a notice: the service's own words, or the error's type and text."""
     if isinstance(error, ProblemError):
         return f"the service refused: {error}"
     if isinstance(error, OverspillError):

@@ -1,8 +1,8 @@
 """The service as a destination. The loop thread asks it, so an upload can outlast its agent.
 
-An upload is judged by its progress. One that does not end within the agent's patience but whose bytes move
-has not failed: it goes on, the circuit stays closed, and the spool has the output until it is through. One
-that stalls is cancelled, and the service is left alone for a while.
+An upload is judged by its progress. If it does not end within the policy's `wait` but its bytes move, it has
+not failed: it goes on, the circuit stays closed, and the spool has the output until the upload has ended. If
+it stalls it is cancelled, and the service is left alone for a while.
 """
 
 from __future__ import annotations
@@ -66,22 +66,22 @@ _IMPORT_SECONDS: Final = 60.0
 _ASK_SECONDS: Final = 2.0
 """Seconds within which the service must say whether it has a capture that it did not acknowledge."""
 _SMALL: Final = 512 * 1024
-"""Bytes that the system takes at once, however slow the link is: that they are gone is no progress."""
+"""Bytes that a socket's buffer takes at once, however slow the link is: they are no sign of progress."""
 _BUFFERED: Final = 8 * 1024 * 1024
 """Bytes that may be on their way in buffers of systems and proxies."""
 _SLOWEST_LINK: Final = 1024 * 1024
 """Bytes a second at which such buffers empty at least, while nothing else can be seen to move."""
 _RECENT_SECONDS: Final = 1.0
-"""Seconds for which a service that took bytes of any upload is not thought to hang."""
+"""For so many seconds after it took bytes of any upload, the service counts as working."""
 _MOST_OUTLASTING: Final = 8
 _MOST_OUTLASTING_BYTES: Final = 64 * 1024 * 1024
-"""Uploads that go on after their agents were told, at most, and their bytes; one may be larger."""
+"""The most uploads that go on after their agents got a notice, and their bytes. One alone may be larger."""
 
 log: Final = logging.getLogger("overspill")
 
 
 class ServiceDestination:
-    """The service behind either client, left alone for a while when it keeps failing."""
+    """The service of a `Client` or a `SyncClient`. It is left alone for a while when it keeps failing."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class ServiceDestination:
         self._outlasting: set[Upload] = set()
 
     async def put(self, request: StoreRequest, before: Failure | None) -> Kept | Failure:  # noqa: ARG002
-        """Store the output with the service, unless it has failed so often that it is not asked."""
+        """Store the output in the service, unless the service is left alone."""
         if not self._may_be_asked():
             since = "" if self._failing_since is None else f" since {self._failing_since:%Y-%m-%dT%H:%M:%SZ}"
             return Failure(f"the service has failed{since}: {self._last_failure}")
@@ -147,7 +147,7 @@ class ServiceDestination:
         return Failure(why, is_doubtful=True, upload=upload)
 
     def _adopt(self, upload: Upload) -> bool:
-        """Let the upload go on; False if too many do already."""
+        """Let the upload go on. Return False if too many do already."""
         others = sum(each.size for each in self._outlasting)
         is_many = len(self._outlasting) >= _MOST_OUTLASTING
         if is_many or (others and others + upload.size > _MOST_OUTLASTING_BYTES):
@@ -181,7 +181,7 @@ class ServiceDestination:
         return Kept(outcome=Outcome.CAPTURED, expires=entry.expires)
 
     def failure(self, error: BaseException) -> Failure:
-        """Return what a failed upload says of the spill, and note what it says of the service."""
+        """Return why an upload failed. If the service itself failed, note that for the next outputs."""
         why = reason(error)
         if isinstance(error, _FAILING):
             self.failed(why, slow=False)
@@ -226,7 +226,7 @@ class ServiceDestination:
 
 
 class Upload:
-    """One upload. `settled` becomes what came of it, and does not raise. For the loop thread."""
+    """One upload; it begins at once. `settled` becomes its outcome and never raises. For the loop thread."""
 
     def __init__(self, destination: ServiceDestination, client: SyncClient, request: StoreRequest) -> None:
         self.size: int = request.size
@@ -256,11 +256,11 @@ class Upload:
         )
 
     def is_moving(self) -> bool:
-        """Return whether its bytes move, as far as can be known, or else those of others."""
+        """Return whether its bytes move, or those of another upload to the same service."""
         return self._patience_left() > 0
 
     def stall(self, why: str) -> None:
-        """Give it up, for the service seems to hang."""
+        """Give the upload up, because the service seems to hang. `why` is the reason for the notice."""
         self._stalled = why
         self._destination.failed(why, slow=True)
         self._call.cancel()
@@ -275,7 +275,7 @@ class Upload:
             self._loop.call_soon_threadsafe(self._call.cancel)
 
     def watch(self) -> None:
-        """Give it up once it stalls."""
+        """Give the upload up as soon as it stalls."""
         self._calls.task(self._watched())
 
     async def _watched(self) -> None:
@@ -287,7 +287,7 @@ class Upload:
             await asyncio.sleep(max(left, 0.05))
 
     def finish_for(self, partition: Partition, entry: Spooled) -> None:
-        """Remove the spooled copy once it has succeeded, and let nobody else upload it meanwhile."""
+        """Remove the spooled copy once the upload has succeeded, and let nobody else upload it meanwhile."""
         claimed = partition.claim_upload(entry)
 
         def finish(settled: Future[Kept | Failure]) -> None:
@@ -310,14 +310,14 @@ class Upload:
                 claimed.close()
 
     def _patience_left(self) -> float:
-        """Return the seconds for which the silence may still last."""
+        """Return how many more seconds of silence are allowed. At 0 or less the upload has stalled."""
         now = time.monotonic()
         own = self._moved_at + self._allowed() - now
         return max(own, self._destination.moved_at + _RECENT_SECONDS - now)
 
     def _allowed(self) -> float:
-        """Return how many seconds of silence are no sign that the service hangs."""
-        if self._sent <= _SMALL:
+        """Return how many seconds of silence are allowed: the time in which full buffers may still empty."""
+        if self._sent <= _SMALL:  # all of it may still be in the socket's buffer
             return 0.0
         return _RECENT_SECONDS + min(self._sent, _BUFFERED) / _SLOWEST_LINK
 

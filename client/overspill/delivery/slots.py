@@ -1,7 +1,7 @@
-"""How many outputs are on their way to one service, or one disk, at the same time; all others wait fairly.
+"""Bounds how many outputs are on their way to one service, or one disk, at once. All others wait fairly.
 
 An output that waits costs its own memory and a coroutine. It is encoded, hashed, compressed and sent once it
-has a slot, so a burst of any size takes the memory and the connections of a few outputs.
+has a slot. So a burst of any size takes the memory and the connections of a few outputs.
 """
 
 from __future__ import annotations
@@ -23,15 +23,18 @@ MOST: Final = 24
 MOST_BYTES: Final = 64 * 1024 * 1024
 """Their bytes together; one that is larger goes alone."""
 QUEUE_SECONDS: Final = 60.0
-"""Seconds that an output waits for its turn, where something else can keep it."""
+"""Seconds that an output waits for a slot, if the spool can keep it instead."""
 
 
 class Overfull(Exception):
-    """Why an output does not wait for its turn, in words for a notice."""
+    """An output gets no slot. The message says why, in words for a notice."""
 
 
 class Slots:
-    """Those of one service. For the loop thread alone."""
+    """The slots of one service or disk: `most` outputs with `most_bytes` together. For the loop thread alone.
+
+    At most `most_waiting` bytes wait for a slot.
+    """
 
     def __init__(self, most: int = MOST, most_bytes: int = MOST_BYTES, *, most_waiting: int) -> None:
         self._most, self._most_bytes, self._most_waiting = most, most_bytes, most_waiting
@@ -46,9 +49,9 @@ class Slots:
 
     @asynccontextmanager
     async def slot(self, flow: Hashable, size: int, seconds: float | None) -> AsyncIterator[None]:
-        """Hold a slot for an output of so many bytes. It waits `seconds` for it at most; None: for ever.
+        """Hold a slot for an output of `size` bytes. Wait for it `seconds` at most, or for ever if None.
 
-        Raises `Overfull` if that takes longer, or if too many bytes wait already.
+        Raises `Overfull` after that time, and at once if too many bytes wait already.
         """
         await self._take(flow, size, seconds)
         try:
@@ -64,14 +67,14 @@ class Slots:
             return
         if self._queue.size + size > self._most_waiting:
             raise Overfull(f"{measure.readable_size(self._queue.size)} of outputs wait already")
-        turn: Future[None] = asyncio.get_running_loop().create_future()
-        place = self._queue.push((turn, size), flow, size)
+        granted: Future[None] = asyncio.get_running_loop().create_future()
+        queued = self._queue.push((granted, size), flow, size)
         try:
             async with asyncio.timeout(seconds):
-                await turn
+                await granted
         except BaseException as error:
-            self._queue.remove(place)
-            if turn.done() and not turn.cancelled():  # its turn came at the same moment
+            self._queue.remove(queued)
+            if granted.done() and not granted.cancelled():  # the slot came at the same moment
                 self._taken -= 1
                 self._taken_bytes -= size
                 self._hand_out()
@@ -88,15 +91,15 @@ class Slots:
         self._taken_bytes += size
 
     def _hand_out(self) -> None:
-        """Let those go whose turn it is."""
+        """Give the free slots to the outputs that are first in the queue."""
         while self._queue:
-            turn, size = self._queue.first()
+            granted, size = self._queue.first()
             if not self._fits(size):
                 return
             self._queue.pop()
-            if not turn.done():
+            if not granted.done():
                 self._hold(size)
-                turn.set_result(None)
+                granted.set_result(None)
 
 
 _of_loops: Final[weakref.WeakKeyDictionary[AbstractEventLoop, dict[str, Slots]]] = weakref.WeakKeyDictionary()

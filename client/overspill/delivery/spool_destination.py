@@ -1,7 +1,7 @@
-"""The disk of this machine as a destination.
+"""The spool on this machine's disk, as a destination.
 
-Keeping one has a deadline of its own, which no service shares. While the disk takes others, however slowly,
-a spill waits for its turn; only a disk that takes nothing at all for some time is given up.
+It has a deadline of its own, which the service's does not shorten. While the disk takes other outputs, even
+slowly, an output waits. Only a disk that takes nothing at all for some time is given up.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from overspill.execution.waiting import wait
 from overspill.previews.notice import Kept
 from overspill.spools.claim import Claim
 from overspill.spools.order import Order
-from overspill.spools.own_directory import NotSpooled, told
+from overspill.spools.own_directory import NotSpooled, disk_reason
 from overspill.spools.writer import writer_for
 from overspill.wire import Outcome
 
@@ -31,7 +31,7 @@ _UNCONFIRMED: Final = "the disk of the local spool did not confirm in time that 
 
 
 class SpoolDestination:
-    """Keeps spills on `partition`; `on_kept` hears of those that the service may take later."""
+    """Keeps outputs in `partition`. Calls `on_kept` for each one that the service may take later."""
 
     def __init__(self, partition: Partition, on_kept: Callable[[], None]) -> None:
         self.partition = partition
@@ -39,7 +39,7 @@ class SpoolDestination:
         self._writer = writer_for(partition)
 
     async def put(self, request: StoreRequest, before: Failure | None) -> Kept | Failure:
-        """Store the output in the local spool, from where it is uploaded later."""
+        """Store the output in the spool, from where it is uploaded later. `before` says why it comes here."""
         before = before or Failure("")
         if self._writer.is_stuck(DISK_SECONDS):
             return Failure(_STUCK)
@@ -60,7 +60,7 @@ class SpoolDestination:
         except NotSpooled as error:
             return Failure(str(error))
         except OSError as error:
-            return Failure(told(error))
+            return Failure(disk_reason(error))
 
     def _order(self, request: StoreRequest, before: Failure) -> Order:
         refused = before.why if before.is_final else ""

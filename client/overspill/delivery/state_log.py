@@ -1,7 +1,7 @@
-"""What the logger `overspill` says of a service: one line for each change, and none for each output.
+"""Logs what changes about a service: one line for each change, not one for each output.
 
-A warning says that outputs are being spooled, or lost, and why; an info says that the service takes them
-again. No line has anything of an output. It says so as `overspill.state`, which a program may silence alone.
+A warning says that outputs are being spooled, or lost, and why. An info line says that the service takes them
+again. No line has anything of an output. The logger is `overspill.state`, so a program can silence it alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ log: Final = logging.getLogger("overspill.state")
 
 
 class _States:
-    """Where the outputs for each service went last, in this process."""
+    """Where the last output for each service went, in this process."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], Outcome] = {}
@@ -42,7 +42,7 @@ class _States:
         return before
 
     def is_news(self, seconds: float) -> bool:
-        """Whether nothing was said for so many seconds of outputs that do not wait; it is, from now on."""
+        """Return whether the last warning about missing slots is `seconds` old, and note a new one."""
         with self._lock:
             now = time.monotonic()
             is_news = now >= self._overfull_until
@@ -56,12 +56,12 @@ _QUIET_SECONDS: Final = 60.0
 
 
 def note(url: str, kept: Kept, spool: Path | None) -> None:
-    """Log what became of an output for the service at `url`, where the output before it fared otherwise.
+    """Log what became of an output for the service at `url`, if it differs from the output before.
 
     `spool` is the folder in which outputs wait.
     """
     if not kept.reason and kept.outcome is not Outcome.CAPTURED:
-        return  # it is meant to go there
+        return  # the policy sends it there, so nothing is wrong
     before = _states.replaced((url, str(spool)), kept.outcome)
     if before is kept.outcome:
         return
@@ -74,6 +74,6 @@ def note(url: str, kept: Kept, spool: Path | None) -> None:
 
 
 def note_overfull(why: str) -> None:
-    """Log that outputs do not wait for their turn, once a minute at most."""
+    """Log that outputs get no slot, once a minute at most."""
     if _states.is_news(_QUIET_SECONDS):
         log.warning("more outputs come than the service takes, so some do not wait for it: %s", why)

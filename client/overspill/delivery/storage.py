@@ -1,8 +1,8 @@
-"""How an output is kept: in the first of its destinations that takes it, once its turn has come.
+"""Stores an output in the first of its destinations that takes it, once the output has a slot.
 
-All of it happens in the loop thread, whoever waits. The service has the agent's patience, the spool a
-deadline of its own. Nothing here raises: whatever goes
-wrong becomes a reason that the notice can state.
+All of this runs in the loop thread, for synchronous and asynchronous callers alike. The service has the
+seconds that the policy's `wait` gives it; the spool has a deadline of its own. Nothing here raises: each
+failure becomes a reason that the notice can state.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ _ROOM_FOR_ENTRY: Final = 64 * 1024
 
 
 def partition_for(client: Client | SyncClient | None, spool: Spool | bool = True) -> Partition | None:  # noqa: FBT001, FBT002
-    """Where the captures of this client wait: True is the spool that the environment names, False none.
+    """Return the part of the spool that belongs to a client's service and key, or None if there is no spool.
 
-    Without a client there is none but a spool that is given. Raises `ValueError` if the environment
-    makes no sense.
+    `spool=True` is the spool that the environment names, if there is a client; False is none. Raises
+    `ValueError` if a variable of the environment has a wrong value.
     """
     usual = Spool.default() if spool is True and client is not None else None
     found = usual if isinstance(spool, bool) else spool
@@ -79,18 +79,22 @@ def partition_for(client: Client | SyncClient | None, spool: Spool | bool = True
     )
 
 
-class Turn(NamedTuple):
-    """When an output may be stored: without the named destinations, which `failure` tells of."""
+class Slot(NamedTuple):
+    """A slot for one output. The destinations in `without` are not asked; `failure` says why."""
 
     failure: Failure | None = None
     without: frozenset[str] = frozenset()
 
 
-_ANY: Final = Turn()
+_ANY: Final = Slot()
 
 
 class Storage:
-    """Takes either client, and a spool as `partition_for` does."""
+    """The destinations of one guard. `client` and `spool` are as for `partition_for`.
+
+    Without `uploads_unasked` it leaves alone what other guards and processes left in the spool. Raises
+    `ValueError` if a variable of the environment has a wrong value.
+    """
 
     def __init__(
         self, client: Client | SyncClient | None, *, spool: Spool | bool = True, uploads_unasked: bool = True
@@ -110,14 +114,14 @@ class Storage:
             self._destinations["spool"] = SpoolDestination(self.partition, partial(self._upload, SOON))
         self._most_waiting = location.waiting_bytes()
         self.overfull: int = 0
-        """How many outputs did not wait for their turn: too much waited already, or for too long."""
+        """How many outputs got no slot: too many bytes waited already, or they had waited too long."""
         self._background: Background | None = None
         self._end: weakref.finalize[..., Storage] | None = None
         self.reset_after_fork()
         forks.register(self)
 
     def reset_after_fork(self) -> None:
-        """In a forked child, look anew for what waits in the spool."""
+        """In a forked child, use a new lock and loop thread, and look into the spool again."""
         self._lock = threading.RLock()
         self._has_looked = False
         self._calls: Calls | None = None
@@ -135,29 +139,32 @@ class Storage:
 
     @property
     def can_keep(self) -> bool:
-        """Whether there is any place at all to store an output."""
+        """Whether there is a destination at all."""
         return bool(self._destinations)
 
-    def has_any(self, places: Iterable[str]) -> bool:
-        """Return whether one of the named places is there."""
-        return any(name in self._destinations for name in places)
+    def has_any(self, names: Iterable[str]) -> bool:
+        """Return whether one of the named destinations is there."""
+        return any(name in self._destinations for name in names)
 
     @property
     def largest(self) -> int | None:
-        """Bytes of the largest output that can be stored; None if the service decides."""
+        """The bytes of the largest output that can be stored. None if the service decides, or nothing can."""
         if self.partition is None or "service" in self._destinations:
             return None
         return max(0, self.partition.spool.max_bytes - _ROOM_FOR_ENTRY)
 
     @property
     def circuit(self) -> Circuit | None:
-        """Whether the service is being left alone; None without a client."""
+        """The state machine that says whether the service is left alone. None without a client."""
         service = self._destinations.get("service")
         return service.circuit if isinstance(service, ServiceDestination) else None
 
     @property
     def background(self) -> Background | None:
-        """Sends later what need not be sent now; None without a client."""
+        """The thread that sends reports and spooled captures, shared by all guards of a service.
+
+        None without a client.
+        """
         if self._client is None:
             return None
         with self._lock:
@@ -172,14 +179,14 @@ class Storage:
             return self._background
 
     def _upload(self, after: float) -> None:
-        """Look into the spool in the background; what is not uploaded is tidied in a thread of its own."""
+        """Upload from the spool `after` seconds, in the background. A spool without a service is tidied."""
         if self.partition is not None and self._is_uploading and self.background is not None:
             self.background.schedule(_JOB.format(self.partition.folder.path), after=after)
         elif self.partition is not None:
             threads.begin_blocking(self.partition.tidy_if_due)
 
     def look(self) -> None:
-        """Upload in the background what waits already, if anything does. Raises nothing."""
+        """Upload in the background what waits in the spool already, if anything does. Raises nothing."""
         if self.partition is None or not (self._is_uploading and self._uploads_unasked):
             return
         at_exit.expect(self)
@@ -188,13 +195,16 @@ class Storage:
                 self._upload(0.0)
 
     def close(self, seconds: float = math.inf) -> None:
-        """Upload what waits, unless another guard of this process does; for `exit_seconds` at most."""
+        """Upload what waits in the spool, for `exit_seconds` or `seconds` at most, whichever is less.
+
+        If other guards of this process use the same service, leave the upload to them. Raises nothing.
+        """
         at_exit.forget(self)
         if self._closed():
             self._upload_last(min(seconds, self.exit_seconds))
 
     def _closed(self) -> bool:
-        """Close all that works in the background; return whether nothing of this process does any more."""
+        """End this guard's background work. Return whether it was the last guard of its service."""
         with self._lock:
             background, self._background = self._background, None
             end, self._end = self._end, None
@@ -212,7 +222,7 @@ class Storage:
         return is_last
 
     def _upload_last(self, seconds: float) -> None:
-        """Upload what waits, unless the service is left alone. Raises nothing."""
+        """Upload what waits in the spool for so many seconds, unless the service is left alone."""
         if self.partition is None or self._client is None or seconds <= 0 or self.is_service_away:
             return
         at = self._client.address
@@ -222,12 +232,12 @@ class Storage:
 
     @property
     def is_service_away(self) -> bool:
-        """Whether the service is left alone, since it failed just now."""
+        """Whether the service is left alone, because it failed a moment ago."""
         service = self._destinations.get("service")
         return isinstance(service, ServiceDestination) and service.is_away
 
     def note_silence(self, why: str) -> None:
-        """Leave the service alone for a while, for it did not answer."""
+        """Leave the service alone for a while, because it did not answer in time."""
         service = self._destinations.get("service")
         if isinstance(service, ServiceDestination):
             service.failed(why, slow=True)
@@ -255,9 +265,13 @@ class Storage:
             return self._calls
 
     @asynccontextmanager
-    async def turn(self, flow: Hashable, size: int) -> AsyncIterator[Turn]:
-        """Wait until an output of so many bytes may be stored. For the loop thread, as is `put`."""
-        turn = Turn()
+    async def slot(self, flow: Hashable, size: int) -> AsyncIterator[Slot]:
+        """Hold a slot for an output of `size` bytes; wait until there is one. For the loop thread alone.
+
+        `flow` names whose place in the queue it takes. An output that cannot wait for the service, or has
+        waited `QUEUE_SECONDS`, gets a slot for the other destinations.
+        """
+        slot = Slot()
         async with AsyncExitStack() as held:
             if self._client is not None:
                 group = slots.slots_of(self._client.address.url, self._most_waiting)
@@ -265,22 +279,23 @@ class Storage:
                 try:
                     await held.enter_async_context(group.slot((id(self), flow), size, seconds))
                 except Overfull as refusal:
-                    turn = self._passed_over(str(refusal))
-            if self.partition is not None and (self._client is None or turn.failure is not None):
-                disk = slots.slots_of(str(self.partition.folder.path), sys.maxsize)  # it takes them soon
+                    slot = self._note_overfull(str(refusal))
+            if self.partition is not None and (self._client is None or slot.failure is not None):
+                # Any number may wait for a disk: it takes them soon, and nothing else could keep them.
+                disk = slots.slots_of(str(self.partition.folder.path), sys.maxsize)
                 await held.enter_async_context(disk.slot((id(self), flow), size, None))
-            yield turn
+            yield slot
 
-    def _passed_over(self, why: str) -> Turn:
+    def _note_overfull(self, why: str) -> Slot:
         self.overfull += 1
         state_log.note_overfull(why)
-        return Turn(Failure(why, is_overfull=True), frozenset({"service"}))
+        return Slot(Failure(why, is_overfull=True), frozenset({"service"}))
 
-    async def put(self, request: StoreRequest, turn: Turn = _ANY) -> Kept:
-        """Return what became of it. Raises nothing but `CancelledError`."""
-        failure = turn.failure
+    async def put(self, request: StoreRequest, slot: Slot = _ANY) -> Kept:
+        """Store an output; return what became of it. Raises nothing but `CancelledError`."""
+        failure = slot.failure
         for name in request.destinations:
-            if name not in self._destinations or name in turn.without:
+            if name not in self._destinations or name in slot.without:
                 continue
             try:
                 result = await self._destinations[name].put(request, failure)
@@ -289,10 +304,10 @@ class Storage:
             if isinstance(result, Kept):
                 return self._noted(result, failure)
             failure = _joined(failure, result)
-        return self._noted(await self._saved(request, failure) or self._lost(failure), failure)
+        return self._noted(await self._stored_late(request, failure) or self._lost(failure), failure)
 
     def keep_here(self, request: StoreRequest) -> Kept:
-        """Keep an output in the spool, in the caller's thread: the process can start no others."""
+        """Keep an output in the spool, in the caller's thread. For a process that can start no threads."""
         failure = Failure(_NO_THREAD)
         try:
             if self.partition is not None and "spool" in request.destinations:
@@ -307,8 +322,11 @@ class Storage:
             failure = _joined(failure, Failure(str(error)))
         return self._lost(failure)
 
-    async def _saved(self, request: StoreRequest, failure: Failure | None) -> Kept | None:
-        """Wait for an upload that still goes on, and ask for one that was not acknowledged."""
+    async def _stored_late(self, request: StoreRequest, failure: Failure | None) -> Kept | None:
+        """Return what the service has of an output that no other destination took, or None.
+
+        Waits for an upload that still goes on, and asks for one that was not acknowledged.
+        """
         service = self._destinations.get("service")
         if failure is None or not isinstance(service, ServiceDestination):
             return None
@@ -324,7 +342,7 @@ class Storage:
             return None
 
     def _noted(self, kept: Kept, failure: Failure | None) -> Kept:
-        """Log changes, and upload what waits once the service works, also what earlier processes left."""
+        """Log a change. Upload what waits in the spool, also of earlier processes, once the service works."""
         try:
             self._log(kept, failure)
             if kept.outcome is Outcome.SPOOLED:
@@ -337,7 +355,10 @@ class Storage:
         return kept
 
     def _log(self, kept: Kept, failure: Failure | None) -> None:
-        """Tell the logger of changes. A refusal of one capture is none, nor is a slow upload."""
+        """Log that outputs go elsewhere now. Skip failures that say nothing of the next output.
+
+        Such are a refusal of one capture, a slow upload, and an output that got no slot.
+        """
         is_no_change = failure is not None and (
             failure.is_final or failure.is_overfull or failure.upload is not None
         )

@@ -1,8 +1,9 @@
-"""A queue that is fair to those who wait in it, however many things one of them brings.
+"""A queue that is fair to its flows, however many items one of them brings.
 
-Weighted fair queueing with equal weights (Demers, Keshav and Shenker, 1989): things leave in the order in
-which they would be done if all flows shared the work bit by bit. So a small thing of a flow that brings
-little does not wait for thousands of large ones of another, and no flow waits for ever.
+A flow is the items of one session of one guard. This is weighted fair queueing with equal weights (Demers,
+Keshav and Shenker, 1989): items leave in the order in which they would be done if all flows shared the work
+bit by bit. So a small item of one flow does not wait for thousands of large items of another, and no flow
+waits for ever.
 """
 
 from __future__ import annotations
@@ -18,20 +19,23 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _FIXED_COST: Final = 16 * 1024
-"""What each thing costs besides its bytes, in bytes."""
+"""Bytes added to the size of each item: what it costs beside its content."""
 
 
 @dataclass(slots=True, eq=False)
-class Entry(Generic[T]):
-    """A thing that waits. `finish` is when it would be done, in the virtual time of the queue."""
+class Queued(Generic[T]):
+    """An item in the queue, of `size` bytes. `finish` is when it would be done, in the queue's virtual time.
 
-    thing: T | None
+    `item` is None once it has left the queue.
+    """
+
+    item: T | None
     flow: Hashable
     size: int
     finish: float
     number: int
 
-    def __lt__(self, other: Entry[T]) -> bool:
+    def __lt__(self, other: Queued[T]) -> bool:
         return (self.finish, self.number) < (other.finish, other.number)
 
 
@@ -42,11 +46,11 @@ class _Flow:
 
 
 class FairQueue(Generic[T]):
-    """Used by one thread at a time. `size` is the bytes of all that waits."""
+    """`size` is the bytes of all items together. For one thread at a time."""
 
     def __init__(self) -> None:
         self.size = 0
-        self._heap: list[Entry[T]] = []
+        self._heap: list[Queued[T]] = []
         self._flows: dict[Hashable, _Flow] = {}
         self._numbers = count()
         self._now = 0.0
@@ -55,47 +59,47 @@ class FairQueue(Generic[T]):
     def __len__(self) -> int:
         return self._length
 
-    def push(self, thing: T, flow: Hashable, size: int) -> Entry[T]:
-        """Add a thing of so many bytes to its flow; return what `remove` takes."""
+    def push(self, item: T, flow: Hashable, size: int) -> Queued[T]:
+        """Add an item of `size` bytes to its flow. Return what `remove` takes."""
         state = self._flows.setdefault(flow, _Flow())
         state.finish = max(self._now, state.finish) + size + _FIXED_COST
         state.waiting += 1
-        entry = Entry(thing, flow, size, state.finish, next(self._numbers))
-        heappush(self._heap, entry)
+        queued = Queued(item, flow, size, state.finish, next(self._numbers))
+        heappush(self._heap, queued)
         self._length += 1
         self.size += size
-        return entry
+        return queued
 
     def first(self) -> T:
-        """Return the thing whose turn it is. Raises `IndexError` if nothing waits."""
-        while (thing := self._heap[0].thing) is None:
+        """Return the next item, and leave it in the queue. Raises `IndexError` if the queue is empty."""
+        while (item := self._heap[0].item) is None:
             heappop(self._heap)
-        return thing
+        return item
 
     def pop(self) -> T:
-        """Take the thing whose turn it is. Raises `IndexError` if nothing waits."""
-        thing, entry = self.first(), heappop(self._heap)
-        self._now += (entry.size + _FIXED_COST) / len(self._flows)
-        self._forget(entry)
-        return thing
+        """Take the next item out of the queue. Raises `IndexError` if the queue is empty."""
+        item, queued = self.first(), heappop(self._heap)
+        self._now += (queued.size + _FIXED_COST) / len(self._flows)
+        self._forget(queued)
+        return item
 
-    def remove(self, entry: Entry[T]) -> None:
-        """Let a thing wait no longer. It is not kept in memory; once is enough."""
-        if entry.thing is None:
+    def remove(self, queued: Queued[T]) -> None:
+        """Take an item out of the queue, and out of memory. Does nothing if it has left already."""
+        if queued.item is None:
             return
-        self._forget(entry)
-        if len(self._heap) > 2 * self._length + 64:  # what was removed leaves its place only here
-            self._heap = [each for each in self._heap if each.thing is not None]
+        self._forget(queued)
+        if len(self._heap) > 2 * self._length + 64:  # removed items leave the heap only here
+            self._heap = [each for each in self._heap if each.item is not None]
             heapify(self._heap)
 
-    def _forget(self, entry: Entry[T]) -> None:
-        entry.thing = None
+    def _forget(self, queued: Queued[T]) -> None:
+        queued.item = None
         self._length -= 1
-        self.size -= entry.size
-        state = self._flows[entry.flow]
+        self.size -= queued.size
+        state = self._flows[queued.flow]
         state.waiting -= 1
         if not state.waiting:
-            del self._flows[entry.flow]
+            del self._flows[queued.flow]
         if not self._length:
             self._heap.clear()
             self._now = 0.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from overspill import wire
 from overspill.guard import gain
-from overspill.guard.output import word
+from overspill.guard.output import name_text
 from overspill.guard.spill import DATA_BYTES, NOTICE_BYTES, Spill, escape_factor, notice_overhead
 from overspill.guard.turn import PendingResult
 from overspill.previews.notice import Kept
@@ -109,7 +109,7 @@ def pending_result(output: Output, content: Shape, is_long: bool, is_exempt: boo
 
     If the style fills the limits, a long output counts as what they allow, and can still do with less.
     """
-    policy, call_id, size = output.policy, word(output.call_id), size_of(content)
+    policy, call_id, size = output.policy, name_text(output.call_id), size_of(content)
     fills = is_long and policy.notice_style.fills
     if fills:
         size = min(size, allowed_bytes(policy.limits(output.tool), content.body))

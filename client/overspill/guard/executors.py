@@ -36,7 +36,7 @@ class Executor(Protocol):
     async def is_too_long(self, flow: Hashable, content: Shape, limits: Limits) -> bool:
         """Return whether `content` exceeds `limits` and holds no notice already."""
 
-    async def decide(self, call: RunningCall, offer: PendingResult) -> int | None:
+    async def decide(self, call: RunningCall, pending: PendingResult) -> int | None:
         """Return the bytes that a notice may take, or None if the result stays: see `RunningCall.decide`."""
 
     async def result(self, reply: Reply[R]) -> R:
@@ -61,9 +61,9 @@ class AsyncExecutor:
         """Do `work` in a thread of its own and in this context: it may wait for a tool."""
         return await threads.run_alone(copy_context().run, work)
 
-    async def decide(self, call: RunningCall, offer: PendingResult) -> int | None:
+    async def decide(self, call: RunningCall, pending: PendingResult) -> int | None:
         """Return the bytes that a notice may take, or None if the result stays."""
-        return await call.decide(offer)
+        return await call.decide(pending)
 
     async def result(self, reply: Reply[R]) -> R:
         """Return or raise the answer of another thread."""
@@ -81,9 +81,9 @@ class SyncExecutor:
         """Return whether `content` exceeds `limits` and holds no notice already."""
         return _is_too_long(content, limits)
 
-    async def decide(self, call: RunningCall, offer: PendingResult) -> int | None:
+    async def decide(self, call: RunningCall, pending: PendingResult) -> int | None:
         """Return the bytes that a notice may take, or None if the result stays."""
-        return call.decide_sync(offer)
+        return call.decide_sync(pending)
 
     async def result(self, reply: Reply[R]) -> R:
         """Return or raise the answer of another thread."""

@@ -15,7 +15,7 @@ from overspill.delivery.storage import Storage, reason
 from overspill.execution import pacing, threads
 from overspill.guard import checks, turn
 from overspill.guard.executors import AsyncExecutor, SyncExecutor, run_sync
-from overspill.guard.output import Output, word
+from overspill.guard.output import Output, name_text
 from overspill.guard.pipeline import Pipeline
 from overspill.guard.policy import INLINE_CHARS, INLINE_LINES, Policy
 from overspill.guard.streams import Stream
@@ -157,7 +157,7 @@ class Guard:
             quick = self._pipeline.quick(result, tool, matches_dropped)
             if quick is not None:
                 return quick
-        await pacing.turn()
+        await pacing.wait_to_begin()
         output = self._output(result, tool, call_id, session, status, matches_dropped, policy)
         if is_async_chunk_iterator(result):
             return await Stream(self._pipeline, _ASYNC, output).ended_async()
@@ -309,7 +309,9 @@ class Guard:
         matches_dropped: int | None,
         policy: Policy | None,
     ) -> Output:
-        return Output(result, word(tool), policy or self.policy, call_id, session, status, matches_dropped)
+        return Output(
+            result, name_text(tool), policy or self.policy, call_id, session, status, matches_dropped
+        )
 
     def _file_based(self, inline_threshold: int, inline_lines: int) -> Policy:
         checks.whole("inline_threshold", inline_threshold)

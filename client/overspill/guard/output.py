@@ -28,6 +28,6 @@ class Output(NamedTuple):
     is_minted: bool = False
 
 
-def word(name: Any) -> str:
+def name_text(name: Any) -> str:
     """Return an id or a name as text. Frameworks also give numbers, as JSON-RPC does, and None."""
     return "" if name is None else printable(name)

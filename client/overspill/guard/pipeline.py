@@ -19,7 +19,7 @@ from overspill.guard.decisions import Decision, Decisions
 from overspill.guard.duplicates import Duplicates
 from overspill.guard.fast_path import FastPath
 from overspill.guard.guarded import Guarded
-from overspill.guard.output import Output, word
+from overspill.guard.output import Output, name_text
 from overspill.guard.results import (
     as_read,
     inline,
@@ -37,9 +37,7 @@ from overspill.previews.cut import HEAD
 from overspill.previews.notice import Kept
 from overspill.shapes.content import examine, is_quick, size_of
 from overspill.shapes.status import status_of
-from overspill.text.limits import (
-    UNLIMITED,
-)
+from overspill.text.limits import UNLIMITED
 from overspill.text.reasons import one_safe_line
 from overspill.transfer import call_context
 from overspill.transfer.store_request import Origin
@@ -173,11 +171,11 @@ class Pipeline:
             is_long = await self._is_worth_it(executor, flow, output, content, previews)
         if output.call is None:
             return _Verdict(notice.TOO_LONG if is_long else "", previews=previews)
-        offer = await executor.run(flow, pending_result, output, content, is_long, is_exempt)
-        room = await executor.decide(output.call, offer)
+        pending = await executor.run(flow, pending_result, output, content, is_long, is_exempt)
+        room = await executor.decide(output.call, pending)
         if room is not None:
-            return _Verdict(notice.TOO_LONG if offer.exceeds else TOO_MUCH_TOGETHER, room, previews)
-        return _Verdict(notice.TOO_LONG if is_long else "", offer.size, previews)
+            return _Verdict(notice.TOO_LONG if pending.exceeds else TOO_MUCH_TOGETHER, room, previews)
+        return _Verdict(notice.TOO_LONG if is_long else "", pending.size, previews)
 
     async def _is_worth_it(
         self,
@@ -210,11 +208,11 @@ class Pipeline:
         self, flow: Hashable, output: Output, size: int, prepare: Callable[[], Spill | Guarded]
     ) -> Guarded:
         """Wait for a turn, then prepare, store and settle. Runs in the loop thread."""
-        async with self.storage.turn(flow, size) as turn:
+        async with self.storage.slot(flow, size) as slot:
             spill = await threads.run_fairly(flow, size, prepare)
             if isinstance(spill, Guarded):
                 return spill
-            kept = await self.storage.put(spill.request, turn)
+            kept = await self.storage.put(spill.request, slot)
             return await threads.run_fairly(flow, size, self._settled, output, spill, kept)
 
     def _stored_here(self, output: Output, prepare: Callable[[], Spill | Guarded]) -> Guarded:
@@ -283,8 +281,8 @@ class Pipeline:
             call_id = call_context.minted() if call is None else call.id
         if session is None:
             session = self.session if call is None or call.session is None else call.session
-        status = word(output.status) or status_of(output.result)
-        return Origin(output.tool, word(call_id), word(session), status, is_minted)
+        status = name_text(output.status) or status_of(output.result)
+        return Origin(output.tool, name_text(call_id), name_text(session), status, is_minted)
 
 
 def _with_small_preview(spill: Spill) -> Spill:

@@ -124,7 +124,7 @@ class Wrapper:
             return Stream(self._pipeline, _ASYNC, output).chunks_async()
         if is_chunk_iterator(result):
             return Stream(self._pipeline, _SYNC, output).chunks()
-        await pacing.turn()
+        await pacing.wait_to_begin()
         return (await self._pipeline.process(_ASYNC, output)).value
 
     def _value_sync(self, result: Any, name: str, call: RunningCall | None) -> Any:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from overspill.spools.folder import ENTRY
-from overspill.spools.own_directory import NotSpooled, told
+from overspill.spools.own_directory import NotSpooled, disk_reason
 from overspill.text import measure
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Addition:
 
     def fail(self, error: NotSpooled | OSError) -> None:
         """Note why it is not kept."""
-        self.failure = error if isinstance(error, NotSpooled) else NotSpooled(told(error))
+        self.failure = error if isinstance(error, NotSpooled) else NotSpooled(disk_reason(error))
 
     def end(self, room: Room) -> None:
         """Unlock the draft; remove it if the addition failed. If the lock is busy, whoever tidies does so."""

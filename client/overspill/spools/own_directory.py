@@ -107,7 +107,7 @@ def exists(path: Path) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
-        raise NotSpooled(told(error)) from error
+        raise NotSpooled(disk_reason(error)) from error
     _check(path, found)
     return True
 
@@ -190,7 +190,7 @@ def lock(descriptor: int, *, shut: bool = True) -> bool:
     return True
 
 
-def told(error: OSError) -> str:
+def disk_reason(error: OSError) -> str:
     """Why the disk does not take it."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "the disk of the local spool is full"

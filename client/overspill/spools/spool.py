@@ -28,7 +28,13 @@ from overspill.spools import location, own_directory
 from overspill.spools.commit import Addition, commit, take, too_large
 from overspill.spools.folder import ENTRY, Dropped, Folder, Spooled
 from overspill.spools.location import MAX_BYTES
-from overspill.spools.own_directory import LOCK_TIMEOUT_SECONDS, LockedFile, NotSpooled, is_directory, told
+from overspill.spools.own_directory import (
+    LOCK_TIMEOUT_SECONDS,
+    LockedFile,
+    NotSpooled,
+    disk_reason,
+    is_directory,
+)
 from overspill.spools.room import Room
 from overspill.transfer import call_context
 
@@ -210,7 +216,7 @@ class Partition:
             self.make()
             new = [addition for addition in additions if not self._is_here(addition)]
         except (NotSpooled, OSError) as error:
-            failure = error if isinstance(error, NotSpooled) else NotSpooled(told(error))
+            failure = error if isinstance(error, NotSpooled) else NotSpooled(disk_reason(error))
             for addition in additions:
                 addition.failure = addition.failure or failure
             return

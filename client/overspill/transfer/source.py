@@ -135,9 +135,9 @@ async def opened(source: Source, sha256: bytes | None = None) -> AsyncIterator[C
     elif (file := _seekable(source)) is not None:
         yield await threads.run_blocking(_of_file, file, sha256)
     else:
-        with _Spool() as spool:
-            await _drain(source, spool)
-            yield await threads.run_blocking(spool.content, sha256)
+        with _TemporaryCopy() as copy:
+            await _drain(source, copy)
+            yield await threads.run_blocking(copy.content, sha256)
 
 
 async def _of_memory(source: str | bytes | bytearray | memoryview, sha256: bytes | None) -> Content:
@@ -172,7 +172,7 @@ def _of_file(file: BinaryIO | IO[bytes], sha256: bytes | None) -> Content:
     return InFile(file, sha256)
 
 
-class _Spool:
+class _TemporaryCopy:
     """Content on its way through memory, and beyond a megabyte through a temporary file."""
 
     def __init__(self) -> None:
@@ -193,12 +193,12 @@ class _Spool:
         return _of_file(cast("BinaryIO", self._file), sha256)
 
 
-async def _drain(source: object, spool: _Spool) -> None:
+async def _drain(source: object, copy: _TemporaryCopy) -> None:
     if isinstance(source, AsyncIterable):
         async for batch in _batches(source):
-            await threads.run_blocking(spool.write, batch)
+            await threads.run_blocking(copy.write, batch)
     else:
-        await threads.run_alone(spool.write, _checked(_blocks(source)))
+        await threads.run_alone(copy.write, _checked(_blocks(source)))
 
 
 async def _batches(source: AsyncIterable[Any]) -> AsyncIterator[list[bytes]]:
