@@ -1,45 +1,33 @@
 """Which catalog a URL names.
 
-    sqlite:                                  catalog.sqlite in the service's data directory
-    sqlite:///dir/file                       that file
-    memory:                                  nothing is kept; for tests
-    redis://[user:password@]host[:port][/db]
-    rediss://…                               the same over TLS
-    redis+sentinel://[user:password@]host[:port],…/service[/db]
-    redis+cluster://[user:password@]host[:port],…
+    sqlite:                        catalog.sqlite in the service's data directory
+    sqlite:///dir/file             that file
+    memory:                        nothing is kept; for tests
+    redis://host… and its kin      a Redis: see `redis.urls`
 
-The Redis ones take `?deadline=` (seconds for one operation). `?tls=yes` turns TLS on for sentinels and
-clusters; with it go `ssl_ca_certs=`, `ssl_certfile=`, `ssl_keyfile=` (files) and `ssl_check_hostname=no`.
-Sentinels that want a password of their own take `?sentinel_password=`.
+Imports redis-py only for a Redis.
 """
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from typing import TYPE_CHECKING, Final
+from urllib.parse import SplitResult, unquote, urlsplit
 
-from overspill_service.catalog.redis import connections
-from overspill_service.catalog.redis.catalog import RedisCatalog
-from overspill_service.catalog.redis.client import DEADLINE_SECONDS, RedisClient
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
+from overspill_service.catalog.url_errors import wrong_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from overspill_service.catalog import Catalog
-    from overspill_service.catalog.redis.client import Connection
-    from overspill_service.catalog.redis.connections import Address
 
 FORMS: Final = (
     "sqlite:///file, redis://host:port/db, rediss://host:port/db, "
     "redis+sentinel://host:port,host:port/service, redis+cluster://host:port,host:port"
 )
-REDIS_PORT: Final = 6379
-SENTINEL_PORT: Final = 26379
-_TLS_FILES: Final = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
-_OPTIONS: Final = {"deadline", "tls", "ssl_check_hostname", *_TLS_FILES}
+_REDIS: Final = ("redis", "rediss", "redis+sentinel", "redis+cluster")
 
 
 def open_catalog(url: str, *, data_dir: Path, clock: Callable[[], float] = time.time) -> Catalog:
@@ -54,12 +42,15 @@ def open_catalog(url: str, *, data_dir: Path, clock: Callable[[], float] = time.
         raise ValueError(f"this is no URL; write one of {FORMS}") from None  # the cause may quote a password
     if parts.scheme == "memory":
         if parts.netloc or parts.path or parts.query:
-            raise _wrong(parts, "memory: has nothing after the colon")
+            raise wrong_url(parts, "memory: has nothing after the colon")
         return SqliteCatalog(None, clock)
     if parts.scheme == "sqlite":
         return SqliteCatalog(_path(parts, data_dir), clock)
-    if connect := _CONNECTIONS.get(parts.scheme):
-        return RedisCatalog(RedisClient(connect(parts), _deadline(parts)))
+    if parts.scheme in _REDIS:
+        # redis-py takes longer to import than the rest of a catalog: not where there is no Redis.
+        from overspill_service.catalog.redis.urls import open_redis  # noqa: PLC0415
+
+        return open_redis(parts)
     raise ValueError(f"there is no catalog of the kind {parts.scheme!r}; write one of {FORMS}")
 
 
@@ -75,123 +66,5 @@ def sqlite_file(url: str, *, data_dir: Path) -> Path | None:
 def _path(parts: SplitResult, data_dir: Path) -> Path:
     path = unquote(parts.path)
     if parts.netloc or parts.query or path[:1] not in ("", "/"):
-        raise _wrong(parts, "a file is written sqlite:///dir/file, with three slashes")
+        raise wrong_url(parts, "a file is written sqlite:///dir/file, with three slashes")
     return Path(path) if path.strip("/") else data_dir / "catalog.sqlite"
-
-
-def _redis(parts: SplitResult) -> Connection:
-    """Return the connection for `redis:` and `rediss:`."""
-    address, *more = _addresses(parts, REDIS_PORT)
-    if more:
-        raise _wrong(parts, "redis:// takes one address; several need redis+sentinel:// or redis+cluster://")
-    database = _database(parts, _names(parts))
-    return connections.server(address, db=database, **_login(parts), **_tls(parts))
-
-
-def _sentinel(parts: SplitResult) -> Connection:
-    service, *rest = _names(parts) or [""]
-    if not service:
-        raise _wrong(
-            parts, "the service that the sentinels watch is missing: redis+sentinel://host:port/service"
-        )
-    addresses = _addresses(parts, SENTINEL_PORT)
-    password = _options(parts).get("sentinel_password")
-    options = {**_login(parts), **_tls(parts), **({"sentinel_password": password} if password else {})}
-    return connections.sentinel(addresses, service, db=_database(parts, rest), **options)
-
-
-def _cluster(parts: SplitResult) -> Connection:
-    if _names(parts):
-        raise _wrong(parts, "a Redis cluster has no databases; leave the path out")
-    return connections.cluster(_addresses(parts, REDIS_PORT), **_login(parts), **_tls(parts))
-
-
-_CONNECTIONS: Final = {
-    "redis": _redis,
-    "rediss": _redis,
-    "redis+sentinel": _sentinel,
-    "redis+cluster": _cluster,
-}
-
-
-def _names(parts: SplitResult) -> list[str]:
-    return [name for name in unquote(parts.path).split("/") if name]
-
-
-def _login(parts: SplitResult) -> dict[str, Any]:
-    """Return the username and password in the URL."""
-    name, _, password = parts.netloc.rpartition("@")[0].partition(":")
-    given = {"username": unquote(name), "password": unquote(password)}
-    return {key: value for key, value in given.items() if value}
-
-
-def _addresses(parts: SplitResult, default: int) -> list[Address]:
-    hosts = parts.netloc.rpartition("@")[2]
-    return [_address(parts, text, default) for text in hosts.split(",")]
-
-
-def _address(parts: SplitResult, text: str, default: int) -> Address:
-    try:
-        address = urlsplit(f"//{text}")
-        host, port = address.hostname, address.port
-    except ValueError as error:
-        raise _wrong(parts, f"{text!r} is no host:port") from error
-    if not host:
-        raise _wrong(parts, "the host is missing")
-    return host, default if port is None else port
-
-
-def _database(parts: SplitResult, names: list[str]) -> int:
-    if not names:
-        return 0
-    if len(names) > 1 or not names[0].isdecimal():
-        raise _wrong(parts, f"{'/'.join(names)!r} is no database number")
-    return int(names[0])
-
-
-def _options(parts: SplitResult) -> dict[str, str]:
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    known = _OPTIONS | ({"sentinel_password"} if parts.scheme == "redis+sentinel" else set())
-    if unknown := sorted(set(options) - known):
-        raise _wrong(
-            parts, f"the option {unknown[0]!r} is not known here; there are {', '.join(sorted(known))}"
-        )
-    return options
-
-
-def _deadline(parts: SplitResult) -> float:
-    text = _options(parts).get("deadline", str(DEADLINE_SECONDS))
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0
-    if not 0 < seconds < float("inf"):
-        raise _wrong(parts, f"deadline={text} is no number of seconds")
-    return seconds
-
-
-def _tls(parts: SplitResult) -> dict[str, Any]:
-    """Return redis-py's TLS options. Raises `ValueError` for TLS options without TLS."""
-    options = _options(parts)
-    tls = _yes_no(parts, "tls", options.get("tls", "no")) or parts.scheme == "rediss"
-    given: dict[str, Any] = {name: value for name, value in options.items() if name in _TLS_FILES}
-    if missing := next((name for name, value in given.items() if not Path(value).is_file()), None):
-        raise _wrong(parts, f"{missing}={given[missing]}: there is no such file")
-    if "ssl_check_hostname" in options:
-        given["ssl_check_hostname"] = _yes_no(parts, "ssl_check_hostname", options["ssl_check_hostname"])
-    if given and not tls:
-        raise _wrong(parts, f"{next(iter(given))} needs rediss:// or tls=yes")
-    return {"tls": True, **given} if tls else {}
-
-
-def _yes_no(parts: SplitResult, name: str, text: str) -> bool:
-    if text not in ("yes", "no"):
-        raise _wrong(parts, f"{name}={text} is neither yes nor no")
-    return text == "yes"
-
-
-def _wrong(parts: SplitResult, what: str) -> ValueError:
-    """Return the error. It names the URL without the password."""
-    hosts = parts.netloc.rpartition("@")[2]
-    shown = f"{parts.scheme}://{hosts}{parts.path}" if parts.netloc else f"{parts.scheme}:{parts.path}"
-    return ValueError(f"catalog URL {shown}: {what}")

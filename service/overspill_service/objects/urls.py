@@ -8,7 +8,6 @@ from urllib.parse import unquote, urlsplit
 
 from overspill_service.objects.file import FileStore
 from overspill_service.objects.memory import MemoryStore
-from overspill_service.objects.s3 import Location, S3Store
 
 if TYPE_CHECKING:
     from overspill_service.objects import ObjectStore
@@ -25,6 +24,9 @@ def open_store(url: str, *, data_dir: Path) -> ObjectStore:
     if not url:
         return FileStore(data_dir / "objects")
     if scheme == "s3":
+        # boto3 takes longer to import than all other stores: not where there is no S3.
+        from overspill_service.objects.s3 import Location, S3Store  # noqa: PLC0415
+
         return S3Store(Location.from_url(url))
     if scheme == "file":
         return FileStore(_folder(url))
