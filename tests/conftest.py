@@ -1,11 +1,13 @@
 """Fixtures that every folder of tests shares: real servers, started on first use."""
 
+import gc
 from pathlib import Path
 
 import hypothesis
 
 from tests import bytecode, dev_group
 
+gc.disable()  # until all tests are collected: nothing of them is garbage
 dev_group.install()
 bytecode.keep(Path(__file__).parent.parent / ".pytest_cache" / "bytecode")
 
@@ -20,3 +22,10 @@ pytest_plugins = [
     "tests.servers.redis",
     "tests.servers.faulty_proxy",
 ]
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from what was collected: else it goes through it, all tests long."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
