@@ -83,7 +83,7 @@ def surely_saves_enough(found: Shape, policy: Policy) -> bool:
 
 
 def _is_surely_shorter(found: Shape, policy: Policy, limits: Limits, *, is_kept: bool) -> bool:
-    """Whether a notice is short enough in any case, so that none has to be built to find out.
+    """Return whether any notice is short enough, so that none has to be built to find out.
 
     This holds for a single text under the guard's own style: its notice has a known maximum.
     """
@@ -99,7 +99,7 @@ def _is_surely_shorter(found: Shape, policy: Policy, limits: Limits, *, is_kept:
 
 
 def reserve(policy: Policy) -> Reserve:
-    """What a stream of records holds back: bytes for a notice, and the size from which one is worth it."""
+    """Return what a stream of records holds back for a notice, and the size from which one is worth it."""
     notice_bytes = NOTICE_BYTES + DATA_BYTES + policy.preview_bytes
     return Reserve(None if policy.notice_style.fills else notice_bytes, gain.small_chars(policy))
 

@@ -21,7 +21,10 @@ class _FirstCapture(NamedTuple):
 
 
 class Duplicates:
-    """The last `most` contents, for any thread. All calls without a session share one."""
+    """The last `most` contents, for any thread. Calls without a session count as one session.
+
+    `clock` gives seconds since the epoch.
+    """
 
     def __init__(self, most: int = 10_000, clock: Callable[[], float] = time.time) -> None:
         self._most = most
@@ -65,5 +68,5 @@ class Duplicates:
 
 
 def _key(session: str, sha256: bytes) -> bytes:
-    """A key of fixed length, however long the session's name is."""
+    """Return a key of fixed length, however long the session's name is."""
     return hashlib.sha256(sha256 + session.encode("utf-8", "surrogatepass")).digest()

@@ -1,4 +1,4 @@
-"""The short cut of outputs that are seen at once to stay in the conversation."""
+"""The fast path: finds out at once that an output is short, without the guard's pipeline."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from overspill.text.limits import Limits
 
 _SHORT_CHARS: Final = 128 * 1024
-"""A longer text is not measured on an event loop."""
+"""A text of more characters is not measured here: it would hold up the event loop."""
 
 
 class FastPath:
-    """Finds out in microseconds that a short text stays inline, or a message that holds just one.
+    """Finds out in microseconds that an output stays inline: a short text, or a message with only one.
 
-    Nearly every output is one. It belongs to one tool, whose limits and counts it knows.
+    Nearly every output is such. A fast path belongs to one tool, and knows its limits and counts.
     """
 
     __slots__ = ("_fits", "_max_bytes", "_max_chars", "_max_lines", "_sizes", "_whose")
@@ -34,7 +34,7 @@ class FastPath:
         self._sizes = sizes
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return where another process finds it: in the guard that was sent with it."""
+        """Return how another process finds this: in the guard that was pickled with it."""
         assert self._whose is not None
         pipeline, tool = self._whose
         return methodcaller("fast_path", tool), (pipeline,)

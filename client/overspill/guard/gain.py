@@ -1,4 +1,4 @@
-"""Whether a conversation gains by a notice: the rule is that what stands for an output is much shorter."""
+"""Says whether a notice is worth it: what stands for an output has to be enough shorter than the output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from overspill.text.limits import Limits
 
 _SMALL_CHARS: Final = 64 * 1024
-"""Above this any notice is much shorter than the output, unless the policy's previews are that long."""
+"""Of an output of more characters any notice is much shorter, unless the policy's previews are that long."""
 
 
 def is_small(output: Shape, policy: Policy) -> bool:
@@ -24,12 +24,12 @@ def is_small(output: Shape, policy: Policy) -> bool:
 
 
 def small_chars(policy: Policy) -> int:
-    """The characters of an output up to which a notice might be no shorter."""
+    """Return the characters of an output up to which a notice might be no shorter."""
     return max(_SMALL_CHARS, 4 * max(policy.preview_bytes, policy.lost_preview))
 
 
 def is_gain(output: Shape, value: Any, limits: Limits, least: float) -> bool:
-    """Return whether `value` is shorter than `output`, which it stands for, by the share `least` of it.
+    """Return whether `value`, which stands for `output`, is shorter by at least the share `least` (0 to 1).
 
     Bytes always count. Lines and tokens count if the output exceeds the `limits` in them.
     """

@@ -1,7 +1,7 @@
-"""The guard: every tool output passes it, and what is too long for the conversation leaves as a notice.
+"""The guard: every output of a tool passes it, and an output that is too long becomes a notice.
 
-It never raises on its own account and never loses output silently: what cannot be stored is cut, and the
-model is told so.
+It raises nothing of its own and loses nothing silently: an output that cannot be stored is cut, and its
+notice says so.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _SYNC: Final = SyncExecutor()
 
 
 class Guard:
-    """Guards the outputs of any number of tools, from any number of tasks and threads.
+    """Guards the outputs of any number of tools, for any number of tasks and threads.
 
         with SyncClient(session="run-42") as client, Guard(client) as guard:
             run_command = guard.wrap(run_command)          # a function, a coroutine function or a generator
@@ -57,20 +57,21 @@ class Guard:
             guarded = guard.process_sync(rows, tool="query", call_id="call_1")
             print(guarded.outcome, guarded.capture, guarded.value)
 
-    `client` is a `Client`, a `SyncClient`, or the URL of a service, with the key of `OVERSPILL_KEY`; a client
-    that is made from a URL is closed with the guard.
+    `client` is a `Client`, a `SyncClient`, or the URL of a service. For a URL the guard makes a client with
+    the key of `OVERSPILL_KEY`, and closes that client when it is closed itself.
 
-    What the service does not take waits in `spool`: where it is True, the one that the environment names if
-    there is a client; a `Workspace` is one that the agent itself can read. Without client and spool nothing
-    can be stored, and what is too long is cut. `session` is that of calls which bring none of their own;
-    the client's, if it is not given.
+    `spool` keeps what the service does not take: a `Spool`, a `Workspace` that the agent itself can read,
+    True for the spool that the environment names if there is a client, or False for none. Without a client
+    and a spool nothing can be stored, and an output that is too long is cut. `session` is the session of
+    calls that name none; by default it is the client's.
 
-    Used as a context manager, or closed, it reports its last counts, and leaves open a client that it was
-    given. Raises `TypeError` and `ValueError` for arguments that cannot be meant.
+    A guard is a context manager. Closing it reports its last counts and uploads what waits in the spool, for
+    a bounded time. Raises `TypeError` for a client or a policy of another type, and `ValueError` for a URL or
+    a variable of the environment that makes no sense.
     """
 
     _uploads_unasked = True
-    """Whether it looks, when it begins and ends, for what other guards and processes left in the spool."""
+    """Whether to upload, at the beginning and the end, what other guards and processes left in the spool."""
 
     def __init__(
         self,
@@ -121,9 +122,10 @@ class Guard:
         await threads.run_blocking(self.close)
 
     def close(self) -> None:
-        """Report the last counts and upload what waits, for some seconds and some tenths of a second at most.
+        """Report the last counts, for 2 seconds at most, and upload what waits in the spool.
 
-        A service that is left alone is not asked. What is still spooled then waits for the next guard.
+        The upload ends after `OVERSPILL_EXIT_SECONDS`, by default 0.5. A service that has just failed is not
+        asked. What is still in the spool then waits for the next guard. Raises nothing.
         """
         self._pipeline.reports.close()
         self._storage.close()
@@ -132,7 +134,7 @@ class Guard:
 
     @property
     def stats(self) -> dict[tuple[str, Outcome], OutputCount]:
-        """What passed so far, by tool and outcome."""
+        """The counts of all outputs so far, by tool and outcome."""
         return self._pipeline.tally.counts()
 
     async def process(
@@ -146,11 +148,11 @@ class Guard:
         matches_dropped: int | None = None,
         policy: Policy | None = None,
     ) -> Guarded:
-        """`result` as it may go into the conversation: the same object, or a stand-in of the same shape.
+        """Return `result` as it may go into the conversation: the same object, or a shorter one of its shape.
 
-        An iterator of chunks is read to its end; an exception is a result like any other. `policy` goes
-        before the guard's own. Waits for the service no longer than the policy's deadline. Raises nothing
-        but `CancelledError`.
+        An iterator of chunks is read to its end. An exception is a result like any other. `policy` replaces
+        the guard's own for this output. Waits for the service as long as the policy's `wait` says. Raises
+        nothing but `CancelledError`.
         """
         shared = turn.current(self)
         if shared is None and policy is None:
@@ -179,7 +181,7 @@ class Guard:
         matches_dropped: int | None = None,
         policy: Policy | None = None,
     ) -> Guarded:
-        """As `process`, for code without an event loop; an asynchronous iterator is guarded as it is read."""
+        """As `process`, for code without an event loop. An asynchronous iterator is guarded as it is read."""
         shared = turn.current(self)
         if shared is None and policy is None:
             quick = self._pipeline.quick(result, tool, matches_dropped)
@@ -205,11 +207,11 @@ class Guard:
         call_id: str | None = None,
         session: str | None = None,
     ) -> CapturedOutput:
-        """File-based output management: `content` as it is, or a cut of it and where the rest is.
+        """Return the parts of an output: all of `content` if it is short, else a preview and the handle.
 
-        `inline_threshold` characters and `inline_lines` lines may stay; `source` names the tool. What is
-        more is kept for a day unless the policy says otherwise. Raises `ValueError` for a limit below 0,
-        and else nothing but `CancelledError`.
+        `source` names the tool. An output is short if it has at most `inline_threshold` characters and
+        `inline_lines` lines. A longer one is stored for a day unless the policy's `ttl` says otherwise.
+        Raises `ValueError` for a limit below 0, and otherwise nothing but `CancelledError`.
         """
         policy = self._file_based(inline_threshold, inline_lines)
         guarded = await self.process(content, tool=source, call_id=call_id, session=session, policy=policy)
@@ -249,12 +251,14 @@ class Guard:
         return _captured(_joined(chunks), guarded)
 
     def wrap(self, tool: Tool, *, name: str | None = None) -> Tool:
-        """`tool` with its outputs guarded, async if it is. The call id is that of `calling`, or minted.
+        """Return `tool` with its outputs guarded: a coroutine function stays one, a generator function too.
 
-        A framework's tool object, as LangChain's `StructuredTool`, becomes a copy of its class.
+        A tool object of a framework, such as LangChain's `StructuredTool`, becomes a copy of its class.
+        `name` is the tool's name for limits and notices; by default its own. The id of a call is the one
+        that `calling` gives, or a random one.
 
-        What it raises is guarded too: an exception with too long a message keeps its type. What is sent or
-        thrown into a stream does not reach the tool, whose chunks are held back.
+        Exceptions are guarded too: one whose message is too long keeps its type. A guarded generator passes
+        on neither `send` nor `throw`, because its chunks are held back.
         """
         if is_tool_object(tool):
             named = name or str(getattr(tool, "name", type(tool).__name__))
@@ -266,9 +270,9 @@ class Guard:
         return cast("Tool", wrapped)
 
     def partial(self, update: Any, *, tool: str = "") -> Any:
-        """What a tool tells of itself while it runs: cut to the tool's limits in its shape, not stored.
+        """Return what a tool reports while it runs, cut to the tool's limits. Nothing is stored.
 
-        A style that fills the limits cuts it in its own words, as it does the result.
+        It keeps its shape. A style that fills the limits cuts it in the style's own words.
         """
         if call_context.is_bypassed():
             return update
@@ -281,13 +285,16 @@ class Guard:
         return clamp_partial(update, limits, shorten)
 
     def turn(self, budget: int) -> Turn:
-        """A block, `with` or `async with`, whose results have `budget` bytes together; see `Turn`."""
+        """Return a block, for `with` or `async with`, whose results share `budget` bytes: see `Turn`.
+
+        Raises `ValueError` for a budget below 0.
+        """
         return Turn(budget, self)
 
     def export(self, registry: CollectorRegistry | None = None) -> None:
-        """Show the counts in a Prometheus registry, the default one if none is given.
+        """Show the counts in a Prometheus registry, by default the library's own.
 
-        Needs `overspill[prometheus]`; raises `ImportError` without it.
+        Raises `ImportError` without the extra `overspill[prometheus]`.
         """
         from prometheus_client import REGISTRY  # noqa: PLC0415  (an optional library)
 
@@ -296,7 +303,7 @@ class Guard:
         export(self._pipeline.tally, self, REGISTRY if registry is None else registry)
 
     def bypass(self) -> AbstractContextManager[None]:
-        """Within the block, outputs pass whole: for code that calls tools and needs all that they return."""
+        """Return a block in which outputs pass whole: for code that needs all that its tools return."""
         return call_context.bypassing()
 
     def _output(
@@ -321,7 +328,7 @@ class Guard:
 
 
 def _check(client: object, policy: object) -> None:
-    """Say early and clearly what was mixed up."""
+    """Raise `TypeError` for arguments in the wrong place, before anything fails less clearly."""
     if not (client is None or isinstance(client, (Client, SyncClient, str))):
         what = type(client).__name__
         hint = "; give a policy by name: Guard(policy=…)" if isinstance(client, Policy) else ""
@@ -331,7 +338,7 @@ def _check(client: object, policy: object) -> None:
 
 
 def _joined(chunks: list[Any]) -> Any:
-    """What a stream that stays came to: one text where its chunks are such."""
+    """Return the chunks of a short stream as one text, or as an iterator if they are not all text."""
     for kind in (str, bytes):
         if chunks and all(isinstance(chunk, kind) for chunk in chunks):
             return kind().join(chunks)
@@ -339,11 +346,11 @@ def _joined(chunks: list[Any]) -> Any:
 
 
 def _failed_stream(chunks: list[Any], error: Exception) -> CapturedOutput:
-    """What came of a stream before it failed, and why it did."""
+    """Return what a stream gave before it failed, and why it failed."""
     return CapturedOutput.of(_joined(chunks), None, one_safe_line(f"the stream failed: {reason(error)}"))
 
 
 def _captured(content: Any, guarded: Guarded) -> CapturedOutput:
-    if guarded.reason is not None and guarded.notice is None:  # it could not even be looked at
+    if guarded.reason is not None and guarded.notice is None:  # it could not be measured, so it has no text
         return CapturedOutput(content=content, reason=guarded.reason)
     return CapturedOutput.of(content, guarded.notice, guarded.reason)

@@ -33,9 +33,9 @@ class Guarded(Struct, frozen=True, kw_only=True):
     notice: Notice | None = None
 
     def as_response(self) -> dict[str, Any]:
-        """The output wrapped: `status` and either the untouched `result` or the notice as a dict.
+        """Return a dict with `status`, the outcome, and the untouched `result` or the parts of the notice.
 
-        `status` is the outcome; `isError` stays where the result has it.
+        A result with `isError` keeps it.
         """
         if self.notice is None:
             return {"status": str(Outcome.INLINE), "result": self.value}

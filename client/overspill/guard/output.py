@@ -29,5 +29,5 @@ class Output(NamedTuple):
 
 
 def name_text(name: Any) -> str:
-    """Return an id or a name as text. Frameworks also give numbers, as JSON-RPC does, and None."""
+    """Return an id or a name as text. Frameworks also give None, and numbers as JSON-RPC does."""
     return "" if name is None else printable(name)

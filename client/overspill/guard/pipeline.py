@@ -1,4 +1,4 @@
-"""The way of one output through the guard: examine, decide, store, replace, count.
+"""The steps that one output takes through the guard: examine, decide, store, replace, count.
 
 Nothing here raises an error of its own. An output that cannot be stored is cut, and its notice says so.
 """
@@ -58,7 +58,7 @@ _MOST_TOOLS: Final = 1000
 
 
 class _Verdict(NamedTuple):
-    """Why an output spills, and how many bytes may stand in its place. Without a reason it stays."""
+    """Why an output spills, and how many bytes may replace it. Without a reason, `why`, it stays."""
 
     why: str = ""
     room: int = UNLIMITED
@@ -66,7 +66,7 @@ class _Verdict(NamedTuple):
 
 
 class Pipeline:
-    """The way of every output of one guard."""
+    """The pipeline of one guard, which all its outputs take. `session` is that of calls that name none."""
 
     def __init__(self, policy: Policy, storage: Storage, session: str) -> None:
         self.policy = policy
@@ -110,7 +110,7 @@ class Pipeline:
         )
 
     async def process(self, executor: Executor, output: Output) -> Guarded:
-        """Return the output as it may go into the conversation."""
+        """Return the output as it may go into the conversation. Raises nothing but `CancelledError`."""
         try:
             content, flow = examine(output.result), self.flow(output)
             verdict = _Verdict() if content is None else await self._verdict(executor, flow, output, content)
@@ -194,7 +194,7 @@ class Pipeline:
     async def _spilled(
         self, executor: Executor, flow: Hashable, output: Output, content: Shape, verdict: _Verdict
     ) -> Guarded:
-        """Store the output and make its notice. The loop thread does it when the output's turn comes."""
+        """Store the output and make its notice. The loop thread does so once the output has a slot."""
         prepare = partial(self._prepared, output, content, verdict, self.origin(output))
         if not self.storage.can_keep:
             return await executor.run(flow, self._unstored, output, prepare)
@@ -207,7 +207,7 @@ class Pipeline:
     async def _stored(
         self, flow: Hashable, output: Output, size: int, prepare: Callable[[], Spill | Guarded]
     ) -> Guarded:
-        """Wait for a turn, then prepare, store and settle. Runs in the loop thread."""
+        """Wait for a slot, then prepare, store and settle. Runs in the loop thread."""
         async with self.storage.slot(flow, size) as slot:
             spill = await threads.run_fairly(flow, size, prepare)
             if isinstance(spill, Guarded):

@@ -193,7 +193,7 @@ class Policy:
         context_share: float = CONTEXT_SHARE,
         tokenizer: Tokenizer | None = None,
     ) -> Policy:
-        """As a limit in tokens, a share of the context window. Keep the first 80 % of it of a longer output.
+        """As a limit in tokens, a share of the context window. Of a longer output keep 80 % of the limit.
 
         `tokenizer` counts. Without it tiktoken does if it is installed, else a token is 4 characters.
         """
@@ -216,7 +216,7 @@ class Policy:
 
     @classmethod
     def capped(cls, max_bytes: int = CAPPED_BYTES) -> Policy:
-        """As a registry's ceiling in bytes: keep head and tail around a count of the bytes between them."""
+        """As one ceiling in bytes for all tools: keep head and tail around a count of the bytes between."""
         return cls(strategy=ENDS, style=CAPPED).uniform(Limits(max_bytes))
 
     def limited(self, inline_chars: int, inline_lines: int) -> Policy:

@@ -54,15 +54,15 @@ def _check_types(policy: Any) -> None:
             "strategy",
             policy.strategy,
             isinstance(policy.strategy, Strategy),
-            "of overspill.previews.cut, as PREVIEW",
+            "one of overspill.previews.cut, such as PREVIEW",
         ),
         (
             "style",
             policy.style,
             callable(getattr(policy.style, "notice", None)),
-            "of overspill.previews.styles, as MARKED",
+            "one of overspill.previews.styles, such as MARKED",
         ),
-        ("exempt", policy.exempt, not isinstance(policy.exempt, str), "names of tools"),
+        ("exempt", policy.exempt, not isinstance(policy.exempt, str), "a set of names of tools"),
     )
     for name, value, is_right, what in types:
         if not is_right:

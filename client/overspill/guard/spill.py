@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 NOTICE_BYTES: Final = 1_536
 """The most bytes that a notice in the guard's own words has around its preview."""
 DATA_BYTES: Final = 512
-"""What a notice in JSON data takes on top: names, quotes, the first items of a list."""
+"""The bytes that a notice in JSON data takes beside that: names, quotes, the first items of a list."""
 _FILLING_RESERVE_BYTES: Final = 900
-"""Held back for the words of a style that fills all the room there is."""
+"""Bytes kept free for the words of a style that fills the limits."""
 _IN_MEMORY_CHARS: Final = 64 * 1024 * 1024
-"""A longer text is encoded into a temporary file: its bytes would take as much memory again."""
+"""A text of more characters is encoded into a temporary file: its bytes would take as much memory again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,13 +178,13 @@ class Spill:
         return self.content.body if is_searched else content.visible_text(self.content)
 
     def _read(self, made: Notice) -> str:
-        """The text that a model reads with that notice in the place of what was cut."""
+        """Return the text that a model reads once the notice is in its place."""
         return self.content.read(made)
 
     def _limits(self) -> Limits:
-        """The limits of the notice.
+        """Return the limits of the notice.
 
-        An output that spills for another reason than its limits gets the preview of a lost one at most.
+        An output that spills for another reason than its limits gets at most `lost_preview_bytes`.
         """
         limits = _within_room(self.policy.limits(self.origin.tool), self.room)
         if isinstance(self.content, (Envelope, StreamShape)) and self.content.remaining is not None:
@@ -194,7 +194,7 @@ class Spill:
         return limits._replace(max_bytes=min(limits.max_bytes, self.policy.lost_preview))
 
     def _preview_limits(self, limits: Limits, *, is_lost: bool) -> Limits:
-        """The limits of the preview alone, inside a notice of these limits."""
+        """Return the limits of the preview alone, inside a notice of these limits."""
         policy, band = self.policy, self.policy.band(self.size)
         usual = policy.preview_bytes if band.preview_bytes is None else band.preview_bytes
         size = policy.lost_preview if is_lost else usual
@@ -243,25 +243,25 @@ def _within_room(limits: Limits, room: int) -> Limits:
 
 
 def notice_overhead(content: Shape) -> int:
-    """The most bytes that a notice for `content` has around its preview."""
+    """Return the most bytes that a notice for `content` has around its preview."""
     return NOTICE_BYTES + (DATA_BYTES if content.content_type == JSON_TYPE else 0)
 
 
 def escape_factor(content: Shape) -> int:
-    """How many bytes one of a preview becomes, at most: in data, quotes and newlines are escape_factor."""
+    """Return how many bytes one byte of a preview becomes at most: JSON escapes quotes and newlines."""
     return 2 if content.content_type == JSON_TYPE else 1
 
 
 def _encoded(text: str) -> bytes | FileBody:
     if len(text) <= _IN_MEMORY_CHARS:
         return measure.encode(text)
-    gathering = Buffer(memory_bytes=0)
+    buffer = Buffer(memory_bytes=0)
     try:
-        gathering.write(text)
+        buffer.write(text)
     except BufferFull:  # no room on the disk
-        gathering.close()
+        buffer.close()
         return measure.encode(text)
-    body = gathering.finish()
-    if gathering.missing:  # as above, found out at the end
+    body = buffer.finish()
+    if buffer.missing:  # no room on the disk, found out at the end
         return measure.encode(text)
     return measure.encode(body) if isinstance(body, str) else body

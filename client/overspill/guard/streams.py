@@ -1,4 +1,4 @@
-"""Results that come in chunks, through the guard: as a tool yields them, or all at once."""
+"""Guards results that come in chunks: as a tool yields them, or read to the end at once."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ R = TypeVar("R")
 
 _END: Final = object()
 _MOST_LOST: Final = 64 * 1024 * 1024
-"""Bytes of a stream that are read where it can be stored nowhere: enough for a preview."""
+"""Bytes of a stream that are read if nothing can store it: enough for a preview."""
 
 
 class Stream:
-    """One result that comes in chunks; `guarded` is what became of it, once it was too long."""
+    """One result that comes in chunks. `guarded` is its outcome, or None as long as it is not too long."""
 
     def __init__(self, pipeline: Pipeline, executor: Executor, output: Output) -> None:
-        origin = pipeline.origin(output)  # that of now: a stream may be read elsewhere
+        origin = pipeline.origin(output)  # asked here, because another task may read the stream
         self._pipeline = pipeline
         self._executor = executor
         self._output = output._replace(
@@ -52,7 +52,7 @@ class Stream:
         self.guarded: Guarded | None = None
 
     def chunks(self) -> Generator[Any, None, Any]:
-        """The chunks that go into the conversation, of a synchronous source."""
+        """Yield the chunks of a synchronous source that go into the conversation."""
         source = self._output.result
         if not self._is_bypassed:
             source = guarded_chunks(source, self._flow, lambda flowed: run_sync(self._settle(flowed)))
@@ -72,7 +72,7 @@ class Stream:
         return returned
 
     async def chunks_async(self) -> AsyncGenerator[Any, None]:
-        """As `chunks`, of an asynchronous source."""
+        """As `chunks`, for an asynchronous source."""
         source = self._output.result
         if not self._is_bypassed:
             source = guarded_chunks_async(source, self._flow, self._settle, self._run)
@@ -92,13 +92,14 @@ class Stream:
         return await self._executor.run(self._pipeline.flow(self._output), work, *args)
 
     def begun(self) -> Guarded:
-        """An asynchronous stream that is guarded as somebody reads it."""
+        """Return an asynchronous stream, which is guarded as somebody reads it."""
         return self._inline(self.chunks_async())
 
     def ended(self) -> Guarded:
-        """What became of the whole: a chunk, or where they are records an iterator of what stays.
+        """Read the stream to its end. Return its outcome.
 
-        A stream flows on, in `value`, from its first object that shows nothing of itself.
+        The value is one chunk, or an iterator of what stays for a stream of records. Reading stops at the
+        first object that shows nothing of itself: the rest is guarded as somebody reads the value.
         """
         chunks, held = self.chunks(), _Held()
         try:
@@ -114,7 +115,7 @@ class Stream:
         return self._with_all(self.guarded, held.replayed(iter(())))
 
     async def ended_in_thread(self, executor: AsyncExecutor) -> Guarded:
-        """As `ended`, for an event loop: the tool may take its time. Cancelled, it is read no further."""
+        """As `ended`, in a thread of its own, because the tool may block. Cancelling stops the reading."""
         try:
             return await executor.run_alone(self.ended)
         except BaseException:  # the caller was cancelled, by whichever event loop
@@ -122,7 +123,7 @@ class Stream:
             raise
 
     async def ended_async(self) -> Guarded:
-        """As `ended`, of an asynchronous one."""
+        """As `ended`, for an asynchronous source."""
         chunks, held = self.chunks_async(), _Held()
         try:
             while self._may_go_on(held):
@@ -137,22 +138,25 @@ class Stream:
         return self._with_all(self.guarded, held.replayed_async(_nothing()))
 
     def _may_go_on(self, held: _Held) -> bool:
-        """Whether there may be more, and what has come is bounded."""
+        """Return whether to read on: there may be more, and what has come is bounded."""
         if self._flow.is_of_records and not self._is_bypassed:
             return not held.is_silent
         return self.guarded is None and held.are_chunks
 
     def _with_all(self, guarded: Guarded, items: Any) -> Guarded:
-        """The value of a stream of records is all that goes into the conversation."""
+        """Return the outcome with all items as its value, if the stream is one of records."""
         return replace(guarded, value=items) if self._flow.is_of_records else guarded
 
     async def _settle(self, flowed: StreamShape) -> Any:
-        """The notice at the end of a stream that was too long."""
+        """Store a stream that was too long; return what stands for it."""
         self.guarded = await self._pipeline.replaced(self._executor, self._output, flowed)
         return self.guarded.value
 
     async def _failure(self, error: Exception) -> Exception:
-        """What a tool raised, or one of its kind with a notice for its message; counted for the stream."""
+        """Return the exception to raise: the tool's, or one of its type with a notice as its message.
+
+        The guard counts it as the outcome of the stream.
+        """
         if self._is_bypassed:
             self._count()
             return error
@@ -167,7 +171,7 @@ class Stream:
         return chunk
 
     def _count(self) -> None:
-        """Count a stream that has passed whole."""
+        """Count a stream that stayed whole."""
         if self.guarded is None and not self._is_dropped:
             size = self._flow.size or self._size
             self._pipeline.count(self._output, Outcome.INLINE, size, size)
@@ -184,7 +188,7 @@ class Stream:
 
 
 class _Held:
-    """What has come of a stream, on its way to whoever reads it."""
+    """The items that were read from a stream, and how it failed if it did."""
 
     def __init__(self) -> None:
         self.chunks: list[Any] = []
@@ -192,12 +196,12 @@ class _Held:
 
     @property
     def is_silent(self) -> bool:
-        """Whether the last one shows nothing of itself: of such there may be any number."""
+        """Whether the last item shows nothing of itself: such a stream may be endless."""
         return bool(self.chunks) and is_opaque_record(self.chunks[-1])
 
     @property
     def are_chunks(self) -> bool:
-        """Whether all is text or bytes so far, of which the guard lets no more through than may stay."""
+        """Whether the items are text or bytes so far: the guard bounds how much of these passes."""
         return not self.chunks or isinstance(self.chunks[-1], str | bytes)
 
     def replayed(self, rest: Iterator[Any]) -> Iterator[Any]:
@@ -221,7 +225,7 @@ async def _nothing() -> AsyncIterator[Any]:
 
 
 def _most_kept(storage: Storage, policy: Policy) -> int:
-    """Return the bytes of the longest stream that is worth gathering under a policy."""
+    """Return the most bytes of a stream that are worth keeping under a policy."""
     most = policy.max_stream_bytes
     for band in reversed(policy.bands):
         if storage.has_any(band.destinations):

@@ -1,4 +1,4 @@
-"""Tools with their outputs guarded: functions, coroutine functions and generators, and what they raise."""
+"""Wraps tools, so that what they return, yield or raise is guarded: functions, coroutines, generators."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Wrapper:
         return attrgetter("_wrapper"), (self._owner,)
 
     def wrap(self, tool: Callable[P, Any], name: str) -> Callable[P, Any]:
-        """`tool` as it was, but for what it returns, yields or raises if that is too long."""
+        """Return the tool with its outputs guarded. `name` is the tool's name for limits and notices."""
         if inspect.iscoroutinefunction(tool):
             return self._coroutine_function(tool, name)
         if inspect.isasyncgenfunction(tool):
@@ -53,7 +53,7 @@ class Wrapper:
         async def run(call: RunningCall | None, *args: P.args, **kwargs: P.kwargs) -> Any:
             try:
                 result = await tool(*args, **kwargs)
-            except Exception as error:  # noqa: BLE001  (it is raised below, as it was where it is short)
+            except Exception as error:  # noqa: BLE001  (it is raised below, with a shorter message if needed)
                 failure = _as_raised(error)
             else:
                 if call is None and inline_size(result) is not None:
@@ -137,6 +137,6 @@ class Wrapper:
 
 
 def _as_raised(error: Exception) -> Exception:
-    """The exception with the tool's own frames alone in its traceback."""
+    """Return the exception without this module's frame in its traceback."""
     traceback = error.__traceback__
     return error if traceback is None else error.with_traceback(traceback.tb_next)
