@@ -69,9 +69,9 @@ def test_the_table_of_a_policy_cannot_be_changed() -> None:
         ({"tools": {"mine": "5"}}, "the limit of mine must be a whole number, not '5'"),
         ({"tools": {"mine": Limits(1, -2)}}, "max_lines of mine must be 0 or more, not -2"),
         ({"tokenizer": "gpt-4"}, "tokenizer must be a function, not 'gpt-4'"),
-        ({"strategy": 5}, "strategy must be of overspill.previews.cut, as PREVIEW, not 5"),
-        ({"style": None}, "style must be of overspill.previews.styles, as MARKED, not None"),
-        ({"exempt": "my_tool"}, "exempt must be names of tools, not 'my_tool'"),
+        ({"strategy": 5}, "strategy must be one of overspill.previews.cut, such as PREVIEW, not 5"),
+        ({"style": None}, "style must be one of overspill.previews.styles, such as MARKED, not None"),
+        ({"exempt": "my_tool"}, "exempt must be a set of names of tools, not 'my_tool'"),
         (
             {"bands": [Band(above=5), Band()]},
             r"each band must be above the one before it; .* \[5, 0\]",

@@ -1,4 +1,4 @@
-"""Where the service is and how patiently it is asked: a client's settings, read and checked once."""
+"""A client's settings, read and checked once: the service's URL, the key, timeouts and retries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NEAR: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class Address(Struct, frozen=True, kw_only=True):
-    """`timeout` and `connect_timeout` are seconds; `retries` counts attempts after the first."""
+    """A service and how to reach it. Timeouts are seconds; `retries` counts attempts after the first."""
 
     url: str
     key: str
@@ -35,7 +35,10 @@ class Address(Struct, frozen=True, kw_only=True):
 
 
 def checked_url(url: str | None) -> str:
-    """`url`, or `OVERSPILL_URL`, or the default, without a trailing slash. Raises `ValueError`."""
+    """Return `url`, else `OVERSPILL_URL`, else the default, without a slash at its end.
+
+    Raises `ValueError`, which says what is wrong with it.
+    """
     text = (os.environ.get("OVERSPILL_URL") or wire.DEFAULT_URL if url is None else url).strip()
     parts = _split(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -59,7 +62,7 @@ def _split(text: str) -> SplitResult:
 
 
 def checked_key(key: str | None) -> str:
-    """`key`, or `OVERSPILL_KEY`, or nothing. Raises `ValueError`, which does not show the key."""
+    """Return `key`, else `OVERSPILL_KEY`, else an empty text. Raises `ValueError` without showing the key."""
     text = (os.environ.get("OVERSPILL_KEY", "") if key is None else key).strip()
     if not (text.isascii() and text.isprintable()) or " " in text:
         raise ValueError("the key must be printable ASCII without spaces; check OVERSPILL_KEY")

@@ -1,4 +1,4 @@
-"""How long one request goes on: its deadline, and its attempts within it."""
+"""The deadline of one request, and its attempts within it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Deadline:
-    """When a call ends at the latest; every piece of a body that goes out moves it."""
+    """When a call ends at the latest, `seconds` from now. Each piece of a body that goes out moves it."""
 
     def __init__(self, seconds: float, timeout: asyncio.Timeout) -> None:
         self._seconds = seconds
@@ -25,7 +25,7 @@ class Deadline:
         self._is_over = False
 
     def extend(self) -> None:
-        """Begin the seconds anew, unless they are over."""
+        """Move the deadline to the full seconds from now, unless it has passed."""
         if not self._is_over and not self._timeout.expired():
             self._timeout.reschedule(asyncio.get_running_loop().time() + self._seconds)
 
@@ -35,12 +35,12 @@ class Deadline:
         return when is not None and asyncio.get_running_loop().time() + seconds < when
 
     def end(self) -> None:
-        """Let the deadline stay where it is from now on."""
+        """Let nothing move the deadline any more."""
         self._is_over = True
 
 
 class Attempts:
-    """The attempts of one request. `deadline` is that of all of them together."""
+    """The attempts of one request: at most `retries` after the first. They share one deadline."""
 
     def __init__(self, request: Request, retries: int, deadline: Deadline) -> None:
         self.deadline = deadline
@@ -49,9 +49,9 @@ class Attempts:
         self._was_sent = False
 
     def pause_after(self, error: OverspillError) -> float | None:
-        """Return the seconds to wait before the next attempt; None if `error` ends the request.
+        """Return the seconds to wait before the next attempt, or None if `error` ends the request.
 
-        An `Unreachable` learns whether any attempt may have reached the service.
+        Sets `was_sent` of an `Unreachable`: whether any attempt may have reached the service.
         """
         self._failed += 1
         self._was_sent = self._was_sent or not isinstance(error, Unreachable) or error.was_sent
@@ -65,7 +65,7 @@ class Attempts:
 
 @asynccontextmanager
 async def attempts_of(request: Request, address: Address) -> AsyncIterator[Attempts]:
-    """Bound the attempts of a request in the block by the client's timeout. Raises `Unreachable` after it."""
+    """Give the block the attempts of a request. Raises `Unreachable` after the client's timeout."""
     seconds = address.timeout
     timeout = asyncio.timeout(seconds)
     deadline = Deadline(seconds, timeout)
@@ -76,7 +76,7 @@ async def attempts_of(request: Request, address: Address) -> AsyncIterator[Attem
             finally:
                 deadline.end()
     except TimeoutError as error:
-        if not timeout.expired():  # the caller's own, from reading what is to be captured
+        if not timeout.expired():  # raised by reading the caller's content, not by this deadline
             raise
         what = f"{request.method} {request.path}"
         raise Unreachable(f"{address.url} gave {what} no answer within {seconds:g} s") from error

@@ -1,4 +1,4 @@
-"""Whose output it is: the tool call that is running, as context for everything beneath it."""
+"""The tool call that is running, as a context variable, so that its outputs get its id."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BYPASS: Final[ContextVar[bool]] = ContextVar("overspill_bypass", default=False)
 
 
 def current() -> Call | None:
-    """Return the call that this context belongs to, as `calling` set it; None outside of any."""
+    """Return the call that `calling` set, or None outside of its block."""
     return _CALL.get()
 
 
@@ -36,7 +36,7 @@ def is_bypassed() -> bool:
 
 
 def id_of(ref: str) -> str | None:
-    """The tool-call id of a `call:` reference, or None. Raises `InvalidId` if the id is empty."""
+    """Return the tool-call id of a `call:` reference, or None. Raises `InvalidId` if the id is empty."""
     try:
         return wire.call_id_of(ref)
     except ValueError as error:
@@ -45,7 +45,7 @@ def id_of(ref: str) -> str | None:
 
 @contextmanager
 def calling(call_id: str, session: str | None = None) -> Iterator[None]:
-    """Within the block, outputs belong to this tool call: for adapters, which know ids that tools do not."""
+    """Let the outputs in the block belong to this tool call: for adapters, which know the ids of calls."""
     token = _CALL.set(Call(call_id, session))
     try:
         yield
@@ -55,7 +55,7 @@ def calling(call_id: str, session: str | None = None) -> Iterator[None]:
 
 @contextmanager
 def bypassing() -> Iterator[None]:
-    """Within the block, outputs pass every guard whole."""
+    """Let the outputs in the block pass every guard whole."""
     token = _BYPASS.set(True)
     try:
         yield
@@ -64,5 +64,5 @@ def bypassing() -> Iterator[None]:
 
 
 def minted() -> str:
-    """An id for a call that has none."""
+    """Return a random id for a call that has none."""
     return f"call_{secrets.token_hex(12)}"

@@ -1,7 +1,7 @@
 """The asynchronous client: one method for each thing the service does.
 
-aiohttp and zstd take a quarter of a second to import; they are loaded, in a thread, by the first
-request, so that an agent whose outputs all stay small never pays for them.
+aiohttp and zstd take a quarter of a second to import. The first request loads them, in a thread. So an agent
+whose outputs all stay short never pays for them.
 """
 
 from __future__ import annotations
@@ -38,22 +38,24 @@ RETRIES: Final = 3
 
 
 def call(call_id: str) -> str:
-    """The reference that finds a capture by the id of its tool call, the newest first."""
+    """Return the reference to the newest capture of a tool call: `call:` and the call's id."""
     return wire.CALL_PREFIX + wire.fit(call_id)
 
 
 class Client:
     """Overspill for asyncio code: `async with Client() as client`.
 
-    `url`, `key` and `session` default to `OVERSPILL_URL`, `OVERSPILL_KEY` and `OVERSPILL_SESSION`.
-    `session` is where captures are put and, for a `call:` reference, where they are looked for; a method's
-    own `session` goes before it, and `""` looks in all sessions. `timeout` is how many seconds a call may
-    last, retries included; an upload or a download may last that long without progress. `compress=False`
-    sends content as it is.
+    `url`, `key` and `session` default to `OVERSPILL_URL`, `OVERSPILL_KEY` and `OVERSPILL_SESSION`. Captures
+    are put into `session`, and a `call:` reference is looked up in it. A method's own `session` replaces it;
+    `""` looks in all sessions.
+
+    `timeout` is how many seconds a call may last, retries included; an upload or a download may last that
+    long without progress. `connect_timeout` is how many of them connecting may take. `retries` is how often
+    a failed request is sent again. `compress=False` sends content as it is.
 
     A `ref` is a capture id or `call(tool-call id)`. Every method raises `Unreachable`, `ProtocolError` or the
-    `ProblemError` that the service answered with; after `aclose` every method raises `ClientClosed`. A client
-    is for the loop that first enters or uses it.
+    `ProblemError` that the service answered with, and `ClientClosed` after `aclose`. A client belongs to the
+    event loop that first uses it. Raises `ValueError` for a malformed URL or key.
     """
 
     def __init__(
@@ -81,7 +83,7 @@ class Client:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The keyword parameters of a client like this one, which has its URL and key from its `address`."""
+        """The keyword parameters that make a client like this one, besides the URL and the key."""
         address = self.address
         return {
             "session": self.session,
@@ -131,14 +133,17 @@ class Client:
         sha256: bytes | None = None,
         progress: Callable[[int], object] | None = None,
     ) -> wire.Entry:
-        """Store `content` and answer with its entry, once it is durable. Repeating it changes nothing.
+        """Store `content`, and return its entry once it is durable. Repeating the call changes nothing.
 
-        A `str` is stored as `measure.encode` gives it: UTF-8, lone surrogates kept as their bytes. Paths
-        and seekable files are read twice and may not change meanwhile (`ContentChanged`); other
-        iterables go through a temporary file. `ttl` is seconds; `id` is computed (`wire.capture_id`)
-        if it is not given. `sha256` is the digest of the content, 32 bytes, for callers that have it
-        already: it is not computed then, and a wrong one raises `DigestMismatch`. `progress` is called with
-        the bytes of each piece that has gone out.
+        A `str` is stored as UTF-8; lone surrogates keep the bytes that they would have. A path or a seekable
+        file is read twice; other iterables go through a temporary file. `ttl` is seconds from now; None takes
+        the service's default. `id` is computed from session, call id and content if it is not given.
+        `sha256` is the digest of the content, 32 bytes, if the caller has it already: the client does not
+        compute it again. `progress` is called with the number of bytes of each piece that was sent.
+
+        Raises `ContentChanged` if a file changes meanwhile, `DigestMismatch` if `sha256` is wrong,
+        `IdConflict` if the id holds other content, `TypeError` if `content` has no bytes, `ValueError` for a
+        wrong label's name, and the `OSError` of a file.
         """
         transport = await self._transport()
         where = self.session if session is None else session
@@ -160,7 +165,7 @@ class Client:
             return _decode(await transport.call(sent), wire.Entry)
 
     async def get(self, ref: str, *, session: str | None = None) -> wire.Entry:
-        """What is known of a capture, without its content."""
+        """Return what is known of a capture, without its content."""
         query = wire.RefQuery(session=self._narrow(ref, session))
         return await self._ask(request.about("GET", wire.Path.CAPTURE, ref, query), wire.Entry)
 
@@ -176,7 +181,10 @@ class Client:
         cursor: str | None = None,
         limit: int = 100,
     ) -> wire.Listing:
-        """A page of captures, newest first; of all sessions if none is given."""
+        """Return a page of at most `limit` captures, newest first. Each filter that is given narrows it.
+
+        Without `session` it has captures of all sessions. `cursor` is that of the page before.
+        """
         query = wire.ListQuery(
             session=_fit(session),
             call_id=_fit(call_id),
@@ -201,7 +209,7 @@ class Client:
         until: datetime | None = None,
         page: int = 100,
     ) -> AsyncGenerator[wire.Entry, None]:
-        """All captures that `list` would give, page after page."""
+        """Yield all captures that `list` would give. `page` is how many are asked for at once."""
         cursor: str | None = None
         while True:
             listing = await self.list(
@@ -226,14 +234,14 @@ class Client:
         return await self._ask(request.with_json(asked, wire.Amendment(ttl=ttl)), wire.Entry)
 
     async def delete(self, ref: str, *, session: str | None = None) -> wire.Removed:
-        """Remove a capture. Removing it again changes nothing, and counts nothing."""
+        """Remove a capture, and say how many were removed: 0 if it was removed before."""
         if ref.startswith(wire.CALL_PREFIX):  # repeated, it would remove the next older capture as well
             ref = (await self.get(ref, session=session)).id
         query = wire.RefQuery(session=self._narrow(ref, session))
         return await self._ask(request.about("DELETE", wire.Path.CAPTURE, ref, query), wire.Removed)
 
     async def delete_session(self, session: str) -> wire.Removed:
-        """Erase every capture of a session. Raises `InvalidParameter` if its name is empty."""
+        """Remove every capture of a session. Raises `InvalidParameter` if its name is empty."""
         if not session:
             raise error_of(wire.Code.INVALID_PARAMETER, "the session to erase is empty; nothing was removed")
         path = wire.Path.SESSION.format(session=wire.encode_path(wire.fit(session)))
@@ -248,7 +256,11 @@ class Client:
         *,
         session: str | None = None,
     ) -> Stream:
-        """The bytes of a capture, or of a part, in pieces of at most a few MiB; verified and resumed."""
+        """Return the bytes of a capture or of a range of it, in pieces of at most a few MiB.
+
+        The length is verified, and the digest of a whole capture; a transfer that breaks off is resumed.
+        Iterating raises `ProtocolError` for wrong bytes, and `RangeNotSatisfiable` if the range has none.
+        """
         query = wire.RefQuery(session=self._narrow(ref, session))
         return Stream(self._transport, request.about("GET", wire.Path.CONTENT, ref, query), range)
 
@@ -259,12 +271,15 @@ class Client:
         *,
         session: str | None = None,
     ) -> bytes:
-        """The bytes of a capture, or of a part, in memory."""
+        """Return the bytes of a capture or of a range of it. Raises as `stream` does."""
         async with self.stream(ref, range, session=session) as pieces:
             return b"".join([piece async for piece in pieces])
 
     async def download(self, ref: str, path: str | os.PathLike[str], *, session: str | None = None) -> int:
-        """Write a capture to a file, which appears once it is whole and verified. Answers its bytes."""
+        """Write a capture to a file, and return its size in bytes. The file appears once it is verified.
+
+        Raises as `stream` does, and `OSError` if the file cannot be written.
+        """
         from overspill.transfer.save import save  # noqa: PLC0415  (loaded when it is needed)
 
         async with self.stream(ref, session=session) as pieces:
@@ -281,7 +296,7 @@ class Client:
         max_bytes: int | None = None,
         session: str | None = None,
     ) -> wire.Text:
-        """The first lines. `ansi` keeps terminal escapes; the text has at most `max_bytes`."""
+        """Return the first lines. `ansi` keeps terminal escapes. The text has at most `max_bytes` bytes."""
         query = wire.HeadQuery(
             lines=lines, ansi=ansi, max_bytes=max_bytes, session=self._narrow(ref, session)
         )
@@ -296,7 +311,7 @@ class Client:
         max_bytes: int | None = None,
         session: str | None = None,
     ) -> wire.Text:
-        """The last lines."""
+        """Return the last lines. The parameters are those of `head`."""
         query = wire.TailQuery(
             lines=lines, ansi=ansi, max_bytes=max_bytes, session=self._narrow(ref, session)
         )
@@ -313,7 +328,7 @@ class Client:
         max_bytes: int | None = None,
         session: str | None = None,
     ) -> wire.Text:
-        """Lines `start` to `end`, from 1 and inclusive; `offset` skips bytes of the first."""
+        """Return lines `start` to `end`, counted from 1 and inclusive. `offset` skips bytes of the first."""
         query = wire.LinesQuery(
             start=start,
             end=end,
@@ -343,9 +358,12 @@ class Client:
         max_bytes: int | None = None,
         session: str | None = None,
     ) -> wire.Text:
-        """The lines that match an RE2 `pattern` (`fixed`: a plain string), with lines around them.
+        """Return the lines that match an RE2 `pattern`, with the lines around them.
 
-        `count` only counts them, all of them.
+        `fixed` takes the pattern as plain text; `invert` finds the lines that do not match. Each match comes
+        with `context` lines on both sides, or with `before` and `after`. The answer has at most `max_matches`
+        matches, beginning at the last one with `from_end`; the `cursor` of its `next` continues. `count` only
+        counts the matches, all of them. Raises `InvalidPattern`.
         """
         query = wire.GrepQuery(
             pattern=pattern,
@@ -366,32 +384,32 @@ class Client:
         return await self._ask(request.about("GET", wire.Path.GREP, ref, query), wire.Text)
 
     async def summary(self, ref: str, *, session: str | None = None) -> wire.Summary:
-        """Figures, first and last lines, repeated lines, errors and warnings, and the shape of JSON."""
+        """Return figures, first and last lines, repeated lines, errors and warnings, the shape of JSON."""
         query = wire.RefQuery(session=self._narrow(ref, session))
         return await self._ask(request.about("GET", wire.Path.SUMMARY, ref, query), wire.Summary)
 
     # --- the tenant and the service ---------------------------------------------------------------
 
     async def observe(self, observations: wire.Observations) -> wire.Accepted:
-        """Report tool outputs that were seen. The same batch twice counts once."""
+        """Report counts of tool outputs. A batch that is sent twice counts once."""
         asked = request.Request(method="POST", path=wire.Path.OBSERVATIONS)
         return await self._ask(request.with_json(asked, observations), wire.Accepted)
 
     async def usage(self) -> wire.Usage:
-        """The tenant's stored totals, in captures and bytes, and its limits."""
+        """Return what the tenant has stored, in captures and bytes, and its limits."""
         return await self._ask(request.Request(method="GET", path=wire.Path.USAGE), wire.Usage)
 
     async def sweep(self) -> wire.Removed:
-        """Remove what has expired, now. Never repeated: the answer counts what this one removed."""
+        """Remove expired captures now, and say how many. It is never retried, so the count is exact."""
         asked = request.Request(method="POST", path=wire.Path.SWEEP, repeatable=False)
         return await self._ask(asked, wire.Removed)
 
     async def healthy(self) -> bool:
-        """Whether the service's process answers."""
+        """Return whether the service's process answers."""
         return await self._is_fine(wire.Path.HEALTHZ)
 
     async def ready(self) -> bool:
-        """Whether the service can take requests: its object store and catalog answer too."""
+        """Return whether the service can take requests: its object store and catalog answer too."""
         return await self._is_fine(wire.Path.READYZ)
 
     async def _is_fine(self, path: str) -> bool:
@@ -415,14 +433,14 @@ class Client:
         return self._opened
 
     def _narrow(self, ref: str, session: str | None) -> str | None:
-        """The session that narrows a reference: only a `call:` one needs it."""
+        """Return the session that narrows a reference. Only a `call:` reference takes the client's own."""
         if session is None and ref.startswith(wire.CALL_PREFIX):
             session = self.session
         return _fit(session or None)
 
 
 def load_transport() -> type[Transport]:
-    """Import what a request needs; slow the first time."""
+    """Import what a request needs. It takes a quarter of a second the first time."""
     importlib.import_module("overspill.transfer.upload")
     kind: type[Transport] = importlib.import_module("overspill.transfer.transport").Transport
     return kind

@@ -1,7 +1,7 @@
-"""Closing connections outside of their event loop: from another loop, without any, or when they are dropped.
+"""Closes connections outside of their event loop: from another loop, without a loop, or by the collector.
 
-aiohttp closes a connector on its own loop only, and complains of one that is dropped. Sockets of a loop that
-does not run any more are taken from it, since nothing else would close them.
+aiohttp closes a connector on its own loop only, and warns of one that was not closed. If the loop does not
+run any more, nothing else would close the sockets, so they are closed here, in aiohttp's private fields.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ async def close(connector: BaseConnector, loop: AbstractEventLoop) -> None:
 
 
 def drop(connector: BaseConnector, loop: AbstractEventLoop, process: int) -> None:
-    """Close a connector that nobody closed, without a word. `process` is whose sockets they are."""
+    """Close a connector that nobody closed, without a warning. `process` is the id of its process."""
     if process != os.getpid():
         _forget(connector)
     elif loop.is_running():
@@ -66,7 +66,7 @@ def _transports(connector: Any) -> list[Any]:
 
 
 def _close_socket(transport: Any, *, is_last: bool) -> None:
-    """Close what a transport has open; one that is at its end would say that nobody closed it."""
+    """Close the socket of a transport. `is_last`: without it asyncio would warn that nobody closed it."""
     selected = _selected(transport)
     sock = getattr(selected, "_sock", None)
     if sock is not None:
@@ -76,11 +76,11 @@ def _close_socket(transport: Any, *, is_last: bool) -> None:
 
 
 def _selected(transport: Any) -> Any:
-    """Return the transport that has the socket, which that of TLS wraps."""
+    """Return the transport that has the socket: of a TLS connection, the one inside."""
     tls = getattr(transport, "_ssl_protocol", None)
     if tls is None:
         return transport
-    transport._closed = True  # noqa: SLF001  (it would say that nobody closed it)
+    transport._closed = True  # noqa: SLF001  (else asyncio warns that nobody closed it)
     return tls._transport  # noqa: SLF001
 
 

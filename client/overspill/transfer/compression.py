@@ -1,4 +1,4 @@
-"""Zstandard on the wire: whether it pays, how to send it, how to read frames back with bounded memory."""
+"""Zstandard on the wire: compresses what gains by it, and decodes frames in bounded memory."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ Buffer: TypeAlias = bytes | memoryview
 SINGLE_FRAME: Final = 512 * 1024
 """Content up to here is sent as exactly one frame, which the service may store as it is."""
 WORTHWHILE: Final = 4 * 1024
-"""Content below this is sent as it is: a packet more or less costs less than compressing."""
+"""Content of fewer bytes is sent as it is: a packet more costs less than compressing."""
 SAMPLE: Final = 128 * 1024
+"""The first bytes of long content, which are compressed to find out whether it shrinks."""
 MAX_FRAME: Final = 16 * 1024 * 1024
-"""Content of one frame that a download accepts; the service cuts frames of about 576 KiB."""
+"""The most bytes of content in a frame that a download accepts. The service's frames have about 576 KiB."""
 PIECE_SIZE: Final = 1024 * 1024
 """The most decoded bytes that come as one piece; a frame of the service is less."""
 _OPTIONS: Final[dict[int, int]] = {
@@ -34,14 +35,16 @@ _OPTIONS: Final[dict[int, int]] = {
 _LIMITS: Final[dict[int, int]] = {zstd.DecompressionParameter.window_log_max: MAX_FRAME.bit_length() - 1}
 """No window is larger than a frame's content may be."""
 _GAIN: Final = 0.9
+"""A frame is used if it has less than this share of the content's bytes."""
 _LONGEST_HEADER: Final = 18
+"""The most bytes of a frame's header (RFC 8878, section 3.1.1.1)."""
 
 
 _local = threading.local()
 
 
 def compress_frame(data: Buffer) -> bytes | None:
-    """`data` as one frame with its size and checksum; None if that would not be clearly smaller."""
+    """Return `data` as one frame with its size and checksum, or None if that is not clearly smaller."""
     if len(data) < WORTHWHILE:
         return None
     compressor = _compressor()
@@ -51,7 +54,7 @@ def compress_frame(data: Buffer) -> bytes | None:
 
 
 def compress_pieces(pieces: Iterable[Buffer], size: int) -> Iterator[bytes]:
-    """`size` bytes of content, given in pieces, as one long frame."""
+    """Yield the bytes of one long frame, for `size` bytes of content given in pieces."""
     stream = zstd.ZstdCompressor(options=_OPTIONS)
     stream.set_pledged_input_size(size)
     for piece in pieces:
@@ -96,7 +99,7 @@ class FrameDecoder:
     def _is_header_here(self) -> bool:
         try:
             size = zstd.get_frame_info(self._pending).decompressed_size
-        except zstd.ZstdError as error:  # also where the header is still incomplete
+        except zstd.ZstdError as error:  # also raised for a header that is still incomplete
             if len(self._pending) < _LONGEST_HEADER:
                 return False
             raise ProtocolError(f"the answer is not the zstd that it claims to be: {error}") from error

@@ -1,7 +1,7 @@
-"""The connections of one event loop, which all clients on it share, whatever their keys.
+"""The connections of one event loop. All clients of the loop share them, whatever their keys.
 
-The key is a header of each request, so a connection serves any of them. All clients have one configuration
-of TLS, that of the system; one with another would need connections of its own.
+The key is a header of each request, so any connection can carry it. All clients use the system's TLS
+configuration; a client with another one would need connections of its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST_CALLS: Final = 32
 
 
 class Connections:
-    """Those of `loop`. Whoever uses them says so with `of`, and leaves with `leave` or `drop`."""
+    """The connections of `loop`. A user joins with `of`, and leaves with `leave` or `drop`."""
 
     def __init__(self, loop: AbstractEventLoop) -> None:
         self.loop = loop
@@ -36,7 +36,7 @@ class Connections:
 
     @classmethod
     def of(cls, loop: AbstractEventLoop) -> Self:
-        """Become a user of those of `loop`, which runs here."""
+        """Return the connections of `loop`, which runs here, and count one user more."""
         with _all.lock:
             found = _all.of_loops.get(loop)
             if found is None or found.connector.closed or found.process != os.getpid():
@@ -45,11 +45,11 @@ class Connections:
         return found  # type: ignore[return-value]  # of this very class
 
     def limit(self, url: str) -> asyncio.Semaphore:
-        """What to hold while a request to the service at `url` is made."""
+        """Return the semaphore to hold during a request to the service at `url`."""
         return self._limits.setdefault(url, asyncio.Semaphore(MOST_CALLS))
 
     async def leave(self) -> None:
-        """Be a user no more, in any loop: the last one closes them."""
+        """Count one user less, in any loop. The last one closes the connections."""
         if self._is_last():
             await closing.close(self.connector, self.loop)
 
@@ -67,7 +67,7 @@ class Connections:
 
 
 class _All:
-    """Those of all event loops of this process."""
+    """The connections of all event loops of this process."""
 
     def __init__(self) -> None:
         self.reset_after_fork()

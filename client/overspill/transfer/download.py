@@ -1,4 +1,4 @@
-"""The bytes of a capture as they arrive: decoded, verified, and resumed where a connection breaks."""
+"""Downloads the bytes of a capture: decodes and verifies them, and resumes after a broken connection."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _CONTENT_RANGE: Final = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,
 class Stream:
     """An async iterator of bytes, and an async context manager that ends the transfer early.
 
-    The length is verified, and for a whole capture the SHA-256: `ProtocolError` may follow the last
-    piece, and what came before is to be thrown away then. A transfer that breaks off or stalls goes on
-    where it was, until as many tries in a row as the client retries bring nothing new: `Unreachable`.
+    The length is verified, and the SHA-256 of a whole capture. Raises `ProtocolError` if they are wrong,
+    perhaps after the last piece: throw the pieces away then. A transfer that breaks off or stalls continues
+    where it stopped. Raises `Unreachable` if as many tries in a row as the client retries bring nothing new.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Stream:
             response.close()
 
     async def _advance(self) -> None:
-        """One step: more of what has arrived, or more from the network, or the end."""
+        """Do one step: decode more of what has arrived, or read from the network, or end."""
         transport, progress = await self._opened()
         if batch := await progress.take(self._decoding):
             self._ready.extend(batch)
@@ -113,7 +113,7 @@ class Stream:
         return self._transport, self._progress
 
     def _next_request(self) -> Request:
-        """What is still missing. A part is asked for unencoded, so that the range counts its own bytes."""
+        """Return the request for what is missing. A part is asked for unencoded: ranges count its bytes."""
         missing = self._range if self._progress is None else self._progress.missing
         if missing is None:
             headers = {"Accept-Encoding": "zstd"}
@@ -157,7 +157,7 @@ class _Progress:
 
     @property
     def expects(self) -> tuple[int, int]:
-        """Where the rest starts and stops."""
+        """The offsets at which the rest starts and stops."""
         return self._whole.start + self._received, self._whole.stop
 
     @property
@@ -199,7 +199,7 @@ class _Progress:
 
 
 def _part(response: aiohttp.ClientResponse) -> wire.ContentRange:
-    """Which bytes of the capture an answer brings. Raises `ProtocolError` if it does not say."""
+    """Return which bytes of the capture an answer brings. Raises `ProtocolError` if it does not say."""
     if response.status == 206:  # noqa: PLR2004  (Partial Content)
         match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
         if match:

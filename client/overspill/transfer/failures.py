@@ -1,4 +1,4 @@
-"""What went wrong with a request, as an exception: the service's problem, or why it cannot be reached."""
+"""Makes exceptions of failed requests: the service's problem, or why the service cannot be reached."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _NOT_CONNECTED: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeout
 
 
 def unreachable(url: str, error: aiohttp.ClientError) -> Unreachable:
-    """The service at `url` did not answer."""
+    """Return the error for a service at `url` that did not answer."""
     failure = Unreachable(f"{url} cannot be reached: {reason(error)}")
     failure.was_sent = not isinstance(error, _NOT_CONNECTED)
     return failure
 
 
 def redirected(url: str, response: aiohttp.ClientResponse) -> OverspillError:
-    """The answer points to another address."""
+    """Return the error for an answer that points to another address."""
     target = response.headers.get("Location", "nowhere")
     return ProtocolError(
         f"{url} redirects to {target}, and redirects are not followed: if that is the "
@@ -34,12 +34,12 @@ def redirected(url: str, response: aiohttp.ClientResponse) -> OverspillError:
 
 
 def refused(response: aiohttp.ClientResponse, body: bytes) -> OverspillError:
-    """The answer is an error, with this body."""
+    """Return the error for an answer with this status and body."""
     return error_for(_problem(response, body))
 
 
 def reason(error: Exception) -> str:
-    """In a few words: aiohttp's own repeat the address and tell of its settings."""
+    """Say in a few words what went wrong. aiohttp's own texts repeat the address and name its settings."""
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return "connecting takes too long"
     if isinstance(error, aiohttp.ServerDisconnectedError):
@@ -53,7 +53,7 @@ def reason(error: Exception) -> str:
 
 
 def _problem(response: aiohttp.ClientResponse, body: bytes) -> wire.Problem:
-    """The problem in an error's body; one made from the status where something else answered."""
+    """Return the problem in an error's body. If something else than the service answered, make one."""
     request_id = response.headers.get(wire.Header.REQUEST_ID, "")
     try:
         problem = msgspec.json.decode(body, type=wire.Problem)
@@ -76,6 +76,6 @@ def _problem(response: aiohttp.ClientResponse, body: bytes) -> wire.Problem:
 
 
 def _retry_after(headers: Mapping[str, str]) -> int | None:
-    """Seconds, where the field gives seconds; its form as a date is passed over."""
+    """Return the seconds of `Retry-After`, or None if it has none or is a date."""
     value = headers.get("Retry-After", "")
     return int(value) if value.isascii() and value.isdigit() else None

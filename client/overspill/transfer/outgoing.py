@@ -1,4 +1,4 @@
-"""A request's body on its way out, piece by piece; its deadline moves with it."""
+"""Sends a request's body piece by piece, and moves the request's deadline with each piece."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from overspill.transfer.request import Body
 
 _PIECE: Final = 64 * 1024
-"""Bytes of a body in memory that are sent at a go where somebody watches its progress."""
+"""Bytes of one piece of a body in memory, if somebody watches its progress."""
 
 
 class Outgoing:
-    """One attempt's way through a body. aiohttp hides what fails in it, so it is kept in `failure`."""
+    """The body of one attempt. `failure` keeps what the body raised, because aiohttp hides it."""
 
     def __init__(self, body: Body, deadline: Deadline) -> None:
         self._body = body
@@ -26,7 +26,7 @@ class Outgoing:
 
     @property
     def at_once(self) -> bytes | None:
-        """Return the body if it is sent in one piece."""
+        """The whole body if it is sent in one piece, else None."""
         whole = self._body.whole
         is_watched = self._body.on_sent is not None and whole is not None and len(whole) > _PIECE
         return None if is_watched else whole

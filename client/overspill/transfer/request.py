@@ -17,10 +17,10 @@ _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
 
 class Body(Struct, frozen=True, kw_only=True):
-    """A request's body that every attempt can send afresh.
+    """A request's body, which each attempt sends from its beginning.
 
-    `pieces` may block, so threads iterate it; `whole` is there where the body is short and in memory.
-    `on_sent` is called with the bytes of each piece that has gone out.
+    `length` is bytes, or None if it is not known. `pieces` may block, so a thread iterates over it. `whole`
+    is the body if it is in memory. `on_sent` is called with the number of bytes of each piece that was sent.
     """
 
     length: int | None
@@ -31,12 +31,12 @@ class Body(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, data: bytes, encoding: str | None = None) -> Body:
-        """Return the body that has all of `data` in memory, so that it can be sent again."""
+        """Return the body for data in memory."""
         return cls(length=len(data), pieces=lambda: iter([data]), encoding=encoding, whole=data)
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """`path` is percent-encoded. `repeatable`: sending it twice does what sending it once does."""
+    """One request. `path` is percent-encoded. `repeatable`: sending it twice has the effect of once."""
 
     method: str
     path: str
@@ -47,7 +47,10 @@ class Request(Struct, frozen=True, kw_only=True):
 
 
 def about(method: str, path: str, ref: str, query: Struct | None = None) -> Request:
-    """A request about one capture. `path` is one of `wire.Path` that holds `{ref}`. Raises `InvalidId`."""
+    """Return a request about one capture. `path` is one of `wire.Path` with `{ref}` in it.
+
+    Raises `InvalidId` if the reference is empty.
+    """
     if not ref:
         raise error_of(wire.Code.INVALID_ID, "the capture's id is empty")
     call_id = call_context.id_of(ref)
@@ -68,7 +71,7 @@ def with_json(request: Request, body: Struct) -> Request:
 def metadata(
     *, session: str, call_id: str, tool: str, status: str, labels: Mapping[str, str], ttl: int | None
 ) -> dict[str, str]:
-    """What is kept with a capture, as headers. Raises `ValueError` for a label that no header can name."""
+    """Return the headers for what is kept with a capture. Raises `ValueError` for a wrong label's name."""
     texts = {
         wire.Header.SESSION: session,
         wire.Header.CALL_ID: call_id,
@@ -86,7 +89,7 @@ def metadata(
 
 
 def encode_query(query: Struct) -> dict[str, str]:
-    """The fields that differ from their defaults, as query parameters."""
+    """Return the fields that differ from their defaults, as query parameters."""
     values = msgspec.to_builtins(query)
     return {
         field.encode_name: _text(values[field.encode_name])

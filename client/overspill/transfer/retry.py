@@ -16,14 +16,14 @@ from overspill.execution.backoff import Backoff
 
 _STATUSES: Final = frozenset({429, 502, 503, 504})
 _DAMAGED: Final = (DamagedEncoding, DigestMismatch, IncompleteBody)
-"""What a body meets that changes on its way."""
+"""Problems of a body that was damaged on its way."""
 _BACKOFF: Final = Backoff(first=0.1, longest=5.0, least=0.0)
 
 
 def wait_before(attempt: int, error: OverspillError) -> float | None:
-    """Seconds to wait before attempt `attempt` (from 1) after `error`; None if repeating cannot help.
+    """Return the seconds to wait after failure number `attempt` (from 1), or None if repeating cannot help.
 
-    The wait is drawn from a `Backoff`, on top of what the service asked for with `Retry-After`.
+    They are what the service asks for with `Retry-After`, plus a random time from a `Backoff`.
     """
     jitter = _BACKOFF.pause(attempt - 1)
     if isinstance(error, (Unreachable, *_DAMAGED)):

@@ -1,4 +1,4 @@
-"""A transfer into a file that appears only once it is whole."""
+"""Writes a download to a file that appears only once it is whole."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 async def save(pieces: AsyncIterator[bytes], path: str | os.PathLike[str]) -> int:
-    """Write `pieces` beside `path` and then move them there; the bytes written. Raises `OSError`."""
+    """Write `pieces` to a file beside `path`, then move it there. Return its bytes. Raises `OSError`."""
     directory, name = os.path.split(os.path.abspath(path))  # noqa: ASYNC240, PTH100  (no I/O)
     descriptor, partial = await run_blocking(tempfile.mkstemp, ".part", f".{name}.", directory)
     written = 0

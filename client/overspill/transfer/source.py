@@ -1,7 +1,7 @@
-"""What a caller hands over to be captured, as content that can be read as often as a retry needs.
+"""Makes what a caller wants stored readable any number of times, as retries need.
 
-The id of a capture holds the digest of its content, so all of it is read once before a byte is sent:
-what is in memory or can seek is read twice, everything else goes through a temporary file.
+The id of a capture holds the digest of its content, so all of it is read once before a byte is sent. Data in
+memory and seekable files are read twice. Everything else goes through a temporary file.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ Source: TypeAlias = (
 PIECE: Final = 256 * 1024
 _BLOCK: Final = 1024 * 1024
 _IN_MEMORY: Final = 1024 * 1024
-"""Content from files and iterators up to here is held in memory; nothing longer is."""
+"""Content of files and iterators with fewer bytes is held in memory; longer content is not."""
 _WORTH_A_THREAD: Final = 64 * 1024
 
 
 class Content(Protocol):
-    """Content of known size and digest. `pieces` blocks where it reads a file, so it is for threads."""
+    """Content of known size and digest. `pieces` may block on a file, so call it in a thread."""
 
     @property
     def size(self) -> int:
@@ -54,7 +54,7 @@ class Content(Protocol):
 
     @property
     def whole(self) -> memoryview | None:
-        """All of it, if it is in memory."""
+        """All bytes if they are in memory, else None."""
 
     def pieces(self) -> Iterator[bytes | memoryview]:
         """Yield the bytes, from the beginning each time. Raises `OSError` and `ContentChanged`."""
@@ -69,13 +69,17 @@ class InMemory:
         self.sha256: bytes = hashlib.sha256(self.whole).digest() if sha256 is None else sha256
 
     def pieces(self) -> Iterator[bytes | memoryview]:
-        """Yield the bytes in pieces that a socket takes well."""
+        """Yield the bytes in pieces of 256 KiB."""
         for start in range(0, self.size, PIECE):
             yield self.whole[start : start + PIECE]
 
 
 class InFile:
-    """From where a file stands to its end. Reads name their place: an abandoned attempt cannot shift them."""
+    """The content of a file, from its current position to its end.
+
+    Each read seeks first, so an abandoned attempt that still reads does not disturb another one. Raises
+    `OSError`.
+    """
 
     whole = None
 
@@ -91,10 +95,7 @@ class InFile:
             self.size, self.sha256 = file.seek(0, os.SEEK_END) - self._start, sha256
 
     def pieces(self) -> Iterator[bytes | memoryview]:
-        """Yield the bytes from where the file stood.
-
-        Raises `OSError`, and `ContentChanged` if they are more or fewer than before.
-        """
+        """Yield the bytes in pieces. Raises `OSError`, and `ContentChanged` if their number has changed."""
         sent = 0
         while block := self._read(sent, PIECE):
             sent += len(block)
@@ -121,10 +122,10 @@ class InFile:
 
 @asynccontextmanager
 async def opened(source: Source, sha256: bytes | None = None) -> AsyncIterator[Content]:
-    """`source` as content for the length of the block; closes what it opened, not what it was given.
+    """Give the block `source` as content. A file that was opened for it is closed at the end.
 
-    `sha256` is its digest, if that is known: then it is not computed again. Raises `TypeError` if it is
-    nothing that has bytes, and whatever reading it raises.
+    `sha256` is its digest if the caller has it; then it is not computed. Raises `TypeError` if `source` has
+    no bytes, and whatever reading it raises.
     """
     if isinstance(source, str | bytes | bytearray | memoryview):
         yield await _of_memory(source, sha256)
@@ -161,7 +162,7 @@ def _seekable(source: object) -> BinaryIO | None:
 
 
 def _of_file(file: BinaryIO | IO[bytes], sha256: bytes | None) -> Content:
-    """Short content is taken into memory, so that it can be sent as one frame."""
+    """Return a file's content. Short content is read into memory, so that it can be sent as one frame."""
     start = file.tell()
     data = file.read(_IN_MEMORY)
     if not isinstance(data, bytes):
@@ -173,7 +174,7 @@ def _of_file(file: BinaryIO | IO[bytes], sha256: bytes | None) -> Content:
 
 
 class _TemporaryCopy:
-    """Content on its way through memory, and beyond a megabyte through a temporary file."""
+    """Copies content that can be read only once: in memory, or in a temporary file if it has over 1 MiB."""
 
     def __init__(self) -> None:
         self._file = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  (closed by __exit__)
@@ -202,7 +203,7 @@ async def _drain(source: object, copy: _TemporaryCopy) -> None:
 
 
 async def _batches(source: AsyncIterable[Any]) -> AsyncIterator[list[bytes]]:
-    """What arrives, in lists of about a block, so that a thread is not asked for every small piece."""
+    """Yield the pieces in lists of about 1 MiB, so that not every small piece costs a thread's work."""
     batch: list[bytes] = []
     length = 0
     async for piece in source:

@@ -27,7 +27,7 @@ _END: Final = object()
 
 
 class _Closable(Protocol[T_co]):
-    """What can be iterated over and ended early: an async generator, a `Stream`."""
+    """An async iterator that can be ended early: an async generator, a `Stream`."""
 
     def __anext__(self) -> Awaitable[T_co]: ...
     def aclose(self) -> Coroutine[Any, Any, None]:
@@ -35,7 +35,7 @@ class _Closable(Protocol[T_co]):
 
 
 class Iteration(Generic[T]):
-    """An iterator over what the loop thread brings; `close`, or leaving its `with` block, ends it early."""
+    """Iterates over an async iterator in the loop thread. `close`, or the end of its block, ends it early."""
 
     def __init__(self, calls: Calls, source: _Closable[T]) -> None:
         self._calls = calls
@@ -74,7 +74,7 @@ async def _next(source: _Closable[T]) -> T | object:
 def _method(
     asynchronous: Callable[Concatenate[Client, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[SyncClient, P], T]:
-    """The synchronous twin of a coroutine method."""
+    """Return the synchronous form of a coroutine method."""
 
     @functools.wraps(asynchronous)
     def method(self: SyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -87,7 +87,7 @@ def _method(
 def _iterator(
     asynchronous: Callable[Concatenate[Client, P], _Closable[T]],
 ) -> Callable[Concatenate[SyncClient, P], Iteration[T]]:
-    """The synchronous twin of a method that is iterated over."""
+    """Return the synchronous form of a method that returns an async iterator."""
 
     @functools.wraps(asynchronous)
     def method(self: SyncClient, /, *args: P.args, **kwargs: P.kwargs) -> Iteration[T]:
@@ -100,10 +100,10 @@ def _iterator(
 class SyncClient:
     """Overspill for synchronous code, from any thread: `with SyncClient() as client`.
 
-    Parameters, methods and errors are those of `Client`. An event loop in a background thread does the
-    work, the same for all clients of the process. It starts with the first call, and ends when the last
-    client is closed or dropped; a forked child gets its own. Inside a running event loop a call blocks that
-    loop: use `Client` there.
+    Parameters, methods and errors are those of `Client`. An event loop in a background thread does the work
+    of all clients of the process. It starts with the first call, and ends when the last client is closed or
+    garbage-collected. A forked child gets its own. Inside a running event loop a call would block that loop:
+    use `Client` there.
     """
 
     def __init__(
@@ -148,12 +148,12 @@ class SyncClient:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The keyword parameters of a client like this one, which has its URL and key from its `address`."""
+        """The keyword parameters that make a client like this one, besides the URL and the key."""
         return self._client.settings
 
     @property
     def session(self) -> str:
-        """Return the session that captures belong to where a call names no other."""
+        """Return the session of captures whose call names no other."""
         return self._client.session
 
     def __enter__(self) -> Self:
@@ -200,7 +200,7 @@ class SyncClient:
         self._abandon()
 
     def _abandon(self) -> None:
-        """Go on with other connections: these have no thread any more."""
+        """Make a new client: the old one's thread does not run any more."""
         if self._finalizer is not None:
             self._finalizer.detach()
         self._client = self._new_client()

@@ -1,6 +1,6 @@
-"""HTTP to one service: deadlines, retries, and problems turned into exceptions.
+"""Sends requests to one service over HTTP, with deadlines and retries; raises its problems as exceptions.
 
-It knows nothing of captures. Redirects are never followed: the key is for one host only.
+This module knows nothing of captures. It never follows a redirect: the key is for one host only.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ _REDIRECT: Final = range(300, 400)
 
 
 class Transport:
-    """Bound to the event loop that first uses it; one that finds that loop closed starts afresh."""
+    """The connection to one service. It belongs to the event loop that first uses it.
+
+    Once that loop is closed, another may use it. Raises `RuntimeError` in a second loop before that.
+    """
 
     def __init__(self, address: Address) -> None:
         self.address = address
@@ -47,11 +50,15 @@ class Transport:
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
-        """The event loop that it is bound to; None if there is no connection yet."""
+        """The event loop that it belongs to, or None if it was not used yet."""
         return None if self._connections is None else self._connections.loop
 
     async def call(self, request: Request) -> bytes:
-        """The body of the answer. Raises a `ProblemError`, `Unreachable` or `ProtocolError`."""
+        """Send a request, and return the body of the answer.
+
+        Raises `ProblemError` for an error that the service answers, `Unreachable` if there is no answer in
+        time, and `ProtocolError` for an answer that makes no sense.
+        """
         async with attempts_of(request, self.address) as attempts:
             while True:
                 try:
@@ -64,7 +71,10 @@ class Transport:
                 await asyncio.sleep(pause)
 
     async def open(self, request: Request) -> aiohttp.ClientResponse:
-        """A good answer whose body is still to come; the caller closes it. Raises as `call` does."""
+        """Send a request, and return an answer whose body is still to come. The caller closes it.
+
+        Raises as `call` does.
+        """
         async with attempts_of(request, self.address) as attempts:
             while True:
                 try:
@@ -78,7 +88,10 @@ class Transport:
                 await asyncio.sleep(pause)
 
     async def read(self, response: aiohttp.ClientResponse) -> bytes:
-        """What has arrived of the body; empty at its end. Raises `Unreachable` if it breaks or stalls."""
+        """Return the bytes of the body that have arrived, none at its end.
+
+        Raises `Unreachable` if the connection breaks, or brings nothing for the client's timeout.
+        """
         try:
             async with asyncio.timeout(self.address.timeout):
                 return await response.content.readany()
@@ -88,7 +101,7 @@ class Transport:
             raise Unreachable(f"{self.address.url} broke off its answer: {failures.reason(error)}") from error
 
     async def close(self) -> None:
-        """End what is still open, and leave the connections to the other clients of the event loop."""
+        """End the requests that are open. The connections stay if other clients of the loop use them."""
         session, self._session = self._session, None
         connections, self._connections = self._connections, None
         if self._dropped is not None:
@@ -102,13 +115,13 @@ class Transport:
         try:
             answer = await self._read_up_to(response, MAX_ANSWER)
         finally:
-            response.close()  # which keeps the connection where all of the answer has been read
+            response.close()  # the connection stays open if all of the answer was read
         if len(answer) > MAX_ANSWER:
             raise ProtocolError(f"{self.address.url} answered with more than {MAX_ANSWER} bytes")
         return answer
 
     async def _respond(self, request: Request, deadline: Deadline) -> aiohttp.ClientResponse:
-        """Send a request once; return a good answer, whose body is still to come."""
+        """Send a request once. Return an answer of status 2xx, whose body is still to come."""
         outgoing = None if request.body is None else Outgoing(request.body, deadline)
         whole = None if outgoing is None else outgoing.at_once
         _, session = await self._bound()
@@ -162,7 +175,7 @@ class Transport:
         )
 
     async def _read_up_to(self, response: aiohttp.ClientResponse, limit: int) -> bytes:
-        """The body; one that is longer than `limit` comes cut, a little above it."""
+        """Return the body. Stop reading a little after `limit` bytes."""
         body = bytearray()
         while len(body) <= limit and (piece := await self.read(response)):
             body += piece
@@ -202,7 +215,7 @@ def _drop(connections: Connections, session: aiohttp.ClientSession) -> None:
 
 
 def _proxy(address: Address) -> str | None:
-    """The proxy of the environment (`https_proxy`, `no_proxy`, …), never for this machine itself."""
+    """Return the proxy that the environment names (`https_proxy`, `no_proxy`, …); none for this machine."""
     url = URL(address.url)
     if address.is_near or proxy_bypass(url.host or ""):
         return None

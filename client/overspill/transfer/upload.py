@@ -1,4 +1,4 @@
-"""How content goes over the wire: as it is, as one frame, or as a stream, compressed where that pays.
+"""Chooses how content is sent: as it is, as one zstd frame, or compressed piece by piece.
 
 `Repr-Digest` is always the digest of the uncompressed content, whatever the encoding.
 """
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from overspill.transfer.source import Content
 
 _WORTH_A_THREAD = 128 * 1024
-"""Bytes that take more time to compress than another thread takes to come to them."""
+"""Bytes whose compression takes longer than handing them to another thread."""
 
 
 async def body_for(content: Content, *, compress: bool, is_near: bool) -> Body:
-    """The body that carries `content`.
+    """Return the body that carries `content`.
 
-    Up to `compression.SINGLE_FRAME` bytes it is one frame, if that is smaller. Longer content is
-    compressed as it is sent where a sample of it shrinks, but not to a service on this machine (`is_near`):
-    there the bytes cost less than the CPU.
+    Up to `compression.SINGLE_FRAME` bytes it is one frame, if that is smaller. Longer content is compressed
+    while it is sent, if a sample of it shrinks and the service is not on this machine (`is_near`): there
+    sending costs less than compressing.
     """
     if content.whole is not None and content.size <= compression.SINGLE_FRAME:
         return await _short_body(content.whole, compress=compress)
