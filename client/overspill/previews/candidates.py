@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.previews import spans, words
+from overspill.previews.presence import present_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -45,13 +46,6 @@ _RARE_LETTER_BYTES: Final = 1_000
 _MAX_LETTER_HITS: Final = 100
 """After so many hits of a letter, search for the word itself: the sample did not show how usual it is."""
 _DIGITS: Final = b"0123456789"
-_PUNCTUATION_TO_BLANKS: Final = bytes.maketrans(b'/.,:;=()[]{}"<>|\\_-', b" " * 19)
-_HEAD_BYTES: Final = 3
-_HEADS: Final = {
-    word: max(word.translate(_PUNCTUATION_TO_BLANKS, _DIGITS).split(), key=len, default=b"")[:_HEAD_BYTES]
-    for word in words.WEAK
-}
-"""The first letters of the longest word in each weak phrase: a text without them does not have the phrase."""
 
 
 class Word(NamedTuple):
@@ -146,9 +140,7 @@ class CandidateSearch:
             is_one_of_many = part.depth == spans.MIDDLE and len(parts) > _MANY_SLICES
             most = _HITS_PER_WORD if len(self._seen) < _MANY_KINDS else _HITS_WHEN_MANY_KINDS
             most = _HITS_IN_ONE_OF_MANY_SLICES if is_one_of_many else most
-            wanted = words_of.get(part.depth) or map(
-                Word, (*words.STRONG, *words.USUAL, *_present(slice_.data))
-            )
+            wanted = words_of.get(part.depth) or map(Word, present_words(slice_.data))
             for line in _located(slice_, _hits(slice_, wanted, self._floods, most)):
                 self._seen.setdefault(line.form, {}).setdefault(line.begin, line)
 
@@ -242,12 +234,6 @@ def _collect_telling(part: Slice, word: bytes, found: dict[int, int], *, is_near
     for data, phrase in telling:
         if _collect(data, Word(phrase), _HITS_PER_PHRASE, found):
             _collect_last(data, phrase, _HITS_PER_PHRASE, found)
-
-
-def _present(data: bytes) -> Iterator[bytes]:
-    """Yield the weak words that may be in `data`: those that begin like one of its words."""
-    heads = {token[:_HEAD_BYTES] for token in {*data.translate(_PUNCTUATION_TO_BLANKS, _DIGITS).split()}}
-    return (word for word, head in _HEADS.items() if len(head) < _HEAD_BYTES or head in heads)
 
 
 def _collect(data: bytes, word: Word, most: int, found: dict[int, int]) -> bool:

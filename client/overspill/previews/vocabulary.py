@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from overspill.previews.keywords import Keywords, members
 from overspill.previews.prefixes import message, without_level
 from overspill.previews.rules import CALM, DECISIVE, HINT, MARKED, RULES, SAID, UNLIKE, Role, Rule
 
@@ -25,18 +26,20 @@ COLOURED: Final = LineVerdict(SAID, -2)
 """A line in red."""
 
 
-_WORDS: Final = sorted({word.lower() for rule in RULES for word in rule.words}, key=len)
-_STEMS: Final = tuple(
-    word for at, word in enumerate(_WORDS) if not any(shorter in word for shorter in _WORDS[:at])
-)
-"""A line with a word of any rule has one of these, which are searched for once for all rules."""
-_RULES_OF: Final = {
-    stem: sum(
-        1 << number for number, rule in enumerate(RULES) if any(stem in word.lower() for word in rule.words)
+def _has(text: str, words: tuple[str, ...]) -> bool:
+    return any(map(text.__contains__, words))
+
+
+def _words_of(rules: dict[int, Rule]) -> Keywords[str]:
+    """Return the words of some rules, which stand for the numbers of the rules."""
+    words = {word for rule in rules.values() for word in rule.words}
+    return Keywords(
+        {word: sum(1 << number for number, rule in rules.items() if word in rule.words) for word in words}
     )
-    for stem in _STEMS
-}
-"""The rules with words that have the stem, a bit for each."""
+
+
+_EXACT: Final = _words_of({number: rule for number, rule in enumerate(RULES) if rule.is_exact})
+_LOWER: Final = _words_of({number: rule for number, rule in enumerate(RULES) if not rule.is_exact})
 _HARMLESS: Final = re.compile(
     r"\b(?:0|no|zero|without)\s{1,3}(?:[a-z]{1,20}\s{1,3})?"
     r"(?:errors?|failures?|failed|exceptions?|warnings?|problems?|issues?|offenses)\b"
@@ -72,14 +75,12 @@ def judge(line: str) -> LineVerdict | None:
     """Return how much `line` matters; None if it does not say that something went wrong."""
     said = message(line)
     told = _without_denials(said)
-    rules = _rules_of(told)
-    found = _by_rule(told, rules, line)
+    found = _by_rule(told, line)
     bare = without_level(told)
     if bare != told and (found is None or found.weight < MARKED):
-        found = max(found, _by_rule(bare, rules, line), key=lambda one: one.weight if one else 0)
+        found = max(found, _by_rule(bare, line), key=lambda one: one.weight if one else 0)
     if found is None and said != line:
-        told = _without_denials(line.strip())
-        found = _by_rule(told, _rules_of(told), line)
+        found = _by_rule(_without_denials(line.strip()), line)
     return found
 
 
@@ -88,24 +89,16 @@ def is_red(line: str) -> bool:
     return _RED.search(line, 0, _PREFIX) is not None if "\x1b" in line else False
 
 
-def _rules_of(said: str) -> int:
-    """Return the rules of which `said` has the stem of a word, one bit for each."""
-    lower, rules = said.lower(), 0
-    for stem in filter(lower.__contains__, _STEMS):
-        rules |= _RULES_OF[stem]
-    return rules
-
-
-def _by_rule(said: str, rules: int, line: str) -> LineVerdict | None:
-    """Return the verdict of the first of the `rules` that the message meets; None if it says all is well."""
+def _by_rule(said: str, line: str) -> LineVerdict | None:
+    """Return the verdict of the first rule that the message meets; None if it says that all is well."""
+    lower = said.lower()
+    rules = _LOWER.numbers(lower) | _EXACT.numbers(said)
     if not rules or (_has(said, _PASSED) and _PASSING.search(said)):
         return None
-    lower = said.lower()
-    for number, rule in enumerate(RULES):
-        if rules >> number & 1:
-            text = said if rule.is_exact else lower
-            if _has(text, rule.words) and rule.pattern.search(text):
-                return LineVerdict(_weighed(rule, said, line), number, rule.role)
+    for number in members(rules):
+        rule = RULES[number]
+        if rule.pattern.search(said if rule.is_exact else lower):
+            return LineVerdict(_weighed(rule, said, line), number, rule.role)
     return None
 
 
@@ -125,10 +118,6 @@ def _weighed(rule: Rule, said: str, line: str) -> float:
     if not _is_calm(line):
         return rule.weight
     return rule.weight - _CALMED if rule.weight >= DECISIVE else min(rule.weight, CALM)
-
-
-def _has(text: str, words: tuple[str, ...]) -> bool:
-    return any(map(text.__contains__, words))
 
 
 def _is_calm(line: str) -> bool:

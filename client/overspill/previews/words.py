@@ -40,7 +40,7 @@ WEAK: Final = (
     b"illegal", b"unexpect", b"expect", b"mismatch", b"missing", b"unknown", b"unsupported",
     b"violat", b"timed out", b"timeout", b"segmentation", b"segfault", b"signal", b"memory", b"no space",
     b"overflow", b"denied", b"killed", b"corrupt", b"deadlock", b"severe",
-    b"caused by", b"critical", b'status":"5', b"emerg", b"err!", b"***", b"exit",
+    b"caused by", b"critical", b'status":"5', b"emerg", b"err!", b"***",
     b"returned", b"warn", b"no matching", b"unresolved", b"differ", b"nonzero", b"non-zero", b"crash",
     b"bad ",
     b"wrong",     b"lockup", b"oops", b"bug:", b"unrecognized", b"flag provided",
@@ -52,6 +52,8 @@ WEAK: Final = (
     "✗".encode(), "✘".encode(), "✖".encode(), "❌".encode(), "\N{MULTIPLICATION SIGN}".encode(), "●".encode(),
 )  # fmt: skip
 """Searched for near both ends only."""
+END_OF_RED: Final = b"1m"
+"""How each of the weak words that is a colour code ends. They are searched for only if a text has this."""
 NUMBERED: Final = (b"exit", b"code", b"status", b"http/", b"returned", b"rc=")
 TELLING_NUMBER: Final = re.compile(
     rb"(?:exit\w{0,3}|code|status|rc|returned|http/[\d.]{1,3})\W{1,3}(?:\w{1,6}\W{1,2})?(\d{1,9})"
