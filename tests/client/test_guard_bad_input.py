@@ -15,7 +15,7 @@ from overspill import Client, Guard, Policy, Spool, SyncClient
 from overspill.previews.notice_forms import is_notice
 from overspill.shapes.writer import as_text
 from overspill.spools.flush import flush
-from overspill.spools.spool import fingerprint
+from overspill.spools.location import fingerprint
 
 from tests.servers.overspill import clean_environment
 

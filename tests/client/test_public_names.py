@@ -18,6 +18,8 @@ from overspill.previews.cut import ENDS, HEAD
 from overspill.previews.styles import CLAMPED
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.servers.overspill import ServiceProcess
 
 NAMES = [name for name in overspill.__all__ if name != "__version__"]
@@ -139,6 +141,12 @@ async def test_a_guard_with_a_url_serves_asynchronous_code_too(service: ServiceP
 def test_what_is_mixed_up_is_said_at_once(arguments: tuple[Any, ...], told: str) -> None:
     with pytest.raises(TypeError, match=told):
         Guard(*arguments)
+
+
+def test_a_folder_that_is_given_as_a_spool_is_said_at_once(tmp_path: Path) -> None:
+    folder: Any = tmp_path
+    with pytest.raises(TypeError, match=r"must be a Spool, a Workspace, True or False, .* Spool\(folder\)"):
+        Guard(spool=folder)
 
 
 def test_a_url_that_is_none_is_said_at_once() -> None:

@@ -177,8 +177,7 @@ def test_once_a_pause_is_over_one_process_tries_the_service_again(
     absence.note(Away(time.time() - 1, time.time() - 9, "it hung"))
     with SyncClient(service.url) as client:
         storages = [Storage(client, spool=partition.spool) for _ in range(2)]
-        destinations = [storage._destinations["service"] for storage in storages]
-        may = [each._may_be_asked() for each in destinations]  # type: ignore[attr-defined]  # the service's
+        may = [storage.health is not None and storage.health.refusal() is None for storage in storages]
         kept = put_sync(storages[0], spilled(LOG, session="one-tries"))
         absence.note(Away(time.time() - 1, time.time() - 9, "it hung"))
         again = put_sync(storages[1], spilled(LOG, "call_2", session="one-tries"))

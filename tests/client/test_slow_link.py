@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from overspill.delivery.circuit import Circuit
     from overspill.guard.guarded import Guarded
 
     from tests.servers.overspill import ServiceProcess
@@ -38,6 +39,11 @@ def is_spooled(spool: Spool) -> bool:
     return any(partition.entries() for partition in spool.partitions())
 
 
+def circuit_of(guard: Guard) -> Circuit:
+    assert guard._storage.health is not None
+    return guard._storage.health.shared.circuit
+
+
 async def slow_and_small(guard: Guard, way: str) -> tuple[Guarded, Guarded]:
     """What becomes of a long output, and of a small one after it."""
     if way == "sync":
@@ -56,7 +62,7 @@ async def test_an_upload_that_takes_longer_than_the_agent_waits_goes_on_behind_i
         guard = Guard(client, session=f"slow-{way}", spool=spool)
         slow, small = await slow_and_small(guard, way)
         passed_then = link.passed
-        circuit = guard._storage.circuit
+        circuit = circuit_of(guard)
         assert await asyncio.to_thread(until, lambda: not is_spooled(spool))
         passed = link.passed
         stored = await asyncio.to_thread(client.content, str(slow.capture))
@@ -67,7 +73,6 @@ async def test_an_upload_that_takes_longer_than_the_agent_waits_goes_on_behind_i
     assert passed_then < len(LONG)  # it was handed out before all had gone
     assert passed < 1.2 * len(LONG)  # and nothing was sent twice
     assert stored == LONG.encode()
-    assert circuit is not None
     assert not circuit.is_open
 
 
@@ -111,8 +116,7 @@ async def test_an_upload_that_stalls_opens_the_circuit_and_is_sent_later(
         link_stops(link, when)
         guarded = await guard.process(LONG if when == "within" else SMALL, tool="t", policy=IMPATIENT)
         link.stop()
-        circuit = guard._storage.circuit
-        assert circuit is not None
+        circuit = circuit_of(guard)
         assert await asyncio.to_thread(until, lambda: circuit.is_open)
         link.go()
         assert await asyncio.to_thread(until, lambda: not is_spooled(spool))

@@ -15,8 +15,9 @@ import pytest
 from overspill import wire
 from overspill.errors import InvalidId
 from overspill.spools import own_directory
+from overspill.spools.location import MAX_BYTES
 from overspill.spools.own_directory import NotSpooled
-from overspill.spools.spool import MAX_BYTES, Partition, Spool
+from overspill.spools.spool import Partition, Spool
 from overspill.text.body import FileBody
 
 from tests.client.spooling import NOON, URL, Clock, spilled

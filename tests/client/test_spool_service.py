@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from overspill import Client, Guard, SyncClient, errors
-from overspill.delivery.circuit import Circuit
 from overspill.delivery.storage import Storage
 from overspill.guard.band import Band
 from overspill.guard.policy import Policy
@@ -266,8 +265,8 @@ async def test_a_wrong_key_is_a_reason_and_leaves_the_service_in_use(
 
     assert {each.outcome for each in kept} == {Outcome.SPOOLED}
     assert all("unauthorized, HTTP 401" in each.reason for each in kept)
-    assert storage.circuit is not None
-    assert not storage.circuit.is_open
+    assert storage.health is not None
+    assert not storage.health.shared.circuit.is_open
 
 
 def test_what_waited_for_a_key_is_uploaded_with_another_only_when_asked_to(
@@ -673,11 +672,26 @@ def test_nothing_configured_is_a_reason() -> None:
     )
 
 
+def test_guards_of_one_service_leave_it_alone_together_whatever_their_keys(
+    new_storage: Callable[..., Storage],
+) -> None:
+    with SyncClient(NOWHERE, retries=0) as first, SyncClient(NOWHERE, "ovs_" + "b" * 32, retries=0) as second:
+        storages = [new_storage(client) for client in (first, second, second)]
+        for number in range(2):
+            put_sync(storages[0], spilled(LOG, str(number)))
+        kept = [put_sync(storage, spilled(LOG, "after")) for storage in storages]
+        storages[0].close()
+        is_away = [storage.health is not None and storage.health.is_away for storage in storages[1:]]
+
+    assert all(each.reason.startswith("the service has failed since") for each in kept)
+    assert is_away == [True, True]
+
+
 def test_the_circuit_is_told_of_through_the_storage(new_storage: Callable[..., Storage]) -> None:
     with SyncClient(NOWHERE, retries=0) as client:
         storage = new_storage(client)
         for number in range(2):
             put_sync(storage, spilled(LOG, str(number)))
 
-        assert isinstance(storage.circuit, Circuit)
-        assert storage.circuit.is_open
+        assert storage.health is not None
+        assert storage.health.shared.circuit.is_open

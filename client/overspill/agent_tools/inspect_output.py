@@ -24,7 +24,7 @@ from overspill.agent_tools.inspect_request import (
     InspectMode,
     InspectRequest,
 )
-from overspill.delivery.storage import partition_for
+from overspill.delivery.partitions import partition_for
 from overspill.execution.threads import run_blocking
 from overspill.spools.capture import LocalCapture
 from overspill.spools.holder import Holder

@@ -12,7 +12,7 @@ from overspill.cli import output
 from overspill.cli.color import ColorMode
 from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.cli.printable import printable_json
-from overspill.delivery.storage import partition_for
+from overspill.delivery.partitions import partition_for
 from overspill.spools.capture import LocalCapture
 from overspill.spools.holder import Holder
 from overspill.transfer.sync import SyncClient

@@ -19,45 +19,46 @@ LONGEST: Final = 60.0
 """The most seconds that it is left alone before another try."""
 QUICK_FAILURES: Final = 2
 """How many quick failures in a row open the circuit. A slow one opens it at once."""
+_MOST_DOUBLINGS: Final = 30
 
 
 class Circuit:
     """Closed while the service works. Open after failures: then it lets one try through after each pause.
 
-    A try that never reports does no harm: the next one goes through after another pause. `first` and
-    `longest` are pauses in seconds; `clock` gives seconds. Safe to use from any thread.
+    A try that never reports does no harm: the next one goes through after another pause. `clock` gives
+    seconds. Safe to use from any thread.
     """
 
-    def __init__(
-        self, *, first: float = FIRST, longest: float = LONGEST, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._first, self._longest, self._clock = first, longest, clock
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._lock = threading.RLock()
         self._failures = 0
-        self._pause = 0.0
-        self._next_try = 0.0
+        self._failed_tries = 0
+        """Since it opened."""
+        self._paused_at = 0.0
         self._is_trying = False
+        self.is_open: bool = False
+        """Whether the service has failed and is asked only now and then."""
 
-    @property
-    def is_open(self) -> bool:
-        """Return whether the service has failed and is asked only now and then."""
-        return self._pause > 0
+    def allows(self, *, first: float = FIRST, longest: float = LONGEST) -> bool:
+        """Return whether to ask the service now. If the circuit is open, only one caller gets True.
 
-    def allows(self) -> bool:
-        """Return whether to ask the service now. If the circuit is open, only one caller gets True."""
+        The first pause has `first` seconds; each failed try doubles them, to `longest` at most.
+        """
         with self._lock:
             if not self.is_open:
                 return True
             now = self._clock()
-            if now < self._next_try:
+            if now < self._paused_at + min(first * 2 ** min(self._failed_tries, _MOST_DOUBLINGS), longest):
                 return False
-            self._next_try, self._is_trying = now + self._pause, True
+            self._paused_at, self._is_trying = now, True
             return True
 
     def succeeded(self) -> None:
         """Note that the service answered: close the circuit."""
         with self._lock:
-            self._failures, self._pause, self._is_trying = 0, 0.0, False
+            self._failures = self._failed_tries = 0
+            self.is_open = self._is_trying = False
 
     def failed(self, *, slow: bool) -> None:
         """Note that the service did not answer or could not work. `slow`: it took all the time it had."""
@@ -65,9 +66,7 @@ class Circuit:
             self._failures += 1
             if self.is_open and not self._is_trying:
                 return  # it was asked before the circuit opened: many calls may run at once
-            now = self._clock()
             if self.is_open:
-                self._pause = min(2 * self._pause, self._longest)
-            elif slow or self._failures >= QUICK_FAILURES:
-                self._pause = min(self._first, self._longest)
-            self._next_try, self._is_trying = now + self._pause, False
+                self._failed_tries += 1
+            self.is_open = self.is_open or slow or self._failures >= QUICK_FAILURES
+            self._paused_at, self._is_trying = self._clock(), False

@@ -56,7 +56,7 @@ class SpoolDestination:
         finally:
             kept.cancel()
         try:
-            return _kept(kept.result(), before)
+            return kept_in_spool(kept.result(), before)
         except NotSpooled as error:
             return Failure(str(error))
         except OSError as error:
@@ -74,7 +74,8 @@ class SpoolDestination:
         return Order(request, before.why, refused=refused, claim=Claim(), on_kept=on_kept)
 
 
-def _kept(entry: Spooled, before: Failure) -> Kept:
+def kept_in_spool(entry: Spooled, before: Failure) -> Kept:
+    """Return what a notice says of an output in the spool. `before` is why the service does not have it."""
     return Kept(
         outcome=Outcome.SPOOLED,
         expires=entry.expires,

@@ -13,70 +13,48 @@ import math
 import sys
 import threading
 import weakref
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from overspill.delivery import slots, state_log
 from overspill.delivery.background import FIRST as SOON
-from overspill.delivery.backgrounds import abandon, background_for, release
-from overspill.delivery.circuit import FIRST, LONGEST, Circuit
 from overspill.delivery.destinations import Failure, reason
+from overspill.delivery.partitions import partition_for
 from overspill.delivery.service_destination import ServiceDestination
 from overspill.delivery.slots import Overfull
-from overspill.delivery.spool_destination import SpoolDestination
+from overspill.delivery.spool_destination import SpoolDestination, kept_in_spool
+from overspill.delivery.spool_uploads import SpoolUploads
 from overspill.execution import at_exit, forks, threads
 from overspill.execution.loop_thread import Calls
 from overspill.previews.notice import Kept
-from overspill.spools import flush_job, location
+from overspill.spools import location
 from overspill.spools.absence import Absence
 from overspill.spools.own_directory import NotSpooled
-from overspill.spools.spool import Spool
 from overspill.spools.workspace import Workspace
-from overspill.transfer.sync import SyncClient
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine, Hashable, Iterable
 
-    from overspill.delivery.background import Background
     from overspill.delivery.destinations import Destination
+    from overspill.delivery.health import ServiceHealth
     from overspill.execution.waiting import Reply
-    from overspill.spools.spool import Partition
+    from overspill.spools.spool import Partition, Spool
     from overspill.transfer.client import Client
     from overspill.transfer.store_request import StoreRequest
+    from overspill.transfer.sync import SyncClient
 
 T = TypeVar("T")
-
-__all__ = ["Storage", "partition_for", "reason"]
 
 NO_CLIENT: Final = "no Overspill service is configured"
 _NO_THREAD: Final = "this process can start no more threads"
 _NO_PLACE: Final = "outputs of this size are not to be stored"
 _DOUBT: Final = "; it may be stored there all the same"
-_FIRST_ALONE: Final = 1.0
-_LONGEST_ALONE: Final = 5.0
-"""Seconds that a failing service is left alone where no spool keeps what it misses."""
 log: Final = logging.getLogger("overspill")
 
-_JOB: Final = "spool {}"
 _ROOM_FOR_ENTRY: Final = 64 * 1024
 """Bytes that the spool needs beside the longest stream: its entry, and a remark at its end."""
-
-
-def partition_for(client: Client | SyncClient | None, spool: Spool | bool = True) -> Partition | None:  # noqa: FBT001, FBT002
-    """Return the part of the spool that belongs to a client's service and key, or None if there is no spool.
-
-    `spool=True` is the spool that the environment names, if there is a client; False is none. Raises
-    `ValueError` if a variable of the environment has a wrong value.
-    """
-    usual = Spool.default() if spool is True and client is not None else None
-    found = usual if isinstance(spool, bool) else spool
-    if found is None:
-        return None
-    return (
-        found.partition("", "") if client is None else found.partition(client.address.url, client.address.key)
-    )
 
 
 class Slot(NamedTuple):
@@ -101,22 +79,23 @@ class Storage:
     ) -> None:
         self._client = client
         self.partition: Partition | None = partition_for(client, spool)
-        self._is_uploading = (
-            client is not None and self.partition is not None and not isinstance(spool, Workspace)
+        has_spool, is_workspace = self.partition is not None, isinstance(spool, Workspace)
+        self.uploads: SpoolUploads = SpoolUploads(
+            client, self.partition, is_on=client is not None and has_spool and not is_workspace
         )
-        self.exit_seconds: float = location.exit_seconds() if self._is_uploading and uploads_unasked else 0.0
-        self._uploads_unasked = uploads_unasked
+        self._uploads_unasked = self.uploads.is_on and uploads_unasked
+        self.exit_seconds: float = location.exit_seconds() if self._uploads_unasked else 0.0
+        self._service: ServiceDestination | None = None
         self._destinations: dict[str, Destination] = {}
         if client is not None:
-            absence = Absence(self.partition) if self.partition is not None and self._is_uploading else None
-            self._destinations["service"] = ServiceDestination(client, self._new_circuit, absence)
+            absence = Absence(self.partition) if self.partition is not None and self.uploads.is_on else None
+            self._service = ServiceDestination(client, absence, has_spool=has_spool)
+            self._destinations["service"] = self._service
         if self.partition is not None:
-            self._destinations["spool"] = SpoolDestination(self.partition, partial(self._upload, SOON))
+            self._destinations["spool"] = SpoolDestination(self.partition, partial(self.uploads.begin, SOON))
         self._most_waiting = location.waiting_bytes()
         self.overfull: int = 0
         """How many outputs got no slot: too many bytes waited already, or they had waited too long."""
-        self._background: Background | None = None
-        self._end: weakref.finalize[..., Storage] | None = None
         self.reset_after_fork()
         forks.register(self)
 
@@ -126,11 +105,6 @@ class Storage:
         self._has_looked = False
         self._calls: Calls | None = None
         self._left: weakref.finalize[..., Storage] | None = None
-
-    def _new_circuit(self) -> Circuit:
-        if self.partition is None:
-            return Circuit(first=_FIRST_ALONE, longest=_LONGEST_ALONE)
-        return Circuit(first=FIRST, longest=LONGEST)
 
     @property
     def session(self) -> str:
@@ -154,45 +128,15 @@ class Storage:
         return max(0, self.partition.spool.max_bytes - _ROOM_FOR_ENTRY)
 
     @property
-    def circuit(self) -> Circuit | None:
-        """The state machine that says whether the service is left alone. None without a client."""
-        service = self._destinations.get("service")
-        return service.circuit if isinstance(service, ServiceDestination) else None
-
-    @property
-    def background(self) -> Background | None:
-        """The thread that sends reports and spooled captures, shared by all guards of a service.
-
-        None without a client.
-        """
-        if self._client is None:
-            return None
-        with self._lock:
-            if self._background is None:
-                self._background = background_for(self._client.address)
-                self._end = weakref.finalize(self, abandon, self._background)
-                self._end.atexit = False
-                if self.partition is not None and self._is_uploading:
-                    self._background.register(
-                        _JOB.format(self.partition.folder.path), partial(flush_job.job, self.partition)
-                    )
-            return self._background
-
-    def _upload(self, after: float) -> None:
-        """Upload from the spool `after` seconds, in the background. A spool without a service is tidied."""
-        if self.partition is not None and self._is_uploading and self.background is not None:
-            self.background.schedule(_JOB.format(self.partition.folder.path), after=after)
-        elif self.partition is not None:
-            threads.begin_blocking(self.partition.tidy_if_due)
+    def health(self) -> ServiceHealth | None:
+        """Whether the service works, and is asked. None without a client."""
+        return None if self._service is None else self._service.health
 
     def look(self) -> None:
         """Upload in the background what waits in the spool already, if anything does. Raises nothing."""
-        if self.partition is None or not (self._is_uploading and self._uploads_unasked):
-            return
-        at_exit.expect(self)
-        with suppress(NotSpooled, OSError):
-            if not self.partition.is_empty():
-                self._upload(0.0)
+        if self._uploads_unasked:
+            at_exit.expect(self)
+            self.uploads.begin_if_any()
 
     def close(self, seconds: float = math.inf) -> None:
         """Upload what waits in the spool, for `exit_seconds` or `seconds` at most, whichever is less.
@@ -200,47 +144,23 @@ class Storage:
         If other guards of this process use the same service, leave the upload to them. Raises nothing.
         """
         at_exit.forget(self)
-        if self._closed():
-            self._upload_last(min(seconds, self.exit_seconds))
+        self._leave_loop_thread()
+        is_last = self.uploads.leave()
+        if self._service is None:
+            return
+        self._service.close()
+        if is_last and not self._service.health.is_away:
+            self.uploads.finish(min(seconds, self.exit_seconds))
+        self._service.health.forget()
 
-    def _closed(self) -> bool:
-        """End this guard's background work. Return whether it was the last guard of its service."""
+    def _leave_loop_thread(self) -> None:
         with self._lock:
-            background, self._background = self._background, None
-            end, self._end = self._end, None
             calls, self._calls = self._calls, None
             left, self._left = self._left, None
-        for finalizer in (end, left):
-            if finalizer is not None:
-                finalizer.detach()
+        if left is not None:
+            left.detach()
         if calls is not None:
             calls.leave()
-        is_last = background is None or release(background)
-        service = self._destinations.get("service")
-        if isinstance(service, ServiceDestination):
-            service.close()
-        return is_last
-
-    def _upload_last(self, seconds: float) -> None:
-        """Upload what waits in the spool for so many seconds, unless the service is left alone."""
-        if self.partition is None or self._client is None or seconds <= 0 or self.is_service_away:
-            return
-        at = self._client.address
-        limits: dict[str, Any] = {"timeout": seconds, "connect_timeout": seconds, "retries": 0}
-        with SyncClient(at.url, at.key, session="", **limits) as client:
-            flush_job.flush_shortly(self.partition, client, seconds, lock_timeout=seconds)
-
-    @property
-    def is_service_away(self) -> bool:
-        """Whether the service is left alone, because it failed a moment ago."""
-        service = self._destinations.get("service")
-        return isinstance(service, ServiceDestination) and service.is_away
-
-    def note_silence(self, why: str) -> None:
-        """Leave the service alone for a while, because it did not answer in time."""
-        service = self._destinations.get("service")
-        if isinstance(service, ServiceDestination):
-            service.failed(why, slow=True)
 
     def begin(self, coroutine: Coroutine[Any, Any, T]) -> Reply[T]:
         """Begin a coroutine in the loop thread; return what becomes its result.
@@ -312,12 +232,7 @@ class Storage:
         try:
             if self.partition is not None and "spool" in request.destinations:
                 entry = self.partition.keep(request, failure.why)
-                return Kept(
-                    outcome=Outcome.SPOOLED,
-                    expires=entry.expires,
-                    reason=entry.reason,
-                    path=entry.path,
-                )
+                return kept_in_spool(entry, failure)
         except (NotSpooled, OSError) as error:
             failure = _joined(failure, Failure(str(error)))
         return self._lost(failure)
@@ -327,8 +242,7 @@ class Storage:
 
         Waits for an upload that still goes on, and asks for one that was not acknowledged.
         """
-        service = self._destinations.get("service")
-        if failure is None or not isinstance(service, ServiceDestination):
+        if failure is None or self._service is None:
             return None
         try:
             if failure.upload is not None:
@@ -336,7 +250,7 @@ class Storage:
                 if failure.upload.settled.done():
                     result = failure.upload.settled.result()
                     return result if isinstance(result, Kept) else None
-            return await service.found(request) if failure.is_doubtful else None
+            return await self._service.found(request) if failure.is_doubtful else None
         except Exception as error:  # noqa: BLE001  (whatever fails here, it is not known to be stored)
             log.debug("it is not known whether %s is stored: %s", request.id, error)
             return None
@@ -349,7 +263,7 @@ class Storage:
                 self._has_looked = False
             elif kept.outcome is Outcome.CAPTURED and not self._has_looked:
                 self._has_looked = True
-                threads.begin_blocking(self._upload, 0.0)
+                threads.begin_blocking(self.uploads.begin, 0.0)
         except Exception:  # the boundary: it is kept already
             log.exception("what waits in the spool is not uploaded for now")
         return kept

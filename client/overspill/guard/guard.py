@@ -11,7 +11,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
-from overspill.delivery.storage import Storage, reason
+from overspill.delivery.destinations import reason
+from overspill.delivery.storage import Storage
 from overspill.execution import pacing, threads
 from overspill.guard import checks, turn
 from overspill.guard.executors import AsyncExecutor, SyncExecutor, run_sync

@@ -5,29 +5,57 @@ from __future__ import annotations
 import os
 import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from overspill.spools.folder import ENTRY
+from overspill import wire
+from overspill.spools.folder import ENTRY, Spooled
 from overspill.spools.own_directory import NotSpooled, disk_reason
 from overspill.text import measure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from overspill.spools.claim import Claim
     from overspill.spools.draft import Draft
-    from overspill.spools.folder import Folder, Spooled
+    from overspill.spools.folder import Folder
     from overspill.spools.ledger import Ledger
     from overspill.spools.room import Room
     from overspill.text.body import FileBody
+    from overspill.transfer.store_request import StoreRequest
 
 _THREADS: Final = 8
 """Files that are written to the disk itself at the same time: the system does these together."""
+
+
+def entry_for(
+    request: StoreRequest, now: datetime, *, url: str, reason: str, refused: str, path: str
+) -> Spooled:
+    """Return what is known of an output that is kept `now`."""
+    origin, ttl = request.origin, request.ttl
+    return Spooled(
+        id=request.id,
+        size=request.size,
+        lines=request.lines,
+        sha256=request.sha256.hex(),
+        session=wire.fit(origin.session),
+        call_id=wire.fit(origin.call_id),
+        tool=wire.fit(origin.tool),
+        status=wire.fit(origin.status),
+        content_type=request.content_type,
+        ttl=ttl,
+        created=now,
+        expires=now + timedelta(seconds=wire.DEFAULT_TTL if ttl is None else ttl),
+        url=url,
+        reason=reason,
+        refused=refused,
+        path=path,
+    )
 
 
 class Addition:
@@ -107,6 +135,37 @@ def commit(
     finally:
         for addition in additions:
             addition.end(room)
+
+
+def replace(folder: Folder, room: Room, entry: Spooled, claim: Claim | None = None) -> bool:
+    """Replace the entry of a capture; return False if the capture went meanwhile.
+
+    Raises `NotSpooled` and `OSError`.
+    """
+    data = msgspec.json.encode(entry)
+    draft = room.begin(len(data), partial(folder.begin, len(data)))
+    with _discarded(draft, room):
+        draft.fill(ENTRY, data, dated=entry.expires.timestamp())
+        with room.locked() as ledger:
+            is_here = folder.has(entry.id)
+            if is_here:
+                take(claim)
+                ledger.rename(draft.size)
+            freed = folder.publish(draft, entry.id) if is_here else draft.discard()
+            ledger.discharge(freed)
+    return is_here
+
+
+@contextmanager
+def _discarded(draft: Draft, room: Room) -> Iterator[Draft]:
+    """If the block fails, remove the draft. If the lock is busy, whoever tidies does so."""
+    with draft:
+        try:
+            yield draft
+        except BaseException:
+            with suppress(NotSpooled, OSError), room.locked() as ledger:
+                ledger.discharge(draft.discard())
+            raise
 
 
 def take(claim: Claim | None) -> None:

@@ -277,3 +277,8 @@ def _read(directory: int, name: str, kind: type[T]) -> T | None:
             return msgspec.json.decode(file.read(), type=kind)
     except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
         return None
+
+
+def is_of(entry: Spooled | Dropped, call_id: str, session: str | None) -> bool:
+    """Return whether a capture is of a tool call, in a session unless that is empty."""
+    return entry.call_id == wire.fit(call_id) and (not session or entry.session == wire.fit(session))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import tempfile
@@ -14,6 +15,7 @@ WAITING_BYTES: Final = 1024**3
 """Bytes of outputs that may wait for the service, unless `OVERSPILL_WAITING_BYTES` says otherwise."""
 EXIT_SECONDS: Final = 0.5
 """What a guard or a process that ends may take to upload what waits, unless the environment says more."""
+FINGERPRINT: Final = re.compile(r"[0-9a-f]{32}")
 _OFF: Final = "off"
 _SECONDS: Final = re.compile(r"[0-9]{1,4}(\.[0-9]{1,6})?")
 _SIZE: Final = re.compile(r"([0-9]{1,18}) ?(?:(?:([KMGT])(i?))?B)?", re.IGNORECASE)
@@ -71,3 +73,8 @@ def exit_seconds() -> float:
             f"OVERSPILL_EXIT_SECONDS must be a number of seconds, or 0 for none; it is {given!r}"
         )
     return float(given)
+
+
+def fingerprint(url: str, key: str) -> str:
+    """Return what a service and a key are known by on the disk, which does not give the key away."""
+    return hashlib.sha256(f"{url}\0{key}".encode()).hexdigest()[:32]

@@ -11,52 +11,37 @@ not mix. What is kept was promised: where all together would be larger than the 
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
-import re
 import time
-from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
-from functools import partial
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
-import msgspec
-
 from overspill import wire
 from overspill.spools import location, own_directory
-from overspill.spools.commit import Addition, commit, take, too_large
-from overspill.spools.folder import ENTRY, Dropped, Folder, Spooled
-from overspill.spools.location import MAX_BYTES
+from overspill.spools.commit import Addition, commit, entry_for, replace, too_large
+from overspill.spools.folder import Dropped, Folder, Spooled, is_of
+from overspill.spools.location import FINGERPRINT, fingerprint
 from overspill.spools.own_directory import (
     LOCK_TIMEOUT_SECONDS,
     LockedFile,
     NotSpooled,
-    disk_reason,
     is_directory,
 )
 from overspill.spools.room import Room
 from overspill.transfer import call_context
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from overspill.spools.claim import Claim
-    from overspill.spools.draft import Draft
     from overspill.spools.order import Order
     from overspill.text.body import FileBody
     from overspill.transfer.store_request import StoreRequest
 
-__all__ = ["MAX_BYTES", "Partition", "Spool", "fingerprint"]
-
 LONG_LOCK_TIMEOUT_SECONDS: Final = 20.0
 """Seconds that outputs of agents wait for others, which keep the spool busy."""
-_NAME: Final = re.compile(r"[0-9a-f]{32}")
-
-
-def fingerprint(url: str, key: str) -> str:
-    """Return what a service and a key are known by on the disk, which does not give the key away."""
-    return hashlib.sha256(f"{url}\0{key}".encode()).hexdigest()[:32]
 
 
 def _nothing() -> None:
@@ -104,7 +89,7 @@ class Spool:
         """Return those of all services and keys. Raises `NotSpooled` if the directory is not safe."""
         if not self.exists():
             return []
-        names = sorted(name for name in os.listdir(self.path) if _NAME.fullmatch(name))  # noqa: PTH208
+        names = sorted(name for name in os.listdir(self.path) if FINGERPRINT.fullmatch(name))  # noqa: PTH208
         return [Partition(self, Folder(self.path / name)) for name in names]
 
     def used(self) -> int:
@@ -147,8 +132,6 @@ class Partition:
     def exists(self) -> bool:
         """Return whether anything was ever kept here. Raises `NotSpooled` if the spool is not safe."""
         return self.spool.exists() and is_directory(self.folder.path)
-
-    # --- in ----------------------------------------------------------------------------------------
 
     def keep(
         self,
@@ -202,7 +185,7 @@ class Partition:
     def _addition(self, request: StoreRequest, reason: str, refused: str, claim: Claim | None) -> Addition:
         now = datetime.fromtimestamp(self.spool.clock(), UTC)
         path = self._shown_path(request) if self._shown else ""
-        entry = _spooled(request, now, url=self.url, reason=reason, refused=refused, path=path)
+        entry = entry_for(request, now, url=self.url, reason=reason, refused=refused, path=path)
         return Addition(self.folder, entry, request.body, claim)
 
     def _shown_path(self, request: StoreRequest) -> str:
@@ -216,9 +199,8 @@ class Partition:
             self.make()
             new = [addition for addition in additions if not self._is_here(addition)]
         except (NotSpooled, OSError) as error:
-            failure = error if isinstance(error, NotSpooled) else NotSpooled(disk_reason(error))
             for addition in additions:
-                addition.failure = addition.failure or failure
+                addition.fail(addition.failure or error)
             return
         commit(self.folder, self.spool.room, new, time.monotonic() + lock_timeout, on_progress)
 
@@ -228,9 +210,10 @@ class Partition:
             addition.failure = too_large(addition.size, self.spool.max_bytes)
             return True
         try:
-            return self._is_kept(addition.entry) and self._replace(addition.entry, addition.claim)
+            room, entry = self.spool.room, addition.entry
+            return self._is_kept(entry) and replace(self.folder, room, entry, addition.claim)
         except NotSpooled as error:
-            addition.failure = error
+            addition.fail(error)
             return True
 
     def make(self) -> None:
@@ -242,34 +225,6 @@ class Partition:
     def _is_kept(self, entry: Spooled) -> bool:
         """Return whether the content is here already; in a workspace its agent may have changed it."""
         return not self._shown and self.folder.size(entry.id) == entry.size
-
-    def _replace(self, entry: Spooled, claim: Claim | None = None) -> bool:
-        """Replace the entry of a capture; False if it went meanwhile."""
-        data, room = msgspec.json.encode(entry), self.spool.room
-        draft = room.begin(len(data), partial(self.folder.begin, len(data)))
-        with self._discarded(draft):
-            draft.fill(ENTRY, data, dated=entry.expires.timestamp())
-            with room.locked() as ledger:
-                is_here = self.folder.has(entry.id)
-                if is_here:
-                    take(claim)
-                    ledger.rename(draft.size)
-                freed = self.folder.publish(draft, entry.id) if is_here else draft.discard()
-                ledger.discharge(freed)
-        return is_here
-
-    @contextmanager
-    def _discarded(self, draft: Draft) -> Iterator[Draft]:
-        """Where the block fails, remove the draft. If the lock is busy, whoever tidies does so."""
-        with draft:
-            try:
-                yield draft
-            except BaseException:
-                with suppress(NotSpooled, OSError), self.spool.room.locked() as ledger:
-                    ledger.discharge(draft.discard())
-                raise
-
-    # --- what is here ------------------------------------------------------------------------------
 
     def is_empty(self) -> bool:
         """Return whether nothing waits here. Raises `NotSpooled` and `OSError`."""
@@ -290,7 +245,7 @@ class Partition:
         if not self.exists():
             return None
         if call_id is not None:
-            matches = [entry for entry in self.entries() if _is_of(entry, call_id, session)]
+            matches = [entry for entry in self.entries() if is_of(entry, call_id, session)]
             return matches[-1] if matches else None
         entry = self.folder.entry(ref) if wire.CAPTURE_ID.fullmatch(ref) else None
         return entry if entry and not self._has_expired(entry) else None
@@ -308,14 +263,12 @@ class Partition:
         if call_id is None:
             matches = [each for each in found if each.id == ref]
         else:
-            matches = [each for each in found if _is_of(each, call_id, session)]
+            matches = [each for each in found if is_of(each, call_id, session)]
         return matches[-1] if matches else None
 
     def open(self, entry: Spooled) -> IO[bytes]:
         """Open the content of a capture. Raises `OSError`."""
         return self.folder.open(entry.id)
-
-    # --- changes and out ---------------------------------------------------------------------------
 
     def claim_upload(self, entry: Spooled) -> LockedFile | None:
         """Keep all flushes from uploading a capture until the file is closed; None if one is at it already.
@@ -329,7 +282,7 @@ class Partition:
 
     def amend(self, entry: Spooled) -> None:
         """Replace what is known of a capture, if it is still here. Raises `NotSpooled` and `OSError`."""
-        self._replace(entry)
+        replace(self.folder, self.spool.room, entry)
 
     def tidy_if_due(self) -> None:
         """See `Room.tidy_if_due`; nothing happens where nothing was ever kept."""
@@ -344,31 +297,3 @@ class Partition:
     def uploaded(self, entry: Spooled) -> None:
         """Remove what the service has now. Raises `NotSpooled` and `OSError`."""
         self.spool.room.remove(self.folder, entry.id)
-
-
-def _spooled(
-    request: StoreRequest, now: datetime, *, url: str, reason: str, refused: str, path: str
-) -> Spooled:
-    origin, ttl = request.origin, request.ttl
-    return Spooled(
-        id=request.id,
-        size=request.size,
-        lines=request.lines,
-        sha256=request.sha256.hex(),
-        session=wire.fit(origin.session),
-        call_id=wire.fit(origin.call_id),
-        tool=wire.fit(origin.tool),
-        status=wire.fit(origin.status),
-        content_type=request.content_type,
-        ttl=ttl,
-        created=now,
-        expires=now + timedelta(seconds=wire.DEFAULT_TTL if ttl is None else ttl),
-        url=url,
-        reason=reason,
-        refused=refused,
-        path=path,
-    )
-
-
-def _is_of(entry: Spooled | Dropped, call_id: str, session: str | None) -> bool:
-    return entry.call_id == wire.fit(call_id) and (not session or entry.session == wire.fit(session))

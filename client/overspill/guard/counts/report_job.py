@@ -34,7 +34,7 @@ class ReportJob:
             return
         self._process = os.getpid()
         self._storage.look()
-        background = self._storage.background
+        background = self._storage.uploads.background
         if background is not None:
             background.register(self._name, _job(weakref.ref(self._reporter)))
             background.schedule(self._name, after=INTERVAL)
@@ -48,7 +48,7 @@ class ReportJob:
 
     def hurry(self) -> None:
         """Report soon: an output has spilled, so there is a connection anyway."""
-        background = self._storage.background
+        background = self._storage.uploads.background
         if background is not None:
             background.schedule(self._name, after=SOON)
 
@@ -57,20 +57,21 @@ class ReportJob:
 
         A service that is left alone after a failure gets no report.
         """
-        background = self._storage.background
+        background = self._storage.uploads.background
         if background is None or self._process != os.getpid():
             return
         self._process = 0
         self._detach()
         background.unregister(self._name)
-        if self._storage.is_service_away:
+        health = self._storage.health
+        if health is None or health.is_away:
             return
         at = background.address
         with SyncClient(
             at.url, at.key, timeout=LAST_REPORT, connect_timeout=LAST_REPORT, retries=0
         ) as client:
             if not self._reporter.finish(client):
-                self._storage.note_silence(f"the service took no report within {LAST_REPORT:g} s")
+                health.failed(f"the service took no report within {LAST_REPORT:g} s", slow=True)
 
 
 def _job(reporter: weakref.ref[Reporter]) -> Job:

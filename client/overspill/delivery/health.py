@@ -1,0 +1,138 @@
+"""How a service fares: whether it is asked now, and if not, since when it fails and why.
+
+ServiceHealth   what one destination goes by
+  Shared        what this process knows of a service, whichever guards and keys found it out
+  Absence       what all processes of this machine know, if they share a spool
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from overspill.delivery.circuit import FIRST, LONGEST, Circuit
+from overspill.execution import forks
+from overspill.spools.absence import Away
+
+if TYPE_CHECKING:
+    from overspill.spools.absence import Absence
+
+_FIRST_ALONE: Final = 1.0
+_LONGEST_ALONE: Final = 5.0
+"""Seconds that a failing service is left alone where no spool keeps what it misses."""
+
+
+class Shared:
+    """What this process knows of one service."""
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self.circuit = Circuit()
+        self.moved_at = float("-inf")
+        """When the service took bytes of any upload, on the monotonic clock."""
+        self.failing_since: datetime | None = None
+        self.last_failure = ""
+        self.absences: set[Absence] = set()
+        """Those in which its failure was noted."""
+
+
+class _All:
+    """Of each service by its URL, as long as anything uses it."""
+
+    def __init__(self) -> None:
+        self.reset_after_fork()
+        forks.register(self)
+
+    def reset_after_fork(self) -> None:
+        self._lock = threading.RLock()
+        self._of_urls: weakref.WeakValueDictionary[str, Shared] = weakref.WeakValueDictionary()
+
+    def of(self, url: str) -> Shared:
+        with self._lock:
+            found = self._of_urls.get(url)
+            if found is None or found.process != os.getpid():
+                found = self._of_urls[url] = Shared()
+            return found
+
+
+_all: Final = _All()
+
+
+class ServiceHealth:
+    """What one destination goes by. `absence` is the memory of its partition, if it has one."""
+
+    def __init__(self, url: str, absence: Absence | None, *, has_spool: bool) -> None:
+        self._url = url
+        self._absence = absence
+        self._pauses = (FIRST, LONGEST) if has_spool else (_FIRST_ALONE, _LONGEST_ALONE)
+        self._shared: Shared | None = None
+
+    @property
+    def shared(self) -> Shared:
+        """What this process knows of the service."""
+        shared = self._shared
+        if shared is None or shared.process != os.getpid():
+            shared = self._shared = _all.of(self._url)
+        return shared
+
+    def forget(self) -> None:
+        """Use it no more for now: what nobody uses is not remembered."""
+        self._shared = None
+
+    @property
+    def is_away(self) -> bool:
+        """Return whether the service is left alone, by this process or by others."""
+        return self.shared.circuit.is_open or (self._absence is not None and self._absence.pause() > 0)
+
+    def refusal(self) -> str | None:
+        """Return why the service is not asked now; None if it may be. Once it is due, one caller tries it."""
+        if self._allows():
+            return None
+        shared = self.shared
+        since = "" if shared.failing_since is None else f" since {shared.failing_since:%Y-%m-%dT%H:%M:%SZ}"
+        return f"the service has failed{since}: {shared.last_failure}"
+
+    def _allows(self) -> bool:
+        shared = self.shared
+        if shared.circuit.is_open:
+            first, longest = self._pauses
+            return shared.circuit.allows(first=first, longest=longest)
+        away = None if self._absence is None else self._absence.known()
+        if away is None:
+            return True
+        shared.failing_since, shared.last_failure = datetime.fromtimestamp(away.since, UTC), away.why
+        if away.next_try > time.time():
+            return False
+        self._note(replace(away, next_try=time.time() + FIRST))
+        return True
+
+    def failed(self, why: str, *, slow: bool) -> None:
+        """Note that the service failed, and why. `slow`: it did not answer in time."""
+        shared = self.shared
+        if shared.failing_since is None:
+            shared.failing_since = datetime.now(UTC)
+        shared.last_failure = why
+        shared.circuit.failed(slow=slow)
+        if slow:
+            self._note(Away(time.time() + FIRST, shared.failing_since.timestamp(), why))
+
+    def _note(self, away: Away) -> None:
+        if self._absence is not None:
+            self.shared.absences.add(self._absence)
+            self._absence.note(away)
+
+    def answered(self) -> None:
+        """Note that the service works."""
+        shared = self.shared
+        shared.circuit.succeeded()
+        shared.failing_since = None
+        with suppress(KeyError):  # another thread ended the last one
+            while shared.absences:
+                shared.absences.pop().end()

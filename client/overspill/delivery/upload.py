@@ -1,0 +1,200 @@
+"""One upload of an output to the service, which can outlast its agent's wait."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from overspill.delivery.destinations import Failure, reason
+from overspill.errors import (
+    Denied,
+    Internal,
+    OverspillError,
+    ProblemError,
+    ProtocolError,
+    QuotaExceeded,
+    StoreFull,
+    TooManyRequests,
+    Unavailable,
+    Unreachable,
+)
+from overspill.execution import threads
+from overspill.previews.notice import Kept
+from overspill.spools import flush
+from overspill.spools.own_directory import NotSpooled
+from overspill.text.body import FileBody
+from overspill.transfer.sync import running
+from overspill.wire import Outcome
+
+if TYPE_CHECKING:
+    from asyncio import Future, Task
+    from collections.abc import Coroutine
+
+    from overspill.delivery.health import ServiceHealth
+    from overspill.spools.folder import Spooled
+    from overspill.spools.spool import Partition
+    from overspill.transfer.client import Client
+    from overspill.transfer.store_request import StoreRequest
+    from overspill.transfer.sync import SyncClient
+    from overspill.wire import Entry
+
+_FAILING: Final = (Unreachable, ProtocolError, Unavailable, Internal, TooManyRequests)
+"""Failures of the service as a whole; all other problems concern the one capture, the key or a limit."""
+_DOUBTFUL: Final = (ProtocolError, Internal, Unavailable)
+"""After these the service may have stored a capture all the same; after `Unreachable`, if it was sent."""
+_REFUSING: Final = (Denied, QuotaExceeded, StoreFull)
+"""Refusals that last until somebody changes a key or a limit."""
+_SMALL: Final = 512 * 1024
+"""Bytes that a socket's buffer takes at once, however slow the link is: they are no sign of progress."""
+_BUFFERED: Final = 8 * 1024 * 1024
+"""Bytes that may be on their way in buffers of systems and proxies."""
+_SLOWEST_LINK: Final = 1024 * 1024
+"""Bytes a second at which such buffers empty at least, while nothing else can be seen to move."""
+_RECENT_SECONDS: Final = 1.0
+"""For so many seconds after it took bytes of any upload, the service counts as working."""
+
+log: Final = logging.getLogger("overspill")
+
+
+class Upload:
+    """One upload; it begins at once. `settled` becomes its outcome and never raises. For the loop thread."""
+
+    def __init__(self, health: ServiceHealth, client: SyncClient, request: StoreRequest) -> None:
+        self.size: int = request.size
+        self._health = health
+        self._sha256 = request.sha256.hex()
+        self._sent = 0
+        self._moved_at = time.monotonic()
+        self._stalled = ""
+        self._calls, asynchronous = running(client)
+        self._loop = asyncio.get_running_loop()
+        self.settled: Future[Kept | Failure] = self._loop.create_future()
+        self._call = self._calls.task(self._sending(asynchronous, request))
+        self._call.add_done_callback(self._settle)
+
+    def _sending(self, client: Client, request: StoreRequest) -> Coroutine[Any, Any, Entry]:
+        return client.put(
+            request.body.path if isinstance(request.body, FileBody) else request.body,
+            id=request.id,
+            sha256=request.sha256,
+            call_id=request.origin.call_id,
+            session=request.origin.session,
+            tool=request.origin.tool,
+            status=request.origin.status,
+            content_type=request.content_type,
+            ttl=request.ttl,
+            progress=self._note,
+        )
+
+    def is_moving(self) -> bool:
+        """Return whether its bytes move, or those of another upload to the same service."""
+        return self._patience_left() > 0
+
+    def stall(self, why: str) -> None:
+        """Give the upload up, because the service seems to hang. `why` is the reason for the notice."""
+        self._stalled = why
+        self._health.failed(why, slow=True)
+        self._call.cancel()
+
+    def cancel(self) -> None:
+        """Stop the upload: nobody waits for it any more."""
+        self._call.cancel()
+
+    def cancel_from_outside(self) -> None:
+        """As `cancel`, from any thread."""
+        with suppress(RuntimeError):  # the loop has ended, and the upload with it
+            self._loop.call_soon_threadsafe(self._call.cancel)
+
+    def watch(self) -> None:
+        """Give the upload up as soon as it stalls."""
+        self._calls.task(self._watched())
+
+    async def _watched(self) -> None:
+        while not self.settled.done():
+            left = self._patience_left()
+            if left <= 0:
+                self.stall(f"the service took nothing of an upload for {self._allowed():.0f} s")
+                return
+            await asyncio.sleep(max(left, 0.05))
+
+    def finish_for(self, partition: Partition, entry: Spooled) -> None:
+        """Remove the spooled copy once the upload has succeeded, and let nobody else upload it meanwhile."""
+        claimed = partition.claim_upload(entry)
+
+        def finish(settled: Future[Kept | Failure]) -> None:
+            try:
+                if isinstance(settled.result(), Kept):
+                    partition.uploaded(entry)
+            except (NotSpooled, OSError) as error:  # it is uploaded once more, which changes nothing
+                log.info("the uploaded capture %s is still in the spool: %s", entry.id, error)
+            finally:
+                if claimed is not None:
+                    claimed.close()
+
+        def begin(settled: Future[Kept | Failure]) -> None:
+            threads.begin_blocking(finish, settled)
+
+        try:
+            self._loop.call_soon_threadsafe(self.settled.add_done_callback, begin)
+        except RuntimeError:  # the loop has ended, and the upload with it
+            if claimed is not None:
+                claimed.close()
+
+    def _patience_left(self) -> float:
+        """Return how many more seconds of silence are allowed. At 0 or less the upload has stalled."""
+        now = time.monotonic()
+        own = self._moved_at + self._allowed() - now
+        return max(own, self._health.shared.moved_at + _RECENT_SECONDS - now)
+
+    def _allowed(self) -> float:
+        """Return how many seconds of silence are allowed: the time in which full buffers may still empty."""
+        if self._sent <= _SMALL:  # all of it may still be in the socket's buffer
+            return 0.0
+        return _RECENT_SECONDS + min(self._sent, _BUFFERED) / _SLOWEST_LINK
+
+    def _note(self, sent: int) -> None:
+        self._sent += sent
+        self._moved_at = time.monotonic()
+        if self._sent > _SMALL:
+            self._health.shared.moved_at = self._moved_at
+
+    def _settle(self, call: Task[Entry]) -> None:
+        try:
+            self.settled.set_result(self._outcome(call))
+        except Exception as error:  # noqa: BLE001  (nobody may wait for ever)
+            self.settled.set_result(Failure(reason(error), is_doubtful=True))
+
+    def _outcome(self, call: Task[Entry]) -> Kept | Failure:
+        if call.cancelled():
+            return Failure(self._stalled or "the upload was cut off", is_doubtful=True)
+        error = call.exception()
+        if error is not None:
+            return _failure(error, self._health)
+        if call.result().sha256 != self._sha256:
+            return Failure("the service stored it with another digest", is_doubtful=True)
+        self._health.shared.moved_at = time.monotonic()
+        return captured(call.result(), self._health)
+
+
+def captured(entry: Entry, health: ServiceHealth) -> Kept:
+    """Note that the service works. Return what is known of the stored capture."""
+    health.answered()
+    return Kept(outcome=Outcome.CAPTURED, expires=entry.expires)
+
+
+def _failure(error: BaseException, health: ServiceHealth) -> Failure:
+    """Return why an upload failed. If the service itself failed, note that for the next outputs."""
+    why = reason(error)
+    if isinstance(error, _FAILING):
+        health.failed(why, slow=False)
+    elif isinstance(error, ProblemError):
+        health.answered()
+    is_final = isinstance(error, OverspillError) and flush.is_permanent(error)
+    return Failure(why, is_final, _is_doubtful(error), is_final or isinstance(error, _REFUSING))
+
+
+def _is_doubtful(error: BaseException) -> bool:
+    return error.was_sent if isinstance(error, Unreachable) else isinstance(error, _DOUBTFUL)
