@@ -26,7 +26,7 @@ from overspill.delivery.slots import Overfull
 from overspill.delivery.spool_destination import SpoolDestination, kept_in_spool
 from overspill.delivery.spool_uploads import SpoolUploads
 from overspill.execution import at_exit, forks, threads
-from overspill.execution.loop_thread import Calls
+from overspill.execution.loop_thread import Calls, NoLoop
 from overspill.previews.notice import Kept
 from overspill.spools import location
 from overspill.spools.absence import Absence
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NO_CLIENT: Final = "no Overspill service is configured"
-_NO_THREAD: Final = "this process can start no more threads"
 _NO_PLACE: Final = "outputs of this size are not to be stored"
 _DOUBT: Final = "; it may be stored there all the same"
 log: Final = logging.getLogger("overspill")
@@ -165,16 +164,19 @@ class Storage:
     def begin(self, coroutine: Coroutine[Any, Any, T]) -> Reply[T]:
         """Begin a coroutine in the loop thread; return what becomes its result.
 
-        Raises `RuntimeError` if no thread can be started.
+        Raises `NoLoop` if no thread or event loop can be started, if this guard is being closed, and in the
+        loop thread itself, which must not wait for its own answer.
         """
-        calls = self._calls
-        if calls is None or not calls.is_alive:  # else no lock is taken, which an interrupted thread may hold
-            try:
+        try:
+            calls = self._calls
+            if calls is None or not calls.is_alive:  # else no lock, which an interrupted thread may hold
                 calls = self._new_calls()
-            except RuntimeError:
-                coroutine.close()
-                raise
-        return calls.submit(coroutine)
+            if calls.thread.is_here:
+                raise NoLoop("an output of the loop thread itself")
+            return calls.submit(coroutine)
+        except (RuntimeError, OSError) as error:  # OSError: it has as many files open as it may
+            coroutine.close()
+            raise NoLoop(reason(error)) from error
 
     def _new_calls(self) -> Calls:
         with self._lock:
@@ -226,9 +228,9 @@ class Storage:
             failure = _joined(failure, result)
         return self._noted(await self._stored_late(request, failure) or self._lost(failure), failure)
 
-    def keep_here(self, request: StoreRequest) -> Kept:
-        """Keep an output in the spool, in the caller's thread. For a process that can start no threads."""
-        failure = Failure(_NO_THREAD)
+    def keep_here(self, request: StoreRequest, why: str) -> Kept:
+        """Keep an output in the spool, in the caller's thread. `why` says why no other thread does it."""
+        failure = Failure(why)
         try:
             if self.partition is not None and "spool" in request.destinations:
                 entry = self.partition.keep(request, failure.why)

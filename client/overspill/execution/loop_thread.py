@@ -13,11 +13,11 @@ import logging
 import os
 import threading
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from overspill.execution import forks
 from overspill.execution.waiting import Reply, result, wait_blocking
-from overspill.execution.workers import BLOCKING
+from overspill.execution.workers import CLOSING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -33,7 +33,11 @@ _CLOSE_SECONDS: Final = 5.0
 _here: Final = threading.local()
 
 
-class LoopEnded(RuntimeError):
+class NoLoop(RuntimeError):
+    """There is no loop thread that could do it, or no longer one."""
+
+
+class LoopEnded(NoLoop):
     """What was begun was ended before it was done."""
 
     def __init__(self) -> None:
@@ -47,6 +51,8 @@ class LoopThread:
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
         self.loop = self._runner.get_loop()
         self._stop = asyncio.Event()
+        self._is_over = False
+        """Nothing is begun any more: what runs is being cancelled, and what came now would be missed."""
         self._process = os.getpid()
         self._submitted: dict[Reply[Any], tuple[Coroutine[Any, Any, Any], set[asyncio.Task[Any]]]] = {}
         """What has not begun to run yet."""
@@ -61,7 +67,8 @@ class LoopThread:
     @property
     def is_alive(self) -> bool:
         """Whether its thread and loop live, in this very process."""
-        return self._process == os.getpid() and self._thread.is_alive() and not self.loop.is_closed()
+        is_running = self._thread.is_alive() and not self._is_over and not self.loop.is_closed()
+        return is_running and self._process == os.getpid()
 
     @property
     def is_here(self) -> bool:
@@ -99,11 +106,17 @@ class LoopThread:
             else:
                 _here.thread = self
                 with self._runner:
-                    self._runner.run(self._stop.wait())
+                    self._runner.run(self._until_stopped())
         finally:
             _here.thread = None
             for reply in list(self._submitted):  # submitted too late to be started
                 self._drop(reply)
+
+    async def _until_stopped(self) -> None:
+        try:
+            await self._stop.wait()
+        finally:
+            self._is_over = True
 
     def _begin_all(self) -> None:
         for reply in list(self._submitted):
@@ -112,14 +125,15 @@ class LoopThread:
     def _begin(
         self, reply: Reply[Any], coroutine: Coroutine[Any, Any, Any], tasks: set[asyncio.Task[Any]]
     ) -> None:
-        if reply.is_cancelled:
+        if reply.is_cancelled or self._is_over:
             coroutine.close()
             reply.set_exception(LoopEnded())
             return
-        task = self.loop.create_task(coroutine)
+        task = self.loop.create_task(_contained(coroutine))
         tasks.add(task)
         reply.on_cancel = partial(self._cancel, task)
-        task.add_done_callback(partial(_answer, reply, tasks))
+        task.add_done_callback(tasks.discard)
+        task.add_done_callback(partial(_answer, reply, coroutine))
         if reply.is_cancelled:
             task.cancel()
 
@@ -134,15 +148,30 @@ class LoopThread:
             reply.set_exception(LoopEnded())
 
 
-def _answer(reply: Reply[Any], tasks: set[asyncio.Task[Any]], task: asyncio.Task[Any]) -> None:
-    tasks.discard(task)
+class _Ended(NamedTuple):
+    """What a coroutine returned, or how it asked to end the process."""
+
+    returned: Any = None
+    exit: BaseException | None = None
+
+
+async def _contained(coroutine: Coroutine[Any, Any, Any]) -> _Ended:
+    """Let no coroutine end the loop thread of all others: asyncio lets these two end its loop."""
+    try:
+        return _Ended(await coroutine)
+    except (SystemExit, KeyboardInterrupt) as error:
+        return _Ended(exit=error)
+
+
+def _answer(reply: Reply[Any], coroutine: Coroutine[Any, Any, Any], task: asyncio.Task[Any]) -> None:
+    coroutine.close()  # one that was cancelled before it began would say that nobody awaited it
     reply.on_cancel = None
     if task.cancelled():
         reply.set_exception(LoopEnded())
-    elif (error := task.exception()) is not None:
+    elif (error := task.exception() or task.result().exit) is not None:
         reply.set_exception(error)
     else:
-        reply.set_result(task.result())
+        reply.set_result(task.result().returned)
 
 
 class _Shared:
@@ -279,7 +308,7 @@ class Calls:
             await asyncio.wait(self._tasks)
 
     def _left(self, _: object) -> None:
-        BLOCKING.submit(partial(_shared.leave, self.thread, self))
+        CLOSING.submit(partial(_shared.leave, self.thread, self))
 
 
 async def _awaited(reply: Reply[T]) -> T:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from overspill.execution.waiting import Reply, result
-from overspill.execution.workers import BLOCKING, WORK
+from overspill.execution.workers import BLOCKING, CLOSING, WORK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -39,6 +39,13 @@ async def run_fairly(flow: Hashable, size: int, work: Callable[..., T], *args: o
 async def run_blocking(work: Callable[..., T], *args: object) -> T:
     """As `run`, for work that waits for a file."""
     return await result(begin_blocking(work, *args))
+
+
+async def run_closing(work: Callable[..., T], *args: object) -> T:
+    """As `run`, for work that waits for the loop thread of this process."""
+    reply: Reply[T] = Reply()
+    CLOSING.submit(partial(reply.answer_with, work, *args))
+    return await result(reply)
 
 
 def begin_blocking(work: Callable[..., T], *args: object) -> Reply[T]:

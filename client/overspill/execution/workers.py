@@ -144,3 +144,5 @@ WORK: Final = Workers(_most_for_work())
 """For pure work: measuring, hashing, compressing, previews."""
 BLOCKING: Final = Workers(8)
 """For what waits for a disk or a service: files, spools, what is sent in the background."""
+CLOSING: Final = Workers(8)
+"""For what waits for the loop thread, which may itself wait for the other workers."""

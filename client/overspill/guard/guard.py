@@ -120,7 +120,7 @@ class Guard:
 
     async def aclose(self) -> None:
         """As `close`, for asynchronous code."""
-        await threads.run_blocking(self.close)
+        await threads.run_closing(self.close)
 
     def close(self) -> None:
         """Report the last counts, for 2 seconds at most, and upload what waits in the spool.

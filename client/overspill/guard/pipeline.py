@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from overspill.delivery.storage import NO_CLIENT
 from overspill.execution import threads
+from overspill.execution.loop_thread import NoLoop
 from overspill.guard.assessment import pending_result, saves_enough, surely_saves_enough
 from overspill.guard.counts.report_job import ReportJob
 from overspill.guard.counts.tally import Tally
@@ -198,11 +199,14 @@ class Pipeline:
         prepare = partial(self._prepared, output, content, verdict, self.origin(output))
         if not self.storage.can_keep:
             return await executor.run(flow, self._unstored, output, prepare)
-        try:
-            stored = self.storage.begin(self._stored(flow, output, len(content.body), prepare))
-        except RuntimeError:  # the process has threads enough, or is ending
-            return await executor.run(flow, self._stored_here, output, prepare)
-        return await executor.result(stored)
+        why = ""
+        for _ in range(2):  # a loop thread that has just ended leaves room for another
+            try:
+                stored = self.storage.begin(self._stored(flow, output, len(content.body), prepare))
+                return await executor.result(stored)
+            except NoLoop as error:
+                why = str(error)
+        return await executor.run(flow, self._stored_here, output, prepare, why)
 
     async def _stored(
         self, flow: Hashable, output: Output, size: int, prepare: Callable[[], Spill | Guarded]
@@ -215,11 +219,11 @@ class Pipeline:
             kept = await self.storage.put(spill.request, slot)
             return await threads.run_fairly(flow, size, self._settled, output, spill, kept)
 
-    def _stored_here(self, output: Output, prepare: Callable[[], Spill | Guarded]) -> Guarded:
+    def _stored_here(self, output: Output, prepare: Callable[[], Spill | Guarded], why: str) -> Guarded:
         spill = prepare()
         if isinstance(spill, Guarded):
             return spill
-        return self._settled(output, spill, self.storage.keep_here(spill.request))
+        return self._settled(output, spill, self.storage.keep_here(spill.request, why))
 
     def _unstored(self, output: Output, prepare: Callable[[], Spill | Guarded]) -> Guarded:
         spill = prepare()

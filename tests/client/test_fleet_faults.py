@@ -1,0 +1,166 @@
+"""What goes wrong for one output, one guard or the loop thread itself costs the other outputs nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import gc
+import threading
+import warnings
+from typing import TYPE_CHECKING
+
+import pytest
+from overspill import Guard, Policy, Spool, SyncClient
+from overspill.wire import Outcome
+
+from tests.client.scripted import scripted_in_thread, silence
+from tests.client.spooling import spilled
+from tests.client.test_fleet import NOWHERE, TEXT, outcomes, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from overspill.guard.guarded import Guarded
+
+    from tests.servers.overspill import ServiceProcess
+
+THREADS = 30
+
+
+@pytest.fixture
+def hanging() -> Iterator[str]:
+    """A service that accepts connections and never answers."""
+    with scripted_in_thread(silence) as service:
+        yield service.url
+
+
+def in_threads(guard: Guard, count: int = THREADS) -> tuple[list[Guarded], list[BaseException]]:
+    """What became of so many outputs, each of a thread of its own, and what was raised."""
+    guarded: list[Guarded] = []
+    raised: list[BaseException] = []
+
+    def one(number: int) -> None:
+        try:
+            guarded.append(guard.process_sync(f"output {number}\n{TEXT}", tool="t"))
+        except BaseException as error:  # noqa: BLE001  (the test looks at it)
+            raised.append(error)
+
+    threads = [threading.Thread(target=one, args=[number]) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return guarded, raised
+
+
+def test_who_asks_to_end_the_process_does_not_end_the_loop_thread_of_all(
+    service: ServiceProcess, tmp_path: Path
+) -> None:
+    def tokens(text: str) -> int:
+        if text.startswith("output 7\n"):
+            raise SystemExit(3)
+        return len(text) // 4
+
+    with (
+        SyncClient(service.url, session="fleet-exit") as client,
+        Guard(client, Policy(wait=60, tokenizer=tokens), spool=Spool(tmp_path)) as guard,
+    ):
+        guarded, raised = in_threads(guard)
+
+    assert [type(each) for each in raised] == [SystemExit]
+    assert outcomes(guarded) == {Outcome.CAPTURED: THREADS - 1}
+
+
+def test_outputs_whose_loop_thread_ends_go_on_with_another(hanging: str, tmp_path: Path) -> None:
+    with (
+        SyncClient(hanging, retries=0) as client,
+        Guard(client, Policy(wait=2), spool=Spool(tmp_path)) as guard,
+    ):
+        ended: list[threading.Thread] = []
+
+        def end() -> None:
+            assert until(lambda: guard._storage._calls is not None and bool(guard._storage._calls._tasks))
+            thread = guard._storage._calls.thread  # type: ignore[union-attr]
+            thread.loop.call_soon_threadsafe(thread._stop.set)
+            ended.append(thread._thread)
+
+        ending = threading.Thread(target=end)
+        ending.start()
+        guarded, raised = in_threads(guard)
+        ending.join()
+
+    assert not ended[0].is_alive()
+    assert not raised
+    assert outcomes(guarded) == {Outcome.SPOOLED: THREADS}
+
+
+def test_an_output_of_the_loop_thread_itself_does_not_wait_for_that_thread(
+    service: ServiceProcess, tmp_path: Path
+) -> None:
+    async def inside() -> Outcome:
+        return guard.process_sync(TEXT, tool="log handler").outcome
+
+    with SyncClient(service.url) as client, Guard(client, spool=Spool(tmp_path)) as guard:
+        guard.process_sync(TEXT, tool="t")
+        calls = guard._storage._calls
+        assert calls is not None
+
+        assert calls.run(inside()) is Outcome.SPOOLED
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+async def test_without_descriptors_for_an_event_loop_an_output_is_kept_here_or_cut(
+    is_kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with SyncClient(NOWHERE) as client, Guard(client, spool=is_kept and Spool(tmp_path)) as guard:
+        monkeypatch.setattr(asyncio, "new_event_loop", refuse)
+        guarded = [guard.process_sync(TEXT, tool="t"), await guard.process(TEXT, tool="t")]
+        monkeypatch.undo()
+
+    assert outcomes(guarded) == {Outcome.SPOOLED if is_kept else Outcome.TRUNCATED: 2}
+    assert all("Too many open files" in (each.reason or "") for each in guarded)
+
+
+async def test_what_is_cancelled_before_it_begins_says_nothing(hanging: str, tmp_path: Path) -> None:
+    async def never() -> None:
+        raise AssertionError
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with SyncClient(hanging, retries=0) as client, Guard(client, spool=Spool(tmp_path)) as guard:
+            tasks = [asyncio.create_task(guard.process(TEXT, tool="t")) for _ in range(50)]
+            for turns in range(8):
+                await asyncio.sleep(0)
+                for task in tasks[turns::8]:
+                    task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            calls = guard._storage._new_calls()
+            for _ in range(50):
+                calls.submit(never()).cancel()
+            assert await asyncio.to_thread(until, lambda: not calls._tasks)
+        gc.collect()
+
+    assert not [each for each in said if "never awaited" in str(each.message)]
+
+
+async def test_many_guards_that_are_closed_at_once_all_upload_what_waits(
+    service: ServiceProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OVERSPILL_EXIT_SECONDS", "60")
+    spool = Spool(tmp_path)
+    clients = [SyncClient(service.url, f"key-{number}-of-a-fleet-that-closes") for number in range(24)]
+    guards = [Guard(client, spool=spool) for client in clients]
+    parts = [spool.partition(client.address.url, client.address.key) for client in clients]
+    for number, part in enumerate(parts):
+        part.keep(spilled(TEXT, f"closing {number}"), "the service is down")
+
+    async with asyncio.timeout(50):
+        await asyncio.gather(*(guard.aclose() for guard in guards))
+    for client in clients:
+        client.close()
+
+    assert sum(len(part.entries()) for part in parts) == 0
