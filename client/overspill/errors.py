@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class OverspillError(Exception):
-    """Everything that this package raises on purpose, but for wrong arguments.
+    """The base of all errors that this package raises, except those for wrong arguments.
 
     Catch it around calls of a client. A guard raises none.
     """

@@ -1,10 +1,10 @@
-"""What is sent to services when there is time: spooled captures, counts of outputs.
+"""Sends to services what can wait: spooled captures, and counts of outputs.
 
     Background      the jobs for one service and key
     Rounds          the thread that does the jobs of all keys of one service, one after another
 
-Jobs say when they want to run again; one that fails is tried again later and later. A thread starts when
-there is something to do, ends when no job has anything left, and never keeps the interpreter alive.
+Each job says when it wants to run again. A job that fails is tried again later and later. A thread starts
+when there is something to do, ends when no job has anything left, and never keeps the interpreter alive.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from overspill.transfer.address import Address
 
     Job: TypeAlias = Callable[[SyncClient], float | None]
-    """Do what is due; return the seconds until there is more, None if nothing is left. May raise anything."""
+    """Do what is due. Return the seconds until the next run; None if nothing is left. May raise anything."""
 
 FIRST: Final = 2.0
 """Seconds until a failed job is tried again; twice as many after each further failure."""
@@ -53,12 +53,12 @@ class Rounds:
         self._members: dict[Background, None] = {}
 
     def is_going_to(self, member: Background) -> bool:
-        """Whether the thread lives and will come to a member."""
+        """Return whether the thread runs and will come to a member."""
         thread = self._thread
         return member in self._members and thread is not None and thread.is_alive()
 
     def call(self, member: Background) -> None:
-        """Let the thread come to a member, which has something to do, or has it no more."""
+        """Tell the thread that the due jobs of a member have changed. Start the thread if it does not run."""
         with self._lock:
             self._members[member] = None
             if self._thread is None or not self._thread.is_alive():
@@ -70,7 +70,7 @@ class Rounds:
         self._calls.put(None)
 
     def join(self, seconds: float) -> None:
-        """Wait for the end of the thread."""
+        """Wait for the end of the thread, for `seconds` at most."""
         thread = self._thread
         if thread is not None:
             thread.join(seconds)
@@ -95,7 +95,7 @@ class Rounds:
         return min((pause for pause in pauses.values() if pause is not None), default=None)
 
     def _wait(self, pause: float) -> None:
-        """Wait so many seconds, or until somebody calls."""
+        """Wait for `pause` seconds, or until `call`."""
         with suppress(Empty):
             if pause > 0:
                 self._calls.get(timeout=pause)
@@ -104,9 +104,10 @@ class Rounds:
 
 
 class Background:
-    """Jobs for one service and key. Safe to use from any thread, and from signal handlers.
+    """The jobs for one service and key. Safe to use from any thread, and from signal handlers.
 
-    `failures` counts the jobs that raised what nobody expects; they are logged and tried again.
+    `first` and `longest` are the seconds until a failed job is tried again. `failures` counts unexpected
+    exceptions of jobs: they are logged, and the jobs are tried again.
     """
 
     def __init__(
@@ -140,13 +141,13 @@ class Background:
         return self.rounds.is_going_to(self)
 
     def register(self, name: str, job: Job) -> None:
-        """Take on a job; another of the same name goes."""
+        """Add a job. It replaces another of the same name, and runs once it is scheduled."""
         with self._lock:
             self._drop_forgotten()
             self._jobs[name] = job
 
     def unregister(self, name: str) -> None:
-        """Let go of a job, which may be running still."""
+        """Remove a job. It may still be running."""
         with self._lock:
             self._jobs.pop(name, None)
             self._due.pop(name, None)
@@ -155,11 +156,11 @@ class Background:
             self.rounds.call(self)
 
     def forget(self, name: str) -> None:
-        """Let go of a job soon, without any lock: the garbage collector may call this at any moment."""
+        """Remove a job soon, without taking a lock: the garbage collector may call this at any moment."""
         self._forgotten.append(name)
 
     def schedule(self, name: str, *, after: float = 0.0) -> None:
-        """Let a job run within `after` seconds, whenever it was to run."""
+        """Let a job run in `after` seconds, or earlier if it was due earlier."""
         due = time.monotonic() + after
         if self.is_running and self._due.get(name, math.inf) <= due:
             return
@@ -169,7 +170,7 @@ class Background:
         self.rounds.call(self)
 
     def close(self) -> None:
-        """Stop, at once: what has not been sent stays where it waits. `wake` starts again."""
+        """Stop at once. What was not sent stays where it waits. `schedule` starts again."""
         with self._lock:
             self._is_closed = True
             self._due.clear()

@@ -1,4 +1,4 @@
-"""The background work of this process: one for each service and key, however many guards need it."""
+"""Shares the background work of this process: one `Background` for each service and key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class _Backgrounds:
-    """The background work of this process, and how many need each."""
+    """All background work of this process, with the number of its users."""
 
     def __init__(self) -> None:
         self.of_addresses: dict[Address, Background] = {}

@@ -1,4 +1,4 @@
-"""A last chance for what waits, when the process ends and threads can still be started."""
+"""Uploads what waits when the process ends, while threads can still be started."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 
 class Uploader(Protocol):
-    """What uploads when the process ends: `close` may take `exit_seconds`."""
+    """Something to close when the process ends. `close` may take `exit_seconds` to upload what waits."""
 
     exit_seconds: float
 
@@ -25,7 +25,7 @@ _hook: Final = threading.Lock()
 
 
 def expect(uploader: Uploader) -> None:
-    """Let `uploader` have its chance if it is not closed, or collected, before."""
+    """Close `uploader` when the process ends, unless it is forgotten or garbage-collected before."""
     _open.add(uploader)
     if _hook.acquire(blocking=False):
         # Callbacks of `atexit` come too late: thread pools are closed then, and new threads refused.
@@ -35,7 +35,7 @@ def expect(uploader: Uploader) -> None:
 
 
 def forget(uploader: Uploader) -> None:
-    """Leave this uploader out when the process ends: it is closed already."""
+    """Do not close this uploader when the process ends: it is closed already."""
     _open.discard(uploader)
 
 

@@ -1,7 +1,7 @@
 """How long to wait before something that failed is tried again: twice as long each time, up to a bound.
 
-The wait is drawn at random below that (Brooker, "Exponential Backoff and Jitter", 2015), so that many who
-failed together do not all come again together.
+The wait is drawn at random below that (Brooker, "Exponential Backoff and Jitter", 2015), so that callers that
+failed together do not all try again together.
 """
 
 from __future__ import annotations

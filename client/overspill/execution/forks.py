@@ -11,7 +11,7 @@ class ForkAware(Protocol):
     """An object whose locks, threads or figures belong to one process."""
 
     def reset_after_fork(self) -> None:
-        """Begin anew in a forked child, where only the forking thread lives on."""
+        """Reset the object in a forked child, in which only the forking thread exists."""
 
 
 _registered: Final[weakref.WeakSet[ForkAware]] = weakref.WeakSet()

@@ -27,7 +27,7 @@ T = TypeVar("T")
 log: Final = logging.getLogger("overspill")
 
 _CLOSE_SECONDS: Final = 5.0
-"""Seconds that closing waits for the thread; it is a daemon, so the process can end without it."""
+"""Seconds that closing waits for the thread. It is a daemon, so the process can end before it does."""
 
 
 _here: Final = threading.local()
@@ -38,14 +38,14 @@ class NoLoop(RuntimeError):
 
 
 class LoopEnded(NoLoop):
-    """What was begun was ended before it was done."""
+    """A coroutine was ended before it was done, because its client was closed."""
 
     def __init__(self) -> None:
         super().__init__("the client was closed while this call was running")
 
 
 class LoopThread:
-    """Raises `RuntimeError` if no thread can be started."""
+    """An event loop in a thread of its own. Raises `RuntimeError` if no thread can be started."""
 
     def __init__(self) -> None:
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
@@ -55,7 +55,7 @@ class LoopThread:
         """Nothing is begun any more: what runs is being cancelled, and what came now would be missed."""
         self._process = os.getpid()
         self._submitted: dict[Reply[Any], tuple[Coroutine[Any, Any, Any], set[asyncio.Task[Any]]]] = {}
-        """What has not begun to run yet."""
+        """The coroutines that have not begun to run yet."""
         self.users: set[object] = set()
         self._thread = threading.Thread(target=self._serve, name="overspill-loop", daemon=True)
         try:
@@ -66,19 +66,19 @@ class LoopThread:
 
     @property
     def is_alive(self) -> bool:
-        """Whether its thread and loop live, in this very process."""
+        """Whether the thread and its loop run, in this very process."""
         is_running = self._thread.is_alive() and not self._is_over and not self.loop.is_closed()
         return is_running and self._process == os.getpid()
 
     @property
     def is_here(self) -> bool:
-        """Whether this is its thread."""
+        """Whether the caller runs in this thread."""
         return threading.current_thread() is self._thread
 
     def submit(self, coroutine: Coroutine[Any, Any, T], tasks: set[asyncio.Task[Any]]) -> Reply[T]:
-        """Begin the coroutine as one of `tasks`; return what becomes its result. Cancelling cancels it.
+        """Begin the coroutine as one of `tasks`. Return the reply that gets its result.
 
-        Raises `RuntimeError` if the loop is closed.
+        Cancelling the reply cancels the coroutine. Raises `RuntimeError` if the loop is closed.
         """
         reply: Reply[T] = Reply()
         self._submitted[reply] = coroutine, tasks
@@ -92,7 +92,7 @@ class LoopThread:
         return reply
 
     def end(self) -> None:
-        """Let the thread end; what still runs is cancelled."""
+        """End the thread. Coroutines that still run are cancelled."""
         if not self.loop.is_closed():
             self.loop.call_soon_threadsafe(self._stop.set)
         if not self.is_here:
@@ -175,11 +175,11 @@ def _answer(reply: Reply[Any], coroutine: Coroutine[Any, Any, Any], task: asynci
 
 
 class _Shared:
-    """The loop thread of this process, while it has users."""
+    """The loop thread of this process. It runs while it has users."""
 
     def __init__(self) -> None:
         self._abandoned: list[LoopThread] = []
-        """What a forked child inherited and must not close: closing would disturb its parent's loop."""
+        """Loop threads that a forked child inherited and must not close: that would disturb the parent's."""
         self._thread: LoopThread | None = None
         self.reset_after_fork()
         forks.register(self)
@@ -191,9 +191,9 @@ class _Shared:
         self._thread = None
 
     def join(self, user: object) -> LoopThread:
-        """Let `user` use it. In a loop thread that is the one; there no lock is waited for.
+        """Count a user more, and return the loop thread. Called in a loop thread, return that one.
 
-        A signal handler that interrupts the start of a thread may start another one beside it.
+        There it waits for no lock: a signal handler that interrupts the start of a thread may start another.
         """
         here: LoopThread | None = getattr(_here, "thread", None)
         if here is not None:
@@ -206,7 +206,7 @@ class _Shared:
             return self._thread
 
     def leave(self, thread: LoopThread, user: object) -> None:
-        """Let `user` use it no more: the last one ends it."""
+        """Count a user less. The last one ends the thread."""
         with self._lock:
             thread.users.discard(user)
             if thread.users:
@@ -220,7 +220,7 @@ _shared: Final = _Shared()
 
 
 class Calls:
-    """The coroutines that one user runs on the loop thread of this process, from any thread.
+    """The coroutines of one user of the loop thread, a client or a guard. It can be used in any thread.
 
     Raises `RuntimeError` if no thread can be started.
     """
@@ -232,13 +232,13 @@ class Calls:
 
     @property
     def is_alive(self) -> bool:
-        """Whether anything can be run, in this very process."""
+        """Whether it can run coroutines, in this very process."""
         return self.thread.is_alive and not self._is_closed
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """What the coroutine returns or raises. An interrupt in the caller's thread cancels it.
+        """Run the coroutine; return or raise what it does. An interrupt of the caller's thread cancels it.
 
-        Raises `RuntimeError` if this is closed, or called inside the loop thread.
+        Raises `RuntimeError` after `close`, and inside the loop thread.
         """
         if self.thread.is_here:
             coroutine.close()
@@ -248,9 +248,9 @@ class Calls:
         return reply.result()
 
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> Reply[T]:
-        """Begin the coroutine; return what becomes its result. Cancelling that cancels the coroutine.
+        """Begin the coroutine; return the reply that gets its result. Cancelling it cancels the coroutine.
 
-        Raises `RuntimeError` if this is closed.
+        Raises `RuntimeError` after `close`.
         """
         if self._is_closed:
             coroutine.close()
@@ -258,7 +258,7 @@ class Calls:
         return self.thread.submit(coroutine, self._tasks)
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> bool:
-        """Let the coroutine run without waiting for it; False if this is closed."""
+        """Begin the coroutine, without an answer. Return False after `close`."""
         try:
             self.submit(coroutine)
         except RuntimeError:
@@ -266,7 +266,7 @@ class Calls:
         return True
 
     def task(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Begin the coroutine for code inside a loop thread; return its task, which closing cancels."""
+        """Begin the coroutine, for code on an event loop. Return its task, which `close` cancels."""
         if not self.thread.is_here:
             coroutine = _awaited(self.submit(coroutine))
         task = asyncio.get_running_loop().create_task(coroutine)
@@ -275,7 +275,7 @@ class Calls:
         return task
 
     def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Cancel what is still running, run `last`, and leave the thread, which ends with its last user."""
+        """Cancel what still runs, run `last`, and leave the thread, which ends with its last user."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -288,7 +288,7 @@ class Calls:
         _shared.leave(self.thread, self)
 
     def leave(self) -> None:
-        """Leave the thread once all that was begun has ended. For whoever begins nothing more."""
+        """Begin nothing more, and leave the thread once everything that was begun has ended."""
         if self._is_closed:
             return
         self._is_closed = True

@@ -1,7 +1,7 @@
-"""Work that a coroutine hands to threads, on asyncio and on trio: pure work, files, and what may wait long.
+"""Runs work in threads for coroutines, on asyncio and on trio: pure work, disks, and what may wait long.
 
-The threads are apart from the event loop's own executor: an agent's blocking tools may fill that one, and
-an output must not wait for the next tool to end before it can be stored.
+These are not the threads of the event loop's own executor. An agent's blocking tools may fill that one, and
+an output must not wait for a tool to end.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ T = TypeVar("T")
 
 
 def is_lack_of_threads(error: RuntimeError) -> bool:
-    """Return whether the system refused a thread: Python has no class for that."""
+    """Return whether the system refused a thread. Python has no exception class for that."""
     return str(error).startswith("can't start new thread")
 
 
 async def run(work: Callable[..., T], *args: object) -> T:
-    """Do pure work, `work(*args)`, in a thread. A cancelled caller leaves at once; the work runs on."""
+    """Do pure work in a thread: `work(*args)`. A cancelled caller leaves at once; the work runs on."""
     return await run_fairly(None, 0, work, *args)
 
 
 async def run_fairly(flow: Hashable, size: int, work: Callable[..., T], *args: object) -> T:
-    """As `run`; `flow` and `size` in bytes say how it waits for its turn: see `FairQueue`."""
+    """As `run`. `flow` and `size`, in bytes, decide its place in the queue: see `FairQueue`."""
     reply: Reply[T] = Reply()
     WORK.submit(partial(reply.answer_with, work, *args), flow, size)
     return await result(reply)
 
 
 async def run_blocking(work: Callable[..., T], *args: object) -> T:
-    """As `run`, for work that waits for a file."""
+    """As `run`, for work that waits for a disk or a service."""
     return await result(begin_blocking(work, *args))
 
 
@@ -49,16 +49,16 @@ async def run_closing(work: Callable[..., T], *args: object) -> T:
 
 
 def begin_blocking(work: Callable[..., T], *args: object) -> Reply[T]:
-    """Begin work that waits for a disk or a service; return what becomes its result."""
+    """Begin work that waits for a disk or a service, and return the reply that gets its result."""
     reply: Reply[T] = Reply()
     BLOCKING.submit(partial(reply.answer_with, work, *args))
     return reply
 
 
 async def run_alone(work: Callable[..., T], *args: object) -> T:
-    """As `run`, in a thread of its own, for work that may wait for as long as it likes: on a pipe, on a tool.
+    """As `run`, in a thread of its own, for work that may wait for any time: for a pipe, for a tool.
 
-    The process can end without it. Raises `RuntimeError` if no thread can be started.
+    The process can end while it waits. Raises `RuntimeError` if no thread can be started.
     """
     reply: Reply[T] = Reply()
     threading.Thread(

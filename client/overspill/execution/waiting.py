@@ -1,7 +1,7 @@
-"""Waiting for what another thread does: on an event loop, and in the caller's own thread.
+"""Waits for another thread's answer: on an event loop, or in the caller's own thread.
 
-A signal handler can run in the main thread at any moment, also while that thread waits here, and may wait
-for the same threads itself. So nothing here holds a lock that such a thread needs.
+A signal handler can run in the main thread at any moment, also while that thread waits here. It may wait for
+the same threads itself. So nothing here holds a lock that those threads need.
 """
 
 from __future__ import annotations
@@ -23,14 +23,17 @@ log: Final = logging.getLogger("overspill")
 
 
 class Reply(Generic[R]):
-    """What a thread will answer, once, without any lock. `is_cancelled`: nobody waits for it any more."""
+    """The answer that another thread will give, once. It takes no lock.
+
+    `is_cancelled`: nobody waits for the answer any more.
+    """
 
     __slots__ = ("__weakref__", "_answer", "_callbacks", "is_cancelled", "on_cancel")
 
     def __init__(self) -> None:
         self.is_cancelled = False
         self.on_cancel: Callable[[], object] | None = None
-        """Called once nobody waits for the answer."""
+        """Called when nobody waits for the answer any more."""
         self._answer: tuple[R] | BaseException | None = None
         self._callbacks: deque[Callable[[Reply[R]], object]] = deque()
 
@@ -48,7 +51,7 @@ class Reply(Generic[R]):
         return True
 
     def answer_with(self, work: Callable[..., R], *args: Any) -> None:
-        """Do `work(*args)` for the answer, unless nobody waits for it."""
+        """Answer with what `work(*args)` returns or raises. Do nothing if nobody waits."""
         if self.is_cancelled:
             return
         try:
@@ -57,17 +60,17 @@ class Reply(Generic[R]):
             self.set_exception(error)
 
     def set_result(self, result: R) -> None:
-        """Take the result, and tell who waits."""
+        """Answer with a result, and call the callbacks."""
         self._answer = (result,)
         self._call_back()
 
     def set_exception(self, error: BaseException) -> None:
-        """Take the exception that `result` raises, and tell who waits."""
+        """Answer with an exception, which `result` raises, and call the callbacks."""
         self._answer = error
         self._call_back()
 
     def result(self) -> R:
-        """Return the answer, or raise it; there must be one."""
+        """Return or raise the answer. Call it only when `done` is true."""
         if isinstance(self._answer, BaseException):
             raise self._answer
         assert self._answer is not None
@@ -98,7 +101,7 @@ def in_trio() -> bool:
 
 
 async def wait(reply: Reply[Any], seconds: float | None = None) -> bool:
-    """Wait for `reply`, for so many seconds at most; return whether it is done.
+    """Wait for `reply`, for `seconds` at most. Return whether it is done.
 
     Works on asyncio and on trio, also as a back end of anyio. A cancelled caller cancels the reply.
     """
@@ -113,7 +116,7 @@ async def wait(reply: Reply[Any], seconds: float | None = None) -> bool:
 
 
 async def result(reply: Reply[R]) -> R:
-    """Wait for `reply`, and return or raise what it is."""
+    """Wait for `reply`, and return or raise the answer."""
     await wait(reply)
     return reply.result()
 
@@ -162,7 +165,7 @@ async def _wait_in_trio(reply: Reply[Any], seconds: float | None) -> None:
 
 
 def wait_blocking(reply: Reply[Any], seconds: float | None = None) -> bool:
-    """As `wait`, without an event loop: blocks the thread."""
+    """As `wait`, without an event loop: it blocks the thread."""
     done: SimpleQueue[None] = SimpleQueue()
     reply.add_done_callback(lambda _: done.put(None))
     try:
@@ -175,7 +178,10 @@ def wait_blocking(reply: Reply[Any], seconds: float | None = None) -> bool:
 
 
 def run_sync(coroutine: Coroutine[Any, Any, R]) -> R:
-    """Return what a coroutine that never suspends returns, or raise what it raises."""
+    """Run a coroutine that never suspends; return or raise what it does.
+
+    Raises `RuntimeError` if it suspends.
+    """
     try:
         coroutine.send(None)
     except StopIteration as ended:

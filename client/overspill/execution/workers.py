@@ -1,14 +1,14 @@
-"""Threads that do what is handed to them: a bounded number, shared by all of this process.
+"""Two bounded pools of threads, which everything in this process shares.
 
-They start as work comes, end when there has been none for some time, and never keep the interpreter alive.
-Nothing here holds a lock that a signal handler, which may run at any moment, could wait for.
+Threads start as work comes, end after a second without work, and never keep the interpreter alive. A signal
+handler may run at any moment, so nothing here holds a lock that it could wait for.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from _thread import start_new_thread  # `Thread.start` waits, for what an interrupted thread may hold
+from _thread import start_new_thread  # `Thread.start` waits for a lock that an interrupted thread may hold
 from collections import deque
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -136,7 +136,7 @@ def _do(work: _Work) -> None:
 
 
 def _most_for_work() -> int:
-    """More than a few only take the interpreter's lock from each other, and from the agent's own threads."""
+    """Return how many threads do pure work. More would only take the interpreter's lock from the agent's."""
     return 2
 
 

@@ -1,9 +1,9 @@
-"""That a service took an output and did not answer, remembered for all processes of this machine.
+"""Remembers for all processes of this machine that a service took an output and did not answer.
 
     .away    in a folder: when the next try is due, since when the service fails, and why
 
-So a service that accepts connections and hangs costs one process its wait, and the others nothing for some
-seconds; then one of them tries it again. Nothing here raises: what cannot be remembered costs a wait.
+So a service that accepts connections and hangs makes one process wait, and no other for some seconds; then
+one of them tries again. Nothing here raises: if it cannot be remembered, another process waits too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _NAME: Final = ".away"
 _LONGEST: Final = 60.0
-"""Seconds that are believed: a clock may have been set back since."""
+"""A next try that is more seconds away is not believed: a clock may have been set back."""
 _MOST_BYTES: Final = 4096
 
 
@@ -43,7 +43,7 @@ class Absence:
         self._partition = partition
 
     def known(self) -> Away | None:
-        """Return what is remembered, also when the next try is due; None if nothing is."""
+        """Return what is remembered, even if the next try is due already; None if nothing is."""
         try:
             with (
                 files.opened(self._partition.folder.path) as directory,
@@ -55,7 +55,7 @@ class Absence:
         return away if abs(away.next_try - time.time()) <= _LONGEST else None
 
     def pause(self) -> float:
-        """Return the seconds until the next try is due; 0 where it is, or where nothing is remembered."""
+        """Return the seconds until the next try is due; 0 if it is due or nothing is remembered."""
         away = self.known()
         return 0.0 if away is None else max(0.0, away.next_try - time.time())
 

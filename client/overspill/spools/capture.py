@@ -1,6 +1,6 @@
-"""One capture on this machine's disk, read as a client reads one in the service: same methods, same answers.
+"""A capture on this machine's disk, with the read methods of a client and the service's own answers.
 
-A reference and `session` are taken for the sake of that likeness: a `LocalCapture` is one capture already.
+The methods take a reference and a session like a client's, and ignore them: this is one capture already.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 Q = TypeVar("Q", bound="Struct")
 
 SECONDS: Final = 5.0
-"""After which a search or a summary stops where it is; the answer of a search says how to go on."""
+"""Seconds after which a search or a summary stops. The answer of a search says how to continue."""
 _PLACES: Final = frozenset({"lines", "start", "end", "offset", "cursor"})
 """Parameters that say where a read begins and ends."""
 
 
 class LocalCapture:
-    """A capture whose content is `file`; use it in a `with` block, which closes that.
+    """A capture whose content is `file`. Use it in a `with` block, which closes the file.
 
     Methods raise the `ProblemError` that the service would answer with, and `OSError`.
     """
@@ -85,7 +85,7 @@ class LocalCapture:
         *,
         session: str | None = None,  # noqa: ARG002
     ) -> Iterator[Iterator[bytes]]:
-        """The bytes in pieces; all of them together are verified by their digest."""
+        """Give the block the bytes in pieces. Reading all of them verifies the digest (`CaptureDamaged`)."""
         yield self._all() if range is None else self._part(range)
 
     def _all(self) -> Iterator[bytes]:
@@ -155,7 +155,7 @@ class LocalCapture:
         )
 
     def grep(self, _ref: str, pattern: str, *, session: str | None = None, **options: Any) -> wire.Text:  # noqa: ARG002
-        """`options` are those of `Client.grep`."""
+        """Return the lines that match. `options` are those of `Client.grep`. Raises `OSError`."""
         query = _checked(wire.GrepQuery(pattern=pattern, **options))
         with _problems():
             search = Search(query, self._extent, caps=_caps(query), expired=_deadline())
@@ -181,7 +181,7 @@ class LocalCapture:
 
 
 def entry_of(spooled: Spooled, kind: str) -> wire.Entry:
-    """What the service would say of it."""
+    """Return the entry that the service would have for a spooled capture."""
     return wire.Entry(
         id=spooled.id,
         state=wire.State.COMPLETE,
@@ -202,7 +202,7 @@ def entry_of(spooled: Spooled, kind: str) -> wire.Entry:
 
 
 def _going_on(text: wire.Text, query: Struct) -> wire.Text:
-    """The answer with all of the query that goes on: what was asked for, but for where to begin."""
+    """Return the answer with the whole query that continues: what was asked for, with a new beginning."""
     if text.next is None:
         return text
     kept = {name: value for name, value in encode_query(query).items() if name not in _PLACES}
@@ -210,7 +210,7 @@ def _going_on(text: wire.Text, query: Struct) -> wire.Text:
 
 
 def _checked(query: Q) -> Q:
-    """`query` within the bounds that hold on the wire."""
+    """Return the query if it is within the bounds that hold on the wire. Raises `InvalidParameter`."""
     try:
         return msgspec.convert(msgspec.to_builtins(query), type(query))
     except msgspec.ValidationError as error:
@@ -219,7 +219,7 @@ def _checked(query: Q) -> Q:
 
 @contextmanager
 def _problems() -> Iterator[None]:
-    """What is wrong with a query is the problem that the service would answer with."""
+    """Raise the problem that the service would answer with, if a query is wrong."""
     try:
         yield
     except InvalidQuery as error:

@@ -1,4 +1,4 @@
-"""Who has the last word on one attempt to keep an output: the attempt, or whoever waits for it."""
+"""Decides whether an attempt to write an output succeeds or is given up, when both happen at once."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import threading
 
 
 class Claim:
-    """Goes to whoever takes it first: the attempt just before it publishes, the waiter when it gives up.
+    """Belongs to the first that takes it: the attempt just before it publishes, or the waiter that gives up.
 
-    So an output that was given up is never found on the disk afterwards, and one that is on the disk is
-    never given up.
+    So an output that was given up is never found on the disk afterwards, and an output on the disk is never
+    given up.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
 
     def take(self) -> bool:
-        """Return whether nobody else has it."""
+        """Take the claim. Return False if somebody else has it."""
         return self._lock.acquire(blocking=False)

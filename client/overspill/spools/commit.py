@@ -1,4 +1,4 @@
-"""Contents and their entries, several put into a folder together: they share each wait for the disk."""
+"""Puts several captures into a folder together, so that they share each wait for the disk."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from overspill.transfer.store_request import StoreRequest
 
 _THREADS: Final = 8
-"""Files that are written to the disk itself at the same time: the system does these together."""
+"""The most files that are synchronized at the same time: the system writes these together."""
 
 
 def entry_for(
@@ -59,7 +59,7 @@ def entry_for(
 
 
 class Addition:
-    """A content and its entry on their way; `failure` says why it is not kept.
+    """One capture that is to be kept. `failure` says why it is not, or is None.
 
     It takes `claim` before anything can be found on the disk.
     """
@@ -77,11 +77,11 @@ class Addition:
 
     @property
     def size(self) -> int:
-        """Return the bytes of content and entry."""
+        """The bytes of content and entry."""
         return self.entry.size + len(self._data)
 
     def begin(self) -> None:
-        """Begin a draft; for whoever has the spool locked, and room for it. Raises `OSError`."""
+        """Begin a draft. Call it under the spool's lock, if there is room. Raises `OSError`."""
         self.draft = self._folder.begin(len(self._data), self.entry.size)
 
     def write(self) -> None:
@@ -91,7 +91,7 @@ class Addition:
         self.draft.fill(ENTRY, self._data, dated=self.entry.expires.timestamp(), is_durable=False)
 
     def publish(self, ledger: Ledger) -> None:
-        """Let the draft be found. Raises `NotSpooled` and `OSError`."""
+        """Give the files of the draft their final names. Raises `NotSpooled` and `OSError`."""
         assert self.draft is not None
         take(self.claim)
         ledger.rename(self.draft.size)
@@ -102,7 +102,7 @@ class Addition:
         self.failure = error if isinstance(error, NotSpooled) else NotSpooled(disk_reason(error))
 
     def end(self, room: Room) -> None:
-        """Unlock the draft; remove it if the addition failed. If the lock is busy, whoever tidies does so."""
+        """Unlock the draft. If the addition failed, remove it, or leave that to the next tidying."""
         draft, self.draft = self.draft, None
         if draft is None:
             return
@@ -119,9 +119,10 @@ def commit(
     until: float,
     on_progress: Callable[[], None],
 ) -> None:
-    """Keep all of `additions` that can be kept; they are on the disk then. Sets `failure` of the others.
+    """Write all `additions` that can be kept to the disk itself. Set `failure` of the others. Raises nothing.
 
-    `until` is when to give up waiting for other processes, on the monotonic clock. Raises nothing.
+    `until` is when to give up waiting for other processes, on the monotonic clock. `on_progress` is called
+    whenever the disk has taken something.
     """
     try:
         room.admit(additions, until)
@@ -169,13 +170,13 @@ def _discarded(draft: Draft, room: Room) -> Iterator[Draft]:
 
 
 def take(claim: Claim | None) -> None:
-    """Raises `NotSpooled` if whoever waited has given up."""
+    """Take the claim. Raises `NotSpooled` if the waiter has given up."""
     if claim is not None and not claim.take():
         raise NotSpooled("nobody waits for it any more")
 
 
 def too_large(size: int, bound: int) -> NotSpooled:
-    """Return the error for a content of `size` bytes where the whole spool may have `bound`."""
+    """Return the error for a capture of `size` bytes that is larger than the spool's bound, in bytes."""
     mine, most = measure.readable_size(size), measure.readable_size(bound)
     return NotSpooled(f"it is larger than the whole local spool may be ({mine}, {most})")
 
@@ -191,7 +192,7 @@ def _attempt(addition: Addition, step: Callable[[], None]) -> None:
 
 
 def _publish(room: Room, additions: Sequence[Addition], until: float) -> None:
-    """Let all drafts that are written be found."""
+    """Publish all drafts that were written."""
     written = [addition for addition in additions if addition.failure is None]
     if not written:
         return
@@ -205,7 +206,7 @@ def _publish(room: Room, additions: Sequence[Addition], until: float) -> None:
 
 
 def _sync(additions: Sequence[Addition]) -> None:
-    """Let the bytes of all drafts be on the disk itself."""
+    """Write the bytes of all drafts to the disk itself."""
     waiting: SimpleQueue[tuple[Addition, int]] = SimpleQueue()
     for addition in additions:
         if addition.failure is None and addition.draft is not None:
@@ -235,7 +236,7 @@ def _sync_each(waiting: SimpleQueue[tuple[Addition, int]]) -> None:
 
 
 def _sync_names(folder: Folder, room: Room, additions: Sequence[Addition]) -> None:
-    """Let the names of all that was published be on the disk itself; else remove it again."""
+    """Write the names of all published captures to the disk itself. If that fails, remove them again."""
     published = [addition for addition in additions if addition.failure is None]
     if not published:
         return

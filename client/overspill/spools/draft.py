@@ -1,7 +1,7 @@
-"""A content and its entry on their way into a folder.
+"""A content and its entry while they are being written to a folder.
 
-    .part-<token>.bin     as long as the content will be, from the beginning
-    .part-<token>.json    as long as the entry will be
+    .part-<token>.bin     has the content's full length from the beginning
+    .part-<token>.json    has the entry's
 
 Each file is locked from the moment it exists until it is published or discarded. So a part that nobody
 has locked was left by a process that died.
@@ -29,9 +29,9 @@ _PIECE: Final = 1024 * 1024
 
 
 class Draft:
-    """One file for each suffix of `sizes`. Made under the spool's lock; used in a `with` block.
+    """The unpublished files of one capture. `sizes` has the bytes of each, by the suffix of its name.
 
-    Methods raise `OSError`.
+    Make it under the spool's lock, and use it in a `with` block. Methods raise `OSError`.
     """
 
     def __init__(self, path: Path, sizes: Mapping[str, int], *, mode: int) -> None:
@@ -55,12 +55,12 @@ class Draft:
 
     @property
     def descriptors(self) -> list[int]:
-        """Return the open files."""
+        """The descriptors of the open files."""
         return list(self._descriptors.values())
 
     @property
     def suffixes(self) -> list[str]:
-        """Return the suffixes of the files, the content's before the entry's."""
+        """The suffixes of the files, the content's before the entry's."""
         return list(self._descriptors)
 
     def name(self, suffix: str) -> str:
@@ -70,9 +70,10 @@ class Draft:
     def fill(
         self, suffix: str, body: bytes | FileBody, *, dated: float | None = None, is_durable: bool = True
     ) -> None:
-        """Write one of the files, to the disk itself; date it now, or `dated` seconds after the epoch.
+        """Write one of the files. Date it now, or `dated` seconds after the epoch.
 
-        A file that lies on the same file system is linked, not copied.
+        With `is_durable` the bytes are on the disk itself afterwards. A body in a file of the same file
+        system is linked, not copied.
         """
         if not (isinstance(body, FileBody) and self._link(suffix, body)):
             for piece in _pieces(body):
@@ -88,7 +89,7 @@ class Draft:
             return sum(files.remove(directory, self.name(suffix)) for suffix in self._descriptors)
 
     def reset_after_fork(self) -> None:
-        """In a forked child: close what is the parent's; its copy would hold locks, and space of the disk."""
+        """In a forked child, close the copies of the descriptors: they would hold locks and disk space."""
         for descriptor in self._descriptors.values():
             os.close(descriptor)
         self._descriptors.clear()
@@ -110,7 +111,7 @@ class Draft:
                 os.ftruncate(descriptor, size)
 
     def _link(self, suffix: str, body: FileBody) -> bool:
-        """Put the file itself in the part's place; nobody writes to it any more. False if it cannot be."""
+        """Link the body's file in the place of the part. Return False if that cannot be done."""
         descriptor = os.open(body.path, os.O_RDONLY | files.NO_LINKS)
         try:
             is_linked = lock(descriptor) and self._replace(suffix, body.path)

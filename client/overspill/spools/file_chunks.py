@@ -1,4 +1,4 @@
-"""A file as the chunks that the bounded readers take, and the loops that drive them."""
+"""Reads a file as chunks for the bounded readers, and drives the readers."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ _LONGEST_CHARACTER: Final = 4
 
 
 class Read(Protocol[A_co]):
-    """A reader of chunks: `wanted` is None once it can answer."""
+    """A bounded reader. `wanted` says which chunks it needs next, and is None once it can answer."""
 
     wanted: Wanted | None
 
     def feed(self, chunk: Chunk) -> None:
-        """Take the next chunk that was wanted."""
+        """Take the next wanted chunk."""
 
     def answer(self) -> A_co:
         """Return the answer, once nothing more is wanted."""
 
 
 class FileChunks:
-    """The first `size` bytes of a file, which are so many lines, cut into blocks between characters.
+    """The first `size` bytes of a file, which have `lines` lines, in blocks of about 256 KiB.
 
-    Safe to use from several threads. Raises `OSError`.
+    No block cuts a UTF-8 character. Safe to use from several threads. Raises `OSError`.
     """
 
     def __init__(self, file: IO[bytes], size: int, lines: int) -> None:
@@ -46,12 +46,12 @@ class FileChunks:
         self._blocks = max(1, -(-size // BLOCK))
         self._newlines = lines - (size > 0 and self.at(size - 1, size) != b"\n")
         self._before = [0]
-        """Newlines of the first 0, 1, 2 … blocks, as far as they were counted."""
+        """The newlines in the first 0, 1, 2 … blocks together, as far as they were counted."""
         self._behind = [0]
-        """Those of the last 0, 1, 2 … blocks."""
+        """The same for the last 0, 1, 2 … blocks."""
 
     def at(self, start: int, stop: int) -> bytes:
-        """The bytes from `start` up to `stop`, as far as there are any."""
+        """Return the bytes from `start` up to, not including, `stop`; fewer at the end of the content."""
         wanted = min(stop, self.extent.size) - start
         pieces = []
         while wanted > 0 and (piece := os.pread(self._descriptor, wanted, start)):
@@ -60,13 +60,13 @@ class FileChunks:
         return b"".join(pieces)
 
     def pieces(self, start: int, stop: int) -> Iterator[bytes]:
-        """The same bytes, a block at a time."""
+        """Yield the same bytes, a block at a time."""
         while start < stop and (piece := self.at(start, min(start + BLOCK, stop))):
             yield piece
             start += len(piece)
 
     def inspect(self, read: Read[T]) -> T:
-        """The answer of `lines.head`, `between`, `tail` or a `Summarizer`."""
+        """Drive `lines.head`, `between`, `tail` or a `Summarizer` to its answer."""
         while (wanted := read.wanted) is not None:
             for chunk in self._chunks(self._wanted(wanted)):
                 read.feed(chunk)
@@ -75,7 +75,7 @@ class FileChunks:
         return read.answer()
 
     def search(self, search: Search) -> Text:
-        """The answer of a grep: chunks from the first one wanted on, downwards or upwards."""
+        """Drive a grep to its answer, downwards or upwards from the first wanted chunk."""
         while (wanted := search.begin_part()) is not None:
             near = self._wanted(wanted)
             last = near[0] if wanted.span is None else near[-1]
@@ -87,7 +87,7 @@ class FileChunks:
         return search.answer()
 
     def _wanted(self, wanted: Wanted) -> range:
-        """The blocks that a read asks for, from the first that it needs to the last that it may."""
+        """Return the numbers of the blocks that a read asks for."""
         first = self._holding_newline(wanted.newline, self._holding(wanted.offset))
         last = self._blocks - 1
         if wanted.span is not None:
@@ -100,7 +100,7 @@ class FileChunks:
             yield Chunk(data, self._start(number), self._newlines_before(number), _is_utf8(data))
 
     def _block(self, number: int) -> bytes:
-        """The bytes of a block, whose newlines are counted where those of its neighbours are known."""
+        """Return the bytes of a block. Count its newlines if those up to it, or behind it, are known."""
         start, stop = self._start(number), self._start(number + 1)
         data = self.at(start, stop)
         if len(data) < stop - start:
@@ -112,17 +112,17 @@ class FileChunks:
         return data
 
     def _start(self, number: int) -> int:
-        """Where a block begins: behind a character that would reach into it."""
+        """Return the offset of a block: after a UTF-8 character that would reach into it."""
         start = min(number * BLOCK, self.extent.size)
         return start + cut_after(self.at(start, start + _LONGEST_CHARACTER), 0) if number else 0
 
     def _holding(self, offset: int) -> int:
-        """The block that holds this byte; the last one if there is none."""
+        """Return the number of the block that holds this byte; the last block if there is no such byte."""
         number = min(offset // BLOCK, self._blocks - 1)
         return number - (number > 0 and offset < self._start(number))
 
     def _holding_newline(self, newline: int, least: int) -> int:
-        """The block that holds this newline, from 1, or block `least` if that is later."""
+        """Return the number of the block that holds this newline, counted from 1, but at least `least`."""
         if newline <= self._newlines // 2:
             while least + 1 < self._blocks and self._newlines_before(least + 1) < newline:
                 least += 1
@@ -133,7 +133,7 @@ class FileChunks:
         return number
 
     def _newlines_before(self, number: int) -> int:
-        """Counted from the beginning of the file or from its end, whichever is nearer to what is known."""
+        """Return the newlines before a block. Count from the end of the file that is nearer."""
         while number >= len(self._before) and self._blocks - number >= len(self._behind):
             from_start = number - len(self._before) < self._blocks - number - len(self._behind)
             self._block(len(self._before) - 1 if from_start else self._blocks - len(self._behind))

@@ -1,7 +1,7 @@
-"""Spooled captures on their way to the service, each with its own id: sent twice it is stored once.
+"""Uploads spooled captures, each under its own id, so a capture that is sent twice is stored once.
 
-The local copy goes only when the service has said that the capture is durable, with the digest that was
-computed when it was captured. One capture that fails again and again does not hold up the others: it is
+The local copy is removed only after the service has answered that the capture is durable, with the digest
+that was computed when it was spooled. A capture that fails again and again does not hold up the others: it is
 tried again later and later, and its entry remembers that for all processes.
 """
 
@@ -53,13 +53,13 @@ _PASSING: Final = (
     TooManyRequests,
     QuotaExceeded,
 )
-"""Of those the ones that may end: damage on the way, another server in between, load, a limit."""
+"""Exceptions to these that may pass: damage on the way, another server in between, load, a limit."""
 _OF_ALL: Final = (Denied, QuotaExceeded, StoreFull, TooManyRequests)
 """Failures that the next capture would meet too."""
 _IN_A_ROW: Final = 3
-"""So many captures that fail one after another mean that the service does."""
+"""If so many captures fail one after another, the service itself counts as failing."""
 _BACKOFF: Final = Backoff(first=30.0, longest=3600.0)
-"""Seconds until a capture is sent again that failed; doubled with each failure."""
+"""Seconds until a failed capture is sent again, doubled with each failure."""
 _BLOCK: Final = 1024 * 1024
 
 log: Final = logging.getLogger("overspill")
@@ -67,9 +67,10 @@ log: Final = logging.getLogger("overspill")
 
 @dataclass(slots=True)
 class Flushed:
-    """What became of the captures of a partition. `failure` is why the uploads stopped, if they did.
+    """The outcome of a flush, in captures. `size` is the bytes of those that were uploaded.
 
-    `postponed` failed each for itself; `elsewhere` another process is uploading; `left` were not tried.
+    `refused`: the service will never take them. `postponed`: each failed by itself. `elsewhere`: another
+    process uploads them. `left`: they were not tried. `failure` is why the flush stopped early, if it did.
     """
 
     uploaded: int = 0
@@ -98,10 +99,10 @@ def is_permanent(error: Exception) -> bool:
 
 
 def flush(partition: Partition, client: SyncClient, *, again: bool = False) -> Flushed:
-    """Upload what waits, oldest first, up to the first failure that is not about one capture alone.
+    """Upload what waits, oldest first. Stop at the first failure that would meet the next capture too.
 
-    `again` also tries those that the service refused, and those that failed not long ago. Raises
-    `NotSpooled` and `OSError` where the spool cannot be read.
+    With `again`, also try captures that the service refused, and those whose next try is not due yet. Raises
+    `NotSpooled` and `OSError` if the spool cannot be read.
     """
     flush = Flush(partition, client, again=again)
     flush.run()
@@ -109,9 +110,9 @@ def flush(partition: Partition, client: SyncClient, *, again: bool = False) -> F
 
 
 class Flush:
-    """One flush; `done` can be looked at, and `stop` called, while another thread runs it.
+    """One flush. Other threads may read `done` and call `stop` while it runs.
 
-    Captures of more than `largest` bytes are passed over.
+    Captures of more than `largest` bytes are skipped.
     """
 
     def __init__(
@@ -127,7 +128,7 @@ class Flush:
         self._is_stopped = True
 
     def run(self) -> None:
-        """Raises `NotSpooled` and `OSError` if the spool cannot be read."""
+        """Upload what waits. Raises `NotSpooled` and `OSError` if the spool cannot be read."""
         if not self._partition.exists():
             return
         self._partition.tidy_if_due()
@@ -150,7 +151,7 @@ class Flush:
         return self._again or not (entry.refused or is_postponed)
 
     def _try(self, entry: Spooled) -> bool:
-        """Upload one; return whether to go on."""
+        """Upload one capture. Return whether to go on with the next."""
         try:
             is_sent = self._sent(entry)
         except OverspillError as error:
@@ -176,7 +177,7 @@ class Flush:
         return self._failed_in_a_row < _IN_A_ROW
 
     def _refuse(self, entry: Spooled, why: str) -> None:
-        """Keep it, but upload it no more."""
+        """Keep a capture, and note in its entry that it is not to be uploaded."""
         self._partition.amend(structs.replace(entry, refused=why))
         log.warning("the spooled capture %s will not be uploaded: %s", entry.id, why)
 
@@ -188,7 +189,7 @@ class Flush:
         log.info("the spooled capture %s could not be uploaded, again in %d s: %s", entry.id, pause, error)
 
     def _sent(self, entry: Spooled) -> bool:
-        """Return whether the capture was uploaded; False if another process is at it or was."""
+        """Upload a capture. Return False if another process uploads it, or has done so."""
         try:
             raw = self._partition.open(entry)
         except FileNotFoundError:
@@ -233,7 +234,7 @@ def _put(file: IO[bytes], entry: Spooled, client: SyncClient) -> None:
 
 
 def _left(entry: Spooled) -> int | None:
-    """Return the seconds that the capture has still to live, if it was given any."""
+    """Return how many seconds the capture may still live, or None if its `ttl` is the service's choice."""
     if entry.ttl is None:
         return None
     return max(1, math.ceil((entry.expires - datetime.now(UTC)).total_seconds()))

@@ -1,9 +1,9 @@
-"""Flushes that nobody asked for: in the background of a guard, and at the end of a command.
+"""Flushes that happen by themselves: in the background of a guard, and at the end of a command.
 
-    .flush    in a folder: locked by the one process that flushes; until when commands leave the service
-              alone because it did not answer in time, in seconds since the epoch
+    .flush    in each folder: locked by the one process that flushes. It holds the time until which commands
+              leave the service alone because it did not answer in time, in seconds since the epoch
 
-So a service that is silent costs any number of commands one wait in half a minute.
+So a service that does not answer costs all commands together one wait in half a minute.
 """
 
 from __future__ import annotations
@@ -30,22 +30,23 @@ if TYPE_CHECKING:
 _LOCK: Final = ".flush"
 _HOPELESS_FOR_NOW: Final = (Denied, QuotaExceeded, StoreFull)
 LATER: Final = 300.0
-"""Seconds until uploads are tried again that a key or a limit forbids."""
+"""Seconds until uploads that a key or a limit forbids are tried again."""
 ELSEWHERE: Final = 30.0
-"""Seconds until what another process is uploading, or what failed by itself, is looked at again."""
+"""Seconds until captures that another process uploads, or that failed by themselves, are tried again."""
 _SLOWEST: Final = 4 * 1024 * 1024
-"""Bytes a second that an upload is thought to make."""
+"""The bytes a second that an upload is assumed to make: larger captures are skipped."""
 _PAUSE: Final = 30.0
-"""Seconds for which commands leave a service alone that failed slowly."""
+"""Seconds for which commands leave the service alone after it failed slowly."""
 _SLOW: Final = 0.5
+"""A flush that failed after more seconds failed slowly."""
 OWN: Final = 0.2
-"""Seconds within which what was closed in this process ends its flush."""
+"""Seconds to wait for another flush of this process, which ends when its guard is closed."""
 
 
 def job(partition: Partition, client: SyncClient) -> float | None:
-    """Flush as a job in the background: return the seconds until the next flush, or None if nothing waits.
+    """Flush as a background job. Return the seconds until the next flush, or None if nothing waits.
 
-    Raises the `OverspillError` that stopped it.
+    Raises the `OverspillError` that stopped the flush.
     """
     if pause := Absence(partition).pause():
         return pause
@@ -60,7 +61,7 @@ def job(partition: Partition, client: SyncClient) -> float | None:
 
 
 def _flushed(partition: Partition, client: SyncClient) -> Flushed:
-    """Raises `NotSpooled` if another process is at it or the spool cannot be read, and `OSError`."""
+    """Flush. Raises `NotSpooled` if another process flushes or the spool cannot be read, and `OSError`."""
     flush = Flush(partition, client)
     if partition.exists():
         with _alone(partition):
@@ -71,16 +72,16 @@ def _flushed(partition: Partition, client: SyncClient) -> Flushed:
 def flush_shortly(
     partition: Partition, client: SyncClient, seconds: float, *, lock_timeout: float = OWN
 ) -> Flushed:
-    """Upload what can be uploaded within so many seconds; do nothing if another process does.
+    """Upload what can be uploaded within `seconds`. Do nothing if another process uploads. Raises nothing.
 
-    Also do nothing for a while after a slow failure, and pass over captures that may take longer. `client`
-    should not wait longer than that for an answer. What is going on at the end is given up, and stays in
-    the spool. `lock_timeout` is how many seconds another flush may go on before. Raises nothing.
+    Also do nothing for a while after a slow failure, and skip captures that would take longer. `client`
+    should have a timeout of at most `seconds`. An upload that has not ended then is given up, and stays in
+    the spool. `lock_timeout` is how many seconds to wait for another flush to end.
     """
     flush = Flush(partition, client, largest=int(seconds * _SLOWEST))
     if _is_nothing_to_do(partition):
         return flush.done
-    load_transport()  # which is no part of the time
+    load_transport()  # importing takes time that does not count
     thread = threading.Thread(
         target=_flush_quietly, args=[partition, flush, lock_timeout], name="overspill-flush", daemon=True
     )
@@ -107,7 +108,7 @@ def _resume(partition: Partition) -> None:
     with suppress(OSError), files.opened(partition.folder.path) as directory:
         descriptor = os.open(_LOCK, os.O_WRONLY | files.NO_LINKS, dir_fd=directory)
         try:
-            _Turn(descriptor).resume()
+            _FlushLock(descriptor).resume()
         finally:
             os.close(descriptor)
 
@@ -115,18 +116,18 @@ def _resume(partition: Partition) -> None:
 def _flush_quietly(partition: Partition, flush: Flush, lock_timeout: float) -> None:
     with (
         suppress(NotSpooled, OSError, OverspillError, RuntimeError),  # RuntimeError: the client was closed
-        _alone(partition, lock_timeout) as turn,
+        _alone(partition, lock_timeout) as flush_lock,
     ):
-        if turn.is_due():
-            turn.pause()  # this thread may not live to see how it ends
+        if flush_lock.is_due():
+            flush_lock.pause()  # first: the process may end before the flush does
             began = time.monotonic()
             flush.run()
             if flush.done.failure is None or time.monotonic() - began < _SLOW:
-                turn.resume()
+                flush_lock.resume()
 
 
-class _Turn:
-    """The lock file of the process that flushes."""
+class _FlushLock:
+    """The open `.flush` file of a folder, for the process that has it locked."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -137,7 +138,7 @@ class _Turn:
         return not 0 < (int(text) if text.isdigit() else 0) - time.time() <= _PAUSE
 
     def pause(self) -> None:
-        """Let no command try again for a while."""
+        """Let no command flush for half a minute."""
         os.pwrite(self._descriptor, b"%020d\n" % int(time.time() + _PAUSE), 0)
 
     def resume(self) -> None:
@@ -145,7 +146,7 @@ class _Turn:
 
 
 @contextmanager
-def _alone(partition: Partition, lock_timeout: float = 0.0) -> Iterator[_Turn]:
-    """Raises `Busy` if another process, or thread, flushes."""
+def _alone(partition: Partition, lock_timeout: float = 0.0) -> Iterator[_FlushLock]:
+    """Lock out every other flush of the partition. Raises `Busy` if another process or thread flushes."""
     with own_directory.locked(partition.folder.path / _LOCK, lock_timeout) as descriptor:
-        yield _Turn(descriptor)
+        yield _FlushLock(descriptor)

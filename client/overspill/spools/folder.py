@@ -3,10 +3,10 @@
     cap_….bin     the content, as it is (the suffix is the folder's own)
     cap_….json    its entry, dated when it expires; one without the other does not exist
     .part-…       a `Draft`
-    dropped.json  the last of those that had to go; not counted as kept
+    dropped.json  the last captures that were removed without an upload; its bytes do not count
 
-Whoever publishes or removes anything holds the spool's lock, which also guards the total of its bytes: the
-methods that do so return the bytes that went. All methods raise `OSError`.
+Publish and remove under the spool's lock, which also guards the total of its bytes. The methods that do so
+return the bytes that they freed. All methods raise `OSError`.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MOST_DROPPED: Final = 200
-"""How many of those that had to go are remembered."""
+"""How many captures that were removed without an upload are remembered."""
 ENTRY: Final = ".json"
 _DROPPED: Final = "dropped.json"
 
 
 class Spooled(Struct, frozen=True, kw_only=True):
-    """What is known of a content: `reason` why it is here, `refused` why the service will never have it.
+    """The entry of a spooled capture. `size` is bytes.
 
-    `path` is where its agent finds it, in a workspace. `failures` uploads of this one have failed, so that
-    it is not uploaded again before `next_try`.
+    `reason` says why it is here, `refused` why the service will never take it. `path` is where the agent
+    finds it in a workspace. `failures` uploads of it have failed; the next one is due at `next_try`.
     """
 
     id: str
@@ -63,7 +63,7 @@ class Spooled(Struct, frozen=True, kw_only=True):
 
 
 class Dropped(Struct, frozen=True, kw_only=True):
-    """One that had to go, and why."""
+    """A capture that was removed without an upload, and why."""
 
     id: str
     call_id: str
@@ -74,9 +74,10 @@ class Dropped(Struct, frozen=True, kw_only=True):
 
 
 class StoredFile(NamedTuple):
-    """A content by the sizes and dates of its files, in bytes and seconds since the epoch; a copy may lie.
+    """A capture as the sizes and dates of its files show it. The dates of copied files may be wrong.
 
-    `kept` are the bytes of content and entry.
+    `size` is the bytes of the content, `kept` of content and entry. `changed` and `expires` are seconds since
+    the epoch.
     """
 
     changed: float
@@ -87,7 +88,7 @@ class StoredFile(NamedTuple):
 
 
 class Stock(NamedTuple):
-    """All files at one look: their bytes, the contents oldest first, the names of what belongs to neither."""
+    """All files of a folder: their bytes, the captures oldest first, and the names of all other files."""
 
     size: int
     stored_files: list[StoredFile]
@@ -95,7 +96,7 @@ class Stock(NamedTuple):
 
 
 class Folder:
-    """The files of one service and key: for each capture its content, and a description beside it."""
+    """The files of one service and key: two for each capture, its content and its entry."""
 
     def __init__(self, path: Path, *, suffix: str = ".bin", mode: int = 0o600) -> None:
         """`mode` is that of the files."""
@@ -130,12 +131,12 @@ class Folder:
         return freed
 
     def remove(self, id: str) -> int:  # noqa: A002
-        """Remove a capture, if it is there."""
+        """Remove a capture, if it is there. Return the bytes that it had."""
         with files.opened(self.path) as directory:
             return sum(files.remove(directory, _checked(id) + suffix) for suffix in (ENTRY, self.suffix))
 
     def clear(self, name: str) -> int:
-        """Remove a loose file, unless it was published meanwhile or its process still writes it."""
+        """Remove a loose file, unless it was published meanwhile or is still written. Return its bytes."""
         with files.opened(self.path) as directory:
             is_left = _is_dead(directory, name) if name.startswith(PART) else self._is_single(directory, name)
             return files.remove(directory, name) if is_left else 0
@@ -143,12 +144,12 @@ class Folder:
     # --- changing ----------------------------------------------------------------------------------
 
     def sync(self) -> None:
-        """Let the names of all files be on the disk itself."""
+        """Write the names of all files to the disk itself."""
         with files.opened(self.path) as directory:
             os.fsync(directory)
 
     def remember(self, dropped: list[Dropped]) -> None:
-        """Add to what `dropped` tells; for one process at a time."""
+        """Add to the list that `dropped` returns. For one process at a time."""
         data = msgspec.json.encode([*self.dropped(), *dropped][-MOST_DROPPED:])
         with Draft(self.path, {ENTRY: len(data)}, mode=self._mode) as draft:
             draft.fill(ENTRY, data, is_durable=False)
@@ -158,7 +159,7 @@ class Folder:
     # --- reading -----------------------------------------------------------------------------------
 
     def stock(self) -> Stock:
-        """Look at all files: a system call for each."""
+        """Look at all files, with a system call for each."""
         with files.opened(self.path) as directory:
             sizes = {
                 found.name: _measured(found) for found in os.scandir(directory) if self._is_own(found.name)
@@ -178,7 +179,7 @@ class Folder:
         return self.stock().stored_files
 
     def is_empty(self) -> bool:
-        """Return whether nothing is kept here; quick where much is."""
+        """Return whether nothing is kept here. It reads no more names than it needs."""
         with files.opened(self.path) as directory, os.scandir(directory) as found:
             return not any(_is_entry(each.name) for each in found)
 
@@ -204,7 +205,7 @@ class Folder:
             return None
 
     def entry(self, id: str) -> Spooled | None:  # noqa: A002
-        """Return None if there is none, or none that can be understood."""
+        """Return the entry of a capture, or None if there is none that can be decoded."""
         with files.opened(self.path) as directory:
             return _read(directory, _checked(id) + ENTRY, Spooled)
 
@@ -219,7 +220,7 @@ class Folder:
             return files.open_regular(directory, self.name(id))
 
     def dropped(self) -> list[Dropped]:
-        """Return the last of those that had to go, oldest first."""
+        """Return the last captures that were removed without an upload, oldest first."""
         with files.opened(self.path) as directory:
             return _read(directory, _DROPPED, list[Dropped]) or []
 
@@ -244,7 +245,7 @@ class _Measured(NamedTuple):
 
 
 def _measured(found: os.DirEntry[str]) -> _Measured:
-    """Return nothing as the size of what went meanwhile."""
+    """Return size and date of a file, zeros if it was removed meanwhile."""
     try:
         status = found.stat(follow_symlinks=False)
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""Who holds a capture: this machine as long as it waits in the spool, else the service.
+"""Finds where to read a capture: on this machine while it waits in the spool, else in the service.
 
-A spooled capture is read where it is: the service does not have it yet, and may not be there to be asked.
+The service does not have a spooled capture yet, and may not answer at all.
 """
 
 from __future__ import annotations
@@ -25,22 +25,25 @@ if TYPE_CHECKING:
     AsyncSource: TypeAlias = Client | LocalCapture
 
 _MISSING = (NotFound, Unreachable, ProtocolError, Unavailable)
-"""After which it is worth saying that a capture waited here once."""
+"""Errors after which it helps to say that a capture waited here once."""
 
 
 class Holder:
-    """Looks on one partition before it leaves a read to a client. Either may be missing.
+    """Looks into a partition of the spool first, then asks a client. Either may be missing.
 
-    Where both know a `call:` reference the newer capture is taken.
+    If both know a capture for a `call:` reference, it takes the newer one.
     """
 
     def __init__(self, partition: Partition | None, *, session: str = "") -> None:
-        """`session` is that of `call:` references which bring none."""
+        """`session` is the session of `call:` references that name none."""
         self._partition, self._session = partition, session
 
     @contextmanager
     def source(self, client: SyncClient | None, ref: str, session: str | None = None) -> Iterator[SyncSource]:
-        """What to read `ref` from. Raises within the block what reading raises, or that it was dropped."""
+        """Give the block what to read `ref` from. `client=None` reads on this machine only.
+
+        Raises what reading raises, and `NotFound` with the reason if the capture was dropped from the spool.
+        """
         local = self.local(ref, session)
         if local is not None:
             with local:
@@ -56,7 +59,7 @@ class Holder:
 
     @asynccontextmanager
     async def source_async(self, client: Client, ref: str, session: str | None) -> AsyncIterator[AsyncSource]:
-        """As `source`; a `LocalCapture` is to be read in a thread."""
+        """As `source`, for asynchronous code, which has to read a `LocalCapture` in a thread."""
         local = await run_blocking(self.local, ref, session)
         if local is not None:
             with local:
@@ -69,7 +72,10 @@ class Holder:
             raise await run_blocking(self._explained, error, ref, session) from None
 
     def local(self, ref: str, session: str | None = None) -> LocalCapture | None:
-        """The capture where it waits on this machine, to be closed; None if it does not."""
+        """Return the capture if it waits on this machine, else None. The caller closes it.
+
+        Raises `InvalidId` for a `call:` reference with an empty id.
+        """
         if self._partition is None:
             return None
         try:
@@ -79,7 +85,7 @@ class Holder:
             return None
 
     def _explained(self, error: OverspillError, ref: str, session: str | None) -> OverspillError:
-        """`error`, or that the capture waited here and had to go, if it did."""
+        """Return `error`, or why the capture was dropped from the spool, if it was."""
         try:
             dropped = None if self._partition is None else self._partition.dropped(ref, self._narrow(session))
         except (NotSpooled, OSError):
@@ -96,7 +102,7 @@ class Holder:
 
 
 def _is_newer_there(client: SyncClient, local: LocalCapture, ref: str, session: str | None) -> bool:
-    """Whether the service knows a later capture of the call that `ref` names."""
+    """Return whether the service knows a later capture of the call that `ref` names."""
     if not ref.startswith(wire.CALL_PREFIX):
         return False
     try:

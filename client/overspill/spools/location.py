@@ -1,4 +1,4 @@
-"""Where the spool is and how large it may be, as the environment says."""
+"""Reads the variables of the environment that concern the spool."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Final
 
 MAX_BYTES: Final = 1024**3
-"""What the spool may take of the disk, unless `OVERSPILL_SPOOL_BYTES` says otherwise."""
+"""The most bytes that the spool takes of the disk, unless `OVERSPILL_SPOOL_BYTES` says otherwise."""
 WAITING_BYTES: Final = 1024**3
 """Bytes of outputs that may wait for the service, unless `OVERSPILL_WAITING_BYTES` says otherwise."""
 EXIT_SECONDS: Final = 0.5
-"""What a guard or a process that ends may take to upload what waits, unless the environment says more."""
+"""Seconds for uploads at the end of a guard or a process, unless `OVERSPILL_EXIT_SECONDS` says otherwise."""
 FINGERPRINT: Final = re.compile(r"[0-9a-f]{32}")
 _OFF: Final = "off"
 _SECONDS: Final = re.compile(r"[0-9]{1,4}(\.[0-9]{1,6})?")
@@ -27,7 +27,10 @@ def is_off() -> bool:
 
 
 def directory() -> Path:
-    """Return the directory of `OVERSPILL_SPOOL`, else `overspill/spool` among the user's states."""
+    """Return the directory of `OVERSPILL_SPOOL`, else `overspill/spool` in the user's state directory.
+
+    Without a home directory it is one of the user's own in the directory for temporary files.
+    """
     given = os.environ.get("OVERSPILL_SPOOL", "").strip()
     if given:
         return Path(os.path.expanduser(given))  # noqa: PTH111
@@ -40,12 +43,12 @@ def directory() -> Path:
 
 
 def max_bytes() -> int:
-    """Return the bound in bytes. Raises `ValueError` if the environment gives no size."""
+    """Return the most bytes of the spool. Raises `ValueError` if `OVERSPILL_SPOOL_BYTES` is no size."""
     return _bytes_of("OVERSPILL_SPOOL_BYTES", MAX_BYTES)
 
 
 def waiting_bytes() -> int:
-    """Return the bound in bytes. Raises `ValueError` if the environment gives no size."""
+    """Return the most bytes that wait for the service. Raises `ValueError` if the variable is no size."""
     return _bytes_of("OVERSPILL_WAITING_BYTES", WAITING_BYTES)
 
 
@@ -64,7 +67,7 @@ def _bytes_of(variable: str, otherwise: int) -> int:
 
 
 def exit_seconds() -> float:
-    """Return the bound in seconds. Raises `ValueError` if the environment gives no such number."""
+    """Return the seconds for uploads at the end. Raises `ValueError` if the variable is no number."""
     given = os.environ.get("OVERSPILL_EXIT_SECONDS", "").strip()
     if not given:
         return EXIT_SECONDS

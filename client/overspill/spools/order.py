@@ -1,4 +1,4 @@
-"""One output that a thread hands to another to be kept."""
+"""One output for a spool's writer."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Order:
-    """An output to keep, because of `reason`; `refused` is that of `Partition.keep`.
+    """An output to write to the spool. `reason`, `refused` and `claim` are those of `Partition.keep`.
 
-    `on_kept` runs in the thread of the writer.
+    `done` gets the entry once it is durable. `on_kept` is called after that, in a thread for blocking work.
     """
 
     request: StoreRequest

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOCK_TIMEOUT_SECONDS: Final = 2.0
-"""Seconds that a change waits for others, unless it is told to wait longer."""
+"""Seconds that a change waits for other threads and processes, unless the caller gives another time."""
 _BUSY: Final = "others keep the local spool busy"
 _BACKOFF: Final = Backoff(first=0.0005, longest=0.02)
 
 
 class _Own:
-    """A lock for each file, in which the threads of this process queue: processes can only ask again."""
+    """A lock for each lock file, for the threads of this process: only processes have to poll."""
 
     def __init__(self) -> None:
         self.reset_after_fork()
@@ -42,7 +42,7 @@ _own: Final = _Own()
 
 
 class Unshared:
-    """An open file that a forked child closes at once: its copy would hold locks, and space of the disk."""
+    """An open file that a forked child closes at once: its copy would hold locks and disk space."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor: int = descriptor
@@ -53,14 +53,14 @@ class Unshared:
         self.close()
 
     def close(self) -> None:
-        """Close it; once is enough."""
+        """Close the file. Does nothing the second time."""
         descriptor, self.descriptor = self.descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
 
 
 class LockedFile:
-    """A file that is read and that nobody else can lock until it is closed; a forked child lets go of it."""
+    """An open file that nobody else can lock until it is closed. A forked child closes its copy."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
@@ -68,7 +68,7 @@ class LockedFile:
 
     @classmethod
     def of(cls, file: IO[bytes]) -> Self | None:
-        """Lock an unbuffered file; if somebody else has it locked, close it and return None."""
+        """Lock an unbuffered file. If somebody else has it locked, close it and return None."""
         locked = cls(file)
         if lock(file.fileno()):
             return locked
@@ -93,15 +93,15 @@ class LockedFile:
 
 
 class NotSpooled(Exception):
-    """Why something cannot be kept on this machine, or read from it, in words for a notice."""
+    """Something cannot be kept on this machine, or read from it. The message says why, for a notice."""
 
 
 class Busy(NotSpooled):
-    """Others hold a lock for longer than the caller waits."""
+    """Other threads or processes held a lock for longer than the caller waits."""
 
 
 def exists(path: Path) -> bool:
-    """Whether it is there. Raises `NotSpooled` if others could put files into it or take them out."""
+    """Return whether a directory is there. Raises `NotSpooled` if other users could change its files."""
     try:
         found = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -113,7 +113,7 @@ def exists(path: Path) -> bool:
 
 
 def is_directory(path: Path) -> bool:
-    """Whether it is one, and no symbolic link to one."""
+    """Return whether there is a directory, and not a symbolic link to one."""
     try:
         return stat.S_ISDIR(os.lstat(path).st_mode)
     except (FileNotFoundError, NotADirectoryError):
@@ -134,10 +134,10 @@ def _check(path: Path, found: os.stat_result) -> None:
 def locked(
     path: Path, lock_timeout: float = LOCK_TIMEOUT_SECONDS, *, may_create: bool = True
 ) -> Iterator[int]:
-    """Lock a file among all threads and processes; give its descriptor to the block.
+    """Lock a file against all threads and processes for the block, which gets its descriptor.
 
-    Raises `Busy` if others take more than `lock_timeout` seconds, and `OSError`: `FileNotFoundError` if
-    there is no file and none is to be made.
+    Raises `Busy` if others hold the lock for more than `lock_timeout` seconds, and `OSError`;
+    `FileNotFoundError` if there is no file and `may_create` is false.
     """
     until = time.monotonic() + lock_timeout
     own = _own.lock(path)
@@ -175,9 +175,9 @@ def _wait_for(descriptor: int, until: float) -> None:
 
 
 def lock(descriptor: int, *, shut: bool = True) -> bool:
-    """Lock an open file, or with `shut=False` unlock it; False if somebody else has it locked.
+    """Lock an open file, or unlock it with `shut=False`. Return False if somebody else has it locked.
 
-    The lock goes with the process at the latest. Raises `NotSpooled` if the system has no such locks.
+    The lock ends with the process at the latest. Raises `NotSpooled` if the system has no such locks.
     """
     try:
         import fcntl  # noqa: PLC0415  (not on every system)
@@ -191,7 +191,7 @@ def lock(descriptor: int, *, shut: bool = True) -> bool:
 
 
 def disk_reason(error: OSError) -> str:
-    """Why the disk does not take it."""
+    """Say why the spool's disk failed, in words for a notice."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "the disk of the local spool is full"
     return f"the local spool cannot be used: {error.strerror or error}"

@@ -1,11 +1,11 @@
-"""The bound on what a spool keeps, held by any number of processes without looking at every file.
+"""Keeps a spool within its bound, for any number of processes, without looking at every file each time.
 
-    .lock      the `Ledger`: how many bytes are kept; locked for microseconds a capture, by whoever begins,
-               publishes or removes any
-    .tidy      locked by whoever looks at all files or drops captures: one process at a time
+    .lock      the `Ledger`: how many bytes are kept; locked for microseconds a capture, to begin, publish or
+               remove files
+    .tidy      locked by the one process that looks at all files or drops captures
 
-All files are looked at only where the total is not known, every few seconds while the spool is full, and
-every ten minutes.
+All files are looked at if the total is not known, every few seconds while the spool is full, and every ten
+minutes.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ T = TypeVar("T")
 Capture: TypeAlias = tuple[StoredFile, Folder]
 
 TIDY_EVERY: Final = 600.0
-"""Seconds between two looks for what has expired and what dead processes left."""
+"""Seconds between two searches for expired captures and for files that dead processes left."""
 _COUNT_EVERY: Final = 5.0
-"""Seconds for which a full spool is taken to be full."""
+"""Seconds for which a spool that was found full counts as full."""
 _EXPIRED: Final = "it had expired"
 
 
 class Entrant(Protocol):
-    """What is to be kept."""
+    """A capture that wants room."""
 
     @property
     def size(self) -> int:
@@ -50,11 +50,11 @@ class Entrant(Protocol):
         """Make the files, under the spool's lock. Raises `OSError`."""
 
     def fail(self, error: NotSpooled | OSError) -> None:
-        """Note why it is not kept."""
+        """Note why it gets no room."""
 
 
 class Room:
-    """Of a spool in `path` that may keep `max_bytes`; `folders` gives those that exist.
+    """The room of the spool in `path`, which may keep `max_bytes`. `folders` returns its folders.
 
     `clock` gives seconds since the epoch. All methods raise `NotSpooled` if others keep the spool busy,
     and `OSError`.
@@ -74,21 +74,21 @@ class Room:
     def locked(
         self, lock_timeout: float = LOCK_TIMEOUT_SECONDS, *, may_create: bool = True
     ) -> Iterator[Ledger]:
-        """Lock the spool among all threads and processes. Nothing slow may happen in the block."""
+        """Lock the spool against all threads and processes. Do nothing slow in the block."""
         with own_directory.locked(self._path / ".lock", lock_timeout, may_create=may_create) as descriptor:
             yield Ledger(descriptor)
 
     def tidying(self, lock_timeout: float = LOCK_TIMEOUT_SECONDS) -> AbstractContextManager[int]:
-        """Be the one who counts files and drops captures."""
+        """Lock out every other process that counts files or drops captures."""
         return own_directory.locked(self._path / ".tidy", lock_timeout)
 
     # --- in ----------------------------------------------------------------------------------------
 
     def admit(self, entrants: Sequence[Entrant], until: float) -> None:
-        """Begin those for which there is room; the others fail. Raises nothing.
+        """Begin the entrants for which there is room; the others fail. Raises nothing.
 
-        What is kept was promised to its agents, so nothing goes to make room but what has expired. `until`
-        is when to give up waiting for others, on the monotonic clock.
+        Notices promised what is kept, so only expired captures are removed to make room. `until` is when to
+        give up waiting for others, on the monotonic clock.
         """
         waiting = list(entrants)
         try:
@@ -106,7 +106,7 @@ class Room:
                 entrant.fail(error)
 
     def _has_entered(self, ledger: Ledger, entrant: Entrant) -> bool:
-        """Begin it if there is room. Return False if it waits for room."""
+        """Begin an entrant if there is room. Return False if there is none."""
         if ledger.read().total + entrant.size > self._max_bytes:
             return False
         try:
@@ -116,7 +116,7 @@ class Room:
         return True
 
     def begin(self, size: int, begin: Callable[[], Draft]) -> Draft:
-        """Begin a draft of `size` bytes that is so small that the bound may be exceeded by it."""
+        """Begin a draft of `size` bytes without asking for room: an entry is small enough for that."""
         with self.locked() as ledger:
             return _charged(ledger, size, begin)
 
@@ -131,12 +131,12 @@ class Room:
     # --- out ---------------------------------------------------------------------------------------
 
     def remove(self, folder: Folder, id: str) -> None:  # noqa: A002  (the field's own name)
-        """Remove a capture, if it is there, and remember nothing of it."""
+        """Remove a capture, if it is there. Nothing remembers it."""
         with self.locked() as ledger:
             ledger.discharge(folder.remove(id))
 
     def forget(self, folder: Folder, ids: Iterable[str], reason: str) -> None:
-        """Remove captures and remember why; for whoever tidies."""
+        """Remove captures and remember why. Call it within `tidying`."""
         now = datetime.fromtimestamp(self._clock(), UTC)
         ids = list(ids)
         entries = [entry for id in ids if (entry := folder.entry(id)) is not None]  # noqa: A001
@@ -153,7 +153,7 @@ class Room:
             self._surveyed()
 
     def tidy_if_due(self) -> None:
-        """`tidy`, unless a process did so not long ago or is doing so now, or the spool was removed."""
+        """Tidy, unless a process did so in the last ten minutes or does so now, or there is no spool."""
         try:
             with self.locked(may_create=False) as ledger:
                 since = self._clock() - ledger.read().counted
@@ -164,9 +164,9 @@ class Room:
                 self.tidy(lock_timeout=0.0)
 
     def _surveyed(self) -> None:
-        """Look at all files, set the total right, remove what has expired and what dead processes left.
+        """Look at all files, correct the total, remove what has expired and what dead processes left.
 
-        For whoever tidies.
+        Call it within `tidying`.
         """
         with self.locked() as ledger:
             before = ledger.read()
@@ -202,7 +202,7 @@ def _charged(ledger: Ledger, size: int, begin: Callable[[], T]) -> T:
 
 
 def _has_expired(stored_file: StoredFile, folder: Folder, now: float) -> bool:
-    """Ask the entry: the date of a copied file may lie."""
+    """Return whether the entry says that it has expired. The date of a copied file may be wrong."""
     entry = folder.entry(stored_file.id)
     return entry is not None and entry.expires.timestamp() <= now
 

@@ -4,8 +4,8 @@
       .lock, .tidy               see `room`
       <fingerprint>/             the captures of one service and key, a `Folder`
 
-What is kept for one service and key is never read or uploaded by a client of another, so that tenants do
-not mix. What is kept was promised: where all together would be larger than the bound, the new is refused.
+A client reads and uploads only what was kept for its own service and key, so tenants do not mix. A notice
+promised each capture that is here. So if a new one would exceed the bound, the new one is refused.
 """
 
 from __future__ import annotations
@@ -45,15 +45,16 @@ LONG_LOCK_TIMEOUT_SECONDS: Final = 20.0
 
 
 def _nothing() -> None:
-    """Progress that nobody waits for."""
+    """Ignore progress: nobody waits for it."""
 
 
 class Spool:
-    """The spool in `directory`: else `OVERSPILL_SPOOL`, else `overspill/spool` among the user's states.
+    """The spool in `directory`: outputs that wait on this machine's disk for the service.
 
-    `max_bytes` bounds what it takes of the disk (else `OVERSPILL_SPOOL_BYTES`, else 1 GiB). Nothing is
-    touched before the first use. `clock` gives seconds since the epoch. Raises `ValueError` for a bound
-    that is no number. Safe to use from any number of threads and processes.
+    The default is `OVERSPILL_SPOOL`, else `overspill/spool` in the user's state directory. It takes at most
+    `max_bytes` of the disk; the default is `OVERSPILL_SPOOL_BYTES`, else 1 GiB. Nothing is created before the
+    first use. `clock` gives seconds since the epoch. Safe to use from any number of threads and processes.
+    Raises `ValueError` if `OVERSPILL_SPOOL_BYTES` is no size.
 
     Example: `Guard(client, spool=Spool("/var/spool/agent", max_bytes=10_000_000_000))`.
     """
@@ -78,7 +79,7 @@ class Spool:
 
     @classmethod
     def default(cls) -> Spool | None:
-        """Return that of the environment; None if it says `off`."""
+        """Return the spool that the environment names, or None if `OVERSPILL_SPOOL` is `off`."""
         return None if location.is_off() else cls()
 
     def partition(self, url: str, key: str) -> Partition:
@@ -86,7 +87,7 @@ class Spool:
         return Partition(self, Folder(self.path / fingerprint(url, key)), url)
 
     def partitions(self) -> list[Partition]:
-        """Return those of all services and keys. Raises `NotSpooled` if the directory is not safe."""
+        """Return the parts of all services and keys. Raises `NotSpooled` if the directory is not safe."""
         if not self.exists():
             return []
         names = sorted(name for name in os.listdir(self.path) if FINGERPRINT.fullmatch(name))  # noqa: PTH208
@@ -97,7 +98,7 @@ class Spool:
         return sum(folder.stock().size for folder in self._folders())
 
     def exists(self) -> bool:
-        """Return whether there is anything. Raises `NotSpooled` if the directory is not safe to use."""
+        """Return whether the directory is there. Raises `NotSpooled` if it is not safe to use."""
         return own_directory.exists(self.path)
 
     def make(self) -> None:
@@ -115,7 +116,8 @@ class Spool:
 class Partition:
     """The captures of one service and key, oldest first. `url` is the service's, empty if it is not known.
 
-    `shown` is the folder as its agent names it, in a workspace, where files may have been changed.
+    `shown` is the path of the folder for the agent, if the spool is a workspace. There the agent may have
+    changed the files.
     """
 
     def __init__(self, spool: Spool, folder: Folder, url: str = "", *, shown: str = "") -> None:
@@ -126,7 +128,7 @@ class Partition:
 
     @property
     def identity(self) -> Hashable:
-        """Equal for those that keep the same in the same way."""
+        """A value that is equal for partitions that can share one writer."""
         return type(self), self.folder.path, self.url, self._shown, self.spool.max_bytes, self.spool.clock
 
     def exists(self) -> bool:
@@ -142,11 +144,12 @@ class Partition:
         lock_timeout: float = LOCK_TIMEOUT_SECONDS,
         claim: Claim | None = None,
     ) -> Spooled:
-        """Keep an output that the service does not have, for `reason`; it is on the disk then.
+        """Write an output to the disk, and return its entry once it is durable.
 
-        `refused` says why the service will never have it. `lock_timeout` is how many seconds others may keep
-        the spool busy. The attempt takes `claim` before anything can be found on the disk. Raises
-        `NotSpooled`, which says why not; it is not on the disk then.
+        `reason` says why the service does not have it; `refused` why the service will never have it, if so.
+        The attempt waits at most `lock_timeout` seconds for others that keep the spool busy. It takes `claim`
+        before anything can be found on the disk. Raises `NotSpooled` with the reason; then nothing of the
+        output is on the disk.
         """
         addition = self._addition(request, reason, refused, claim)
         self._add([addition], max(lock_timeout, request.deadline))
@@ -161,7 +164,10 @@ class Partition:
         lock_timeout: float = LONG_LOCK_TIMEOUT_SECONDS,
         on_progress: Callable[[], None],
     ) -> list[Spooled | NotSpooled]:
-        """As `keep`, for several at once: they share their waits for the disk."""
+        """As `keep`, for several outputs, which share their waits for the disk. Errors are returned.
+
+        `on_progress` is called whenever the disk has taken something.
+        """
         additions = [
             self._addition(order.request, order.reason, order.refused, order.claim) for order in orders
         ]
@@ -176,7 +182,7 @@ class Partition:
         lock_timeout: float = LOCK_TIMEOUT_SECONDS,
         claim: Claim | None = None,
     ) -> None:
-        """As `keep`, for an entry that is made already."""
+        """As `keep`, for a caller that has the entry already."""
         addition = Addition(self.folder, entry, body, claim)
         self._add([addition], lock_timeout)
         if addition.failure is not None:
@@ -205,7 +211,7 @@ class Partition:
         commit(self.folder, self.spool.room, new, time.monotonic() + lock_timeout, on_progress)
 
     def _is_here(self, addition: Addition) -> bool:
-        """Return whether nothing is left to do: it is here already, or too large, or nobody wants it."""
+        """Return whether nothing is left to do, because the output is here already or cannot be kept."""
         if addition.size > self.spool.max_bytes:
             addition.failure = too_large(addition.size, self.spool.max_bytes)
             return True
@@ -223,7 +229,7 @@ class Partition:
             self.folder.path.mkdir(mode=0o700)
 
     def _is_kept(self, entry: Spooled) -> bool:
-        """Return whether the content is here already; in a workspace its agent may have changed it."""
+        """Return whether the content is here already. Never in a workspace: the agent may have changed it."""
         return not self._shown and self.folder.size(entry.id) == entry.size
 
     def is_empty(self) -> bool:
@@ -231,15 +237,16 @@ class Partition:
         return not self.exists() or self.folder.is_empty()
 
     def entries(self) -> list[Spooled]:
-        """Return those that have not expired. Raises `NotSpooled` and `OSError`."""
+        """Return the entries that have not expired, oldest first. Raises `NotSpooled` and `OSError`."""
         if not self.exists():
             return []
         return [entry for entry in self.folder.entries() if not self._has_expired(entry)]
 
     def find(self, ref: str, session: str | None = None) -> Spooled | None:
-        """Find a capture by its id, or the newest of a `call:` reference, of any session if that is empty.
+        """Return the capture with this id, or the newest of a `call:` reference, or None.
 
-        Raises `InvalidId`, `NotSpooled` and `OSError`.
+        Without `session` a `call:` reference is looked up in all sessions. Raises `InvalidId` if its id is
+        empty, `NotSpooled` and `OSError`.
         """
         call_id = call_context.id_of(ref)
         if not self.exists():
@@ -254,7 +261,7 @@ class Partition:
         return entry.expires.timestamp() <= self.spool.clock()
 
     def dropped(self, ref: str, session: str | None = None) -> Dropped | None:
-        """Return what is remembered of one that had to go.
+        """Return what is remembered of a capture that was removed without being uploaded, or None.
 
         Raises `InvalidId`, `NotSpooled` and `OSError`.
         """
@@ -271,9 +278,9 @@ class Partition:
         return self.folder.open(entry.id)
 
     def claim_upload(self, entry: Spooled) -> LockedFile | None:
-        """Keep all flushes from uploading a capture until the file is closed; None if one is at it already.
+        """Lock a capture, so that no flush uploads it until the file is closed. Raises nothing.
 
-        Raises nothing.
+        Returns None if a flush uploads it already.
         """
         try:
             return LockedFile.of(self.open(entry))
@@ -281,11 +288,11 @@ class Partition:
             return None
 
     def amend(self, entry: Spooled) -> None:
-        """Replace what is known of a capture, if it is still here. Raises `NotSpooled` and `OSError`."""
+        """Replace the entry of a capture, if it is still here. Raises `NotSpooled` and `OSError`."""
         replace(self.folder, self.spool.room, entry)
 
     def tidy_if_due(self) -> None:
-        """See `Room.tidy_if_due`; nothing happens where nothing was ever kept."""
+        """Tidy the spool if it is due: see `Room.tidy_if_due`. Raises `NotSpooled` and `OSError`."""
         if self.exists():
             self.spool.room.tidy_if_due()
 
@@ -295,5 +302,5 @@ class Partition:
             self.spool.room.forget(self.folder, ids, reason)
 
     def uploaded(self, entry: Spooled) -> None:
-        """Remove what the service has now. Raises `NotSpooled` and `OSError`."""
+        """Remove a capture that the service has now. Raises `NotSpooled` and `OSError`."""
         self.spool.room.remove(self.folder, entry.id)

@@ -4,7 +4,7 @@
       cap_….txt                 an output, exactly as it was
       toolu_….txt               a link to it named by the tool call, if that is wanted
 
-What is kept here is for the agent: its notice names the file. It is bounded as any spool, and not uploaded.
+The files are for the agent, and notices name them. They are bounded like any spool, and never uploaded.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _SUFFIX: Final = ".txt"
 _SAFE: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
 """A call id that can be a file's name as it is."""
 _DIGITS: Final = slice(4, 12)
-"""Of a capture id: what tells apart the outputs of calls with one id."""
+"""The part of a capture id that goes into a file's name if two outputs have the same call id."""
 
 
 class Workspace(Spool):
-    """`directory` is the workspace, as the agent's file-reading tool sees its root. See `Spool`.
+    """A spool in `.overspill` of `directory`, the root of the agent's workspace. See `Spool`.
 
-    With `by_call_id` a file has the name of its tool call as well, if that id is known and can be one, and
-    the notice names that. With `absolute` the notice names the whole path, as this machine has it.
+    With `by_call_id` each file also gets a name made from the id of its tool call, if that id is known and
+    can be a file's name; the notice has this name. With `absolute` the notice has the absolute path.
     """
 
     def __init__(
@@ -70,21 +70,21 @@ class Workspace(Spool):
         return functools.partial(type(self), max_bytes=self.max_bytes, **more), (self.path.parent,)
 
     def partition(self, url: str, key: str) -> Partition:  # noqa: ARG002  (the workspace is one agent's)
-        """The captures kept for a service; here the same for all."""
+        """Return the only partition: a workspace belongs to one agent, whatever its service and key."""
         folder = Folder(self.path, suffix=_SUFFIX, mode=0o644)
         kind = _LinkedPartition if self._by_call_id else Partition
         return kind(self, folder, url, shown=self._shown)
 
     def partitions(self) -> list[Partition]:
-        """All captures kept, one partition at most."""
+        """Return the only partition, or an empty list if the folder is not there."""
         return [self.partition("", "")] if self.exists() else []
 
     def exists(self) -> bool:
-        """The workspace's own permissions are its owner's business; a symbolic link leads out of it."""
+        """Return whether the folder is there. Any permissions will do, but a symbolic link does not."""
         return is_directory(self.path)
 
     def make(self) -> None:
-        """Make the folder. Raises `NotSpooled` if there is nothing to make it in."""
+        """Create the folder. Raises `NotSpooled` if the workspace is no directory."""
         if not is_directory(self.path.parent):
             raise NotSpooled(f"the workspace {self.path.parent} is no directory")
         with suppress(FileExistsError):
@@ -121,7 +121,7 @@ class _LinkedPartition(Partition):
                 self._link(addition)
 
     def _target(self, name: str) -> str | None:
-        """Return what stands under a name: where a link leads, "" for anything else, None for nothing."""
+        """Return the target of the link of this name, "" for any other file, None if there is none."""
         try:
             return str((self.folder.path / name).readlink())
         except FileNotFoundError:
@@ -130,7 +130,7 @@ class _LinkedPartition(Partition):
             return ""
 
     def _link(self, addition: Addition) -> None:
-        """Link the name in the entry; if that fails the entry names the file itself."""
+        """Link the name in the entry to the file. If that fails, let the entry name the file itself."""
         entry = addition.entry
         name, target = entry.path.rpartition("/")[2], self.folder.name(entry.id)
         if name == target:
@@ -141,7 +141,7 @@ class _LinkedPartition(Partition):
             addition.entry = structs.replace(entry, path=f"{self._shown}/{target}")
 
     def _remove_dangling(self) -> None:
-        """Remove the links to files that had to go."""
+        """Remove the links to files that were removed."""
         with suppress(OSError), os.scandir(self.folder.path) as found:
             gone = [Path(each.path) for each in found if each.is_symlink() and not Path(each.path).exists()]
             for link in gone:

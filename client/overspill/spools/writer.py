@@ -1,7 +1,7 @@
-"""Keeps outputs in spools, several at a time, so that they share their waits for the disk.
+"""Writes outputs to a spool, several at a time, so that they share their waits for the disk.
 
-Each folder has one writer in this process, whichever guards use it; its batches are written one after
-another by one of the threads for blocking work.
+Each folder has one writer in this process, which all guards share. One of the threads for blocking work
+writes its batches, one after another.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 _MOST_AT_ONCE: Final = 32
 _BYTES_AT_ONCE: Final = 32 * 1024 * 1024
-"""Bytes of one batch, at most: whoever is in it waits for all of it."""
+"""The most bytes of one batch, unless one output is larger: each output waits for its whole batch."""
 
 log: Final = logging.getLogger("overspill")
 
 
 class SpoolWriter:
-    """Safe to use from any thread, and from a signal handler."""
+    """Writes the outputs of one partition. Safe to use from any thread, and from a signal handler."""
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
@@ -42,36 +42,36 @@ class SpoolWriter:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
-        """In a forked child, begin with no orders: the parent's thread writes its own."""
+        """In a forked child, begin without orders: the parent writes its own."""
         self._orders: SimpleQueue[Order] = SimpleQueue()
-        self._turn = threading.Lock()
-        """Held by the one thread that writes; nobody waits for it."""
+        self._writing = threading.Lock()
+        """Held by the one thread that writes. Nobody waits for it."""
         self._moved_at = time.monotonic()
 
     def submit(self, order: Order) -> Reply[Spooled]:
-        """Return what becomes the entry, or raises what `Partition.keep` does."""
+        """Let an output be written. The reply has the entry, or the `NotSpooled` of `Partition.keep`."""
         self._orders.put(order)
         self._begin()
         return order.done
 
     def idle_seconds(self) -> float:
-        """Return for how long the disk has taken nothing."""
+        """Return for how many seconds the disk has taken nothing."""
         return time.monotonic() - self._moved_at
 
     def is_stuck(self, seconds: float) -> bool:
-        """Return whether something is to be written and the disk has taken nothing for so long."""
-        return self._turn.locked() and self.idle_seconds() >= seconds
+        """Return whether something is to be written and the disk has taken nothing for `seconds`."""
+        return self._writing.locked() and self.idle_seconds() >= seconds
 
     def _begin(self) -> None:
-        if self._turn.acquire(blocking=False):
+        if self._writing.acquire(blocking=False):
             self._moved_at = time.monotonic()
             BLOCKING.submit(self._serve)
 
     def _serve(self) -> None:
         while batch := self._batch():
             self._keep_all(batch)
-        self._turn.release()
-        if not self._orders.empty():  # one that came just then
+        self._writing.release()
+        if not self._orders.empty():  # one came after the last batch and before the release
             self._begin()
 
     def _keep_all(self, batch: list[Order]) -> None:
@@ -84,7 +84,7 @@ class SpoolWriter:
         self._moved_at = time.monotonic()
 
     def _batch(self) -> list[Order]:
-        """Return the next orders; none if there are none."""
+        """Return the next orders, an empty list if there are none."""
         batch: list[Order] = []
         size = 0
         while len(batch) < _MOST_AT_ONCE and size < _BYTES_AT_ONCE:
@@ -120,7 +120,7 @@ def writer_for(partition: Partition) -> SpoolWriter:
 
 
 def _tell(kept: list[tuple[Order, Spooled]]) -> None:
-    """Say what was kept, later: whoever is told may have to wait for others."""
+    """Call `on_kept` of each order, in another thread than the writer's, because it may have to wait."""
     for order, entry in kept:
         try:
             order.on_kept(entry)

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct
 
 DEFAULT_TTL: Final = 24 * 3600
-"""Retention of a capture in seconds where nobody asks for another."""
+"""Seconds that a capture lives if nobody asks for another time."""
 
 
 class State(StrEnum):

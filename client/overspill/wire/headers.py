@@ -27,17 +27,17 @@ class Header:
 
 
 def encode_header(value: str) -> str:
-    """Any text as a header value: percent-encoded UTF-8, so no control byte ever reaches the wire."""
+    """Encode any text as a header value: percent-encoded UTF-8, so no control byte ever reaches the wire."""
     return quote(value, safe=" !#$&'()*+,-./:;<=>?@[]^_`{|}~").replace(" ", "%20")
 
 
 def decode_header(value: str) -> str:
-    """The inverse of `encode_header`. Raises `UnicodeDecodeError` on bytes that are not UTF-8."""
+    """Decode what `encode_header` gives. Raises `UnicodeDecodeError` for bytes that are not UTF-8."""
     return unquote(value, errors="strict")
 
 
 def encode_digest(sha256: bytes) -> str:
-    """The `Repr-Digest` field value of a SHA-256 digest."""
+    """Return the value of a `Repr-Digest` field for a SHA-256 digest of 32 bytes."""
     return f"sha-256=:{base64.b64encode(sha256).decode()}:"
 
 
@@ -50,7 +50,7 @@ _MEMBER: Final = re.compile(
     rf"[ \t]* (?P<key>{_KEY}) (?: =(?P<value> {_BARE} | {_LIST} ) )? {_PARAMETERS} [ \t]* (?P<comma>,)?",
     re.VERBOSE,
 )
-"""One member of a dictionary (RFC 8941, section 3.2), read loosely if it is no byte sequence."""
+"""One member of a dictionary (RFC 8941, section 3.2). Values that are no byte sequences are read loosely."""
 
 
 def decode_digest(field: str) -> bytes:

@@ -14,7 +14,7 @@ CALL_PREFIX: Final = "call:"
 
 
 def capture_id(session: str, call_id: str, content_sha256: bytes) -> str:
-    """The id of the capture of this content, produced by this call in this session.
+    """Return the id of the capture of this content, which this call in this session gave.
 
     `"cap_" + base32(sha256(session, call id, sha256 of the content))[:20]`, lower case. Each text goes
     in as its UTF-8 bytes behind their length (8 bytes, big-endian), so that no two pairs collide.
@@ -28,9 +28,9 @@ def capture_id(session: str, call_id: str, content_sha256: bytes) -> str:
 
 
 def call_id_of(ref: str) -> str | None:
-    """The tool-call id of a `call:` reference; None for any other reference.
+    """Return the tool-call id of a `call:` reference, or None for any other reference.
 
-    Raises `ValueError` if the id is empty: that is a variable that was not set, not a tool call.
+    Raises `ValueError` if the id is empty: then a variable was not set, and it names no tool call.
     """
     if not ref.startswith(CALL_PREFIX):
         return None
@@ -40,7 +40,7 @@ def call_id_of(ref: str) -> str | None:
 
 
 def fit(value: str, limit: int = MAX_VALUE) -> str:
-    """`value` as metadata may carry it: lone surrogates replaced, at most `limit` UTF-8 bytes.
+    """Return `value` as metadata may have it: lone surrogates replaced, at most `limit` UTF-8 bytes.
 
     A longer value keeps its beginning and ends in `~` and 32 hex digits of its SHA-256, so that equal
     values stay equal and different ones different: a lookup by a 10 KB call id still finds its capture.

@@ -43,5 +43,5 @@ class Scope(StrEnum):
 
 
 def encode_path(value: str) -> str:
-    """A reference or session as one path segment."""
+    """Encode a reference or a session as one path segment."""
     return quote(value, safe=":")

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class ContentRange(Struct, frozen=True):
-    """A range that has been held against a size: bytes `start` up to, not including, `stop`."""
+    """A range within content of `size` bytes: from `start` up to, not including, `stop`."""
 
     start: int
     stop: int
@@ -19,7 +19,7 @@ class ContentRange(Struct, frozen=True):
         return self.stop - self.start
 
     def __str__(self) -> str:
-        """The `Content-Range` field value."""
+        """Return the value of the `Content-Range` field."""
         return f"bytes {self.start}-{self.stop - 1}/{self.size}"
 
 
@@ -40,9 +40,9 @@ class ByteRange(Struct, frozen=True):
 
     @classmethod
     def parse(cls, field: str) -> ByteRange | None:
-        """The range of a `Range` field; None if RFC 9110 says to ignore it.
+        """Return the range of a `Range` field, or None if RFC 9110 says to ignore the field.
 
-        That is: another unit, several ranges, anything malformed, or `last` before `first`.
+        A field is ignored for another unit, several ranges, anything malformed, or `last` before `first`.
         """
         match = cls._PATTERN.fullmatch(field)
         if match is None:
@@ -62,11 +62,11 @@ class ByteRange(Struct, frozen=True):
         return int(digits) if len(digits) <= len(str(cls._FAR)) else cls._FAR
 
     def __str__(self) -> str:
-        """The `Range` field value."""
+        """Return the value of the `Range` field."""
         return f"bytes={'' if self.first is None else self.first}-{'' if self.last is None else self.last}"
 
     def resolve(self, size: int) -> ContentRange | None:
-        """The range within `size` bytes; None if not one byte of it exists (416)."""
+        """Return the range within `size` bytes, or None if not one of its bytes exists (416)."""
         if self.first is None:
             start, stop = max(0, size - (self.last or 0)), size
         else:

@@ -8,10 +8,10 @@ from msgspec import UNSET, Struct, UnsetType
 
 
 def approx_tokens(size: int) -> int:
-    """About how many tokens `size` bytes of text are, rounded up: 3.3 bytes a token.
+    """Estimate how many tokens `size` bytes of text are, rounded up: 3.3 bytes a token.
 
-    That is the median over logs, code, JSON and prose, which have 1.4 to 5.0; but for the extremes the
-    estimate is off by -24 to +36 %. For a budget that must not be exceeded, count 2.4 bytes a token.
+    That is the median over logs, code, JSON and prose, which have 1.4 to 5.0 bytes a token. Except for the
+    extremes the estimate is off by -24 to +36 %. For a budget that must hold, count 2.4 bytes a token.
     """
     return -(-10 * size // 33)
 
@@ -54,7 +54,7 @@ class Text(Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> dict[str, int]:
-        """The `start`, `end` and `offset` that `next` holds."""
+        """The `start`, `end` and `offset` of `next`, as numbers."""
         return {name: int(value) for name, value in (self.next or {}).items() if name in _PLACES}
 
 
