@@ -274,7 +274,7 @@ class ClockSkewed(Unavailable, code=Code.CLOCK_SKEWED):
 
 
 def problem_classes() -> Iterator[type[ProblemError]]:
-    """`ProblemError` and all that descend from it."""
+    """Yield `ProblemError` and all its subclasses."""
     waiting: list[type[ProblemError]] = [ProblemError]
     while waiting:
         kind = waiting.pop()
@@ -286,12 +286,12 @@ _BY_CODE = {str(kind.code_of_class): kind for kind in list(problem_classes()) if
 
 
 def error_for(problem: Problem) -> ProblemError:
-    """The problem as an exception of the class that its code names."""
+    """Return the problem as an exception of the class that its code names."""
     return _BY_CODE.get(problem.code, ProblemError)(problem)
 
 
 def error_of(code: Code, detail: str) -> ProblemError:
-    """The problem that the service would answer with, for what need not be asked of it."""
+    """Return the error that the service would answer with, for what the client finds wrong itself."""
     return error_for(
         Problem(type="about:blank", title=code.heading, status=code.status, code=str(code), detail=detail)
     )

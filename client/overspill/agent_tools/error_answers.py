@@ -47,7 +47,7 @@ _CHECK_HANDLE: Final = (
 
 
 def error_answer(error: Exception) -> dict[str, Any]:
-    """What the agent is told instead of an answer. `code` is stable, `error` for the model."""
+    """Return what the agent gets instead of an answer. `code` is stable; `error` is for the model."""
     return {"code": _code(error), "error": ". ".join(part.rstrip(".") for part in _explained(error))}
 
 

@@ -144,7 +144,7 @@ def inspection_tool(
 def inspection_tool(
     client: Client | SyncClient | None, *, session: str | None = None, spool: Spool | bool = True
 ) -> InspectOutput[Any]:
-    """The tool that reads through `client`, with name, signature and docstring for frameworks to show.
+    """Return the tool that reads through `client`, with name, signature and docstring for frameworks.
 
     Captures that still wait in the spool are read there; `spool` is that of `Guard`. Without a client a
     spool that is given is read alone. `session` narrows `call:` handles; the client's, if it is not
@@ -200,7 +200,7 @@ def _sync(client: SyncClient | None, session: str | None, holder: Holder) -> Cal
 
 
 def _signature() -> inspect.Signature:
-    """That of `InspectOutput`, without what stands for the tool itself."""
+    """Return the signature of `InspectOutput.__call__` without `self`."""
     whole = inspect.signature(InspectOutput.__call__, eval_str=True)
     _, *parameters = whole.parameters.values()
     return whole.replace(parameters=parameters, return_annotation=InspectAnswer)
@@ -218,7 +218,7 @@ def _request(args: tuple[Any, ...], named: Mapping[str, Any]) -> InspectRequest:
 
 
 def _presented(function: Callable[..., Any]) -> InspectOutput[Any]:
-    """`function` as frameworks that look at a tool shall see it."""
+    """Return `function` with the name, docstring and signature that frameworks show."""
     function.__name__ = function.__qualname__ = NAME
     function.__doc__ = inspect.cleandoc(InspectOutput.__call__.__doc__ or "")
     annotations = {name: parameter.annotation for name, parameter in _SIGNATURE.parameters.items()}

@@ -59,7 +59,7 @@ class InspectRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> InspectRequest:
-        """The request in a model's arguments, as `lenient` reads them. Raises `InvalidArguments`."""
+        """Read the request from a model's arguments, leniently. Raises `InvalidArguments`."""
         try:
             return _checked(msgspec.convert(lenient_arguments.read(arguments), cls, strict=False))
         except msgspec.ValidationError as error:
@@ -68,7 +68,7 @@ class InspectRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def read(
         self, client: Client | SyncClient | LocalCapture, session: str | None, max_bytes: int | None = None
     ) -> Any:
-        """The bounded read: from a `Client` something to await, from the others what `answer` takes.
+        """Do the bounded read. Return the answer; for a `Client`, a coroutine that does.
 
         `session` narrows a `call:` handle; the text has at most `max_bytes`.
         """

@@ -78,7 +78,7 @@ def _remaining(file: IO[bytes]) -> int:
 
 
 def _is_terminal() -> bool:
-    """Whether standard error can show a bar, and no reader of a pipe can write lines between."""
+    """Return whether standard error can show a bar, and no reader of a pipe can write lines between."""
     if sys.stderr is None or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         return False
     return not output.is_pipe()

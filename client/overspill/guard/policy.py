@@ -1,4 +1,4 @@
-"""The settings of a guard: which outputs spill, where they go, and what the model sees of them.
+"""The settings of a guard: which outputs spill, if they go, and what the model sees of them.
 
 Frozen once built; knows no output. The profiles have the exact settings of other designs: `persisted`,
 `clamped`, `clamped_to_share`, `token_limited`, `file_based` and `capped`.

@@ -41,7 +41,7 @@ def shortened(result: ToolResult, value: Any, notice: Notice) -> dict[FieldPath,
 
 
 def _keeps_form(value: Any, result: ToolResult) -> bool:
-    """Whether an item still has its type, and an object has not become a text."""
+    """Return whether an item still has its type, and an object has not become a text."""
     if result.holder == result.path:
         return text_field(value, "type") == text_field(result.value, "type")
     return not (isinstance(result.value, Mapping) and isinstance(value, str))

@@ -95,7 +95,7 @@ def _share(*, has_failed: bool) -> float:
 
 
 def describe_binary(data: Sized, media_type: str) -> str:
-    """What stands for a preview if there is no text."""
+    """Return what stands for a preview if there is no text."""
     return f"({measure.plural(len(data), 'byte')} of {media_type}, not text)"
 
 

@@ -40,14 +40,14 @@ class Extent(NamedTuple):
 
 
 class Caps(NamedTuple):
-    """What one answer may hold, and what one line of a grep may."""
+    """The most lines and bytes (`size`) of one answer, and the most bytes of one line of a grep."""
 
     lines: int = 1_000
     size: int = 64 * 1024
     line_size: int = 2 * 1024
 
     def within(self, max_bytes: int | None) -> Caps:
-        """These caps with no more than `max_bytes`; a line of a grep then has at most half of them."""
+        """Return the caps with no more than `max_bytes`. A line of a grep then has at most half of them."""
         if max_bytes is None:
             return self
         return self._replace(

@@ -26,7 +26,7 @@ class Finder:
     """Safe to use from several threads at once."""
 
     def __init__(self, literals: Literals) -> None:
-        """Takes less than a millisecond for the most texts that there may be."""
+        """Compile the texts. It takes less than a millisecond, even for the most that there may be."""
         self.is_whole: bool = literals.is_whole
         self._needs_ascii = literals.needs_ascii
         self._database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)

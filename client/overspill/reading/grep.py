@@ -95,9 +95,9 @@ class Search:
         self._count = 0
         self._line: SplitLine | UnsearchedLine | None = None
         self._number = self._start.line
-        """Of the open line."""
+        """The number of the open line."""
         self._low: int | None = None
-        """Backwards, where the chunk taken last begins."""
+        """The offset of the chunk taken last. Only kept backwards."""
         self._is_unended = False
         r"""Whether the capture is known to end without `\n`."""
         self._ending = Ending(extent, self._findings, backwards=query.from_end, count=query.count)
@@ -144,7 +144,7 @@ class Search:
         return self._scanner.prepare(self._scanner.trimmed(chunk), self._findings.room)
 
     def feed(self, chunk: Chunk) -> None:
-        """`take(prepare(chunk))`."""
+        """Search the next chunk: `take(prepare(chunk))`."""
         self.take(self.prepare(chunk))
 
     def take(self, prepared: ScannedChunk) -> None:
@@ -192,9 +192,9 @@ class Search:
             self._end()
 
     def _number_behind(self, prepared: ScannedChunk) -> int:
-        """The number of the line that goes on behind a chunk.
+        """Return the number of the line that goes on behind a chunk.
 
-        A lower bound if the line is searched and short so far: the next chunk tells it.
+        For a line that is searched and short so far it is a lower bound: the next chunk says it exactly.
         """
         chunk = prepared.chunk
         first = chunk.newlines + 1

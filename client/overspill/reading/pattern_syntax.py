@@ -87,7 +87,7 @@ def _check_flags(group: str) -> None:
 
 
 def encoded(pattern: str) -> bytes:
-    """A pattern as UTF-8. Raises `InvalidPattern`: it is one line of at most `MAX_SIZE` bytes."""
+    """Encode a pattern as UTF-8. Raises `InvalidPattern` if it has several lines or over `MAX_SIZE` bytes."""
     if "\n" in pattern:
         raise InvalidPattern(_LINE_END)
     try:

@@ -27,30 +27,30 @@ class Pattern(Protocol):
     """A compiled pattern. Safe to use from several threads at once."""
 
     program_size: int
-    """Instructions: a bound on the time that a byte of text can take."""
+    """The number of instructions, which bounds the time that one byte of text takes."""
 
     @property
     def chains(self) -> Sequence[Sequence[Pattern]] | None:
-        """What a line that is too long to search at once is searched for; None if there is no such thing.
+        """The blocks for which a line that is too long to search at once is searched; None if there are none.
 
         Each block matches at most `program_size` bytes.
         """
 
     def search(self, data: bytes, start: int, stop: int) -> tuple[int, int] | None:
-        r"""Where the leftmost match between `start` and `stop` begins and ends.
+        r"""Return where the leftmost match between `start` and `stop` begins and ends, or None.
 
         The bytes around them count as context: `^`, `$` and `\b` hold only where they do in all of `data`.
         """
 
     def first_line(self, data: bytes, start: int, stop: int) -> int:
-        """Where the first of the lines of `data[start:stop]` begins that may match; behind `stop` if none."""
+        """Return where the first line of `data[start:stop]` that may match begins; after `stop` if none."""
 
     def count(self, data: bytes, start: int, stop: int) -> int:
-        """How many of the whole lines of `data[start:stop]` match."""
+        """Return how many of the whole lines of `data[start:stop]` match."""
 
 
 def compile_pattern(pattern: str, *, fixed: bool = False, ignore_case: bool = False) -> Pattern:
-    """`pattern` as a regular expression, or as the text itself where `fixed`.
+    """Compile `pattern`: a regular expression, or plain text if `fixed`.
 
     Raises `InvalidPattern`, which names what is not supported and what to write instead.
     """

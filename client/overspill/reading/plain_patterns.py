@@ -35,7 +35,7 @@ class PlainPattern:
 
     @classmethod
     def compile(cls, pattern: str, *, fixed: bool = False, ignore_case: bool = False) -> PlainPattern:
-        """A text, or texts with `|` between them. Raises `InvalidPattern` for all others."""
+        """Compile a text, or texts with `|` between them. Raises `InvalidPattern` for any other pattern."""
         encoded(pattern)
         texts = [pattern] if fixed else _texts(pattern)
         sources = [_ignoring_case(text) if ignore_case else re.escape(text.encode()) for text in texts]
@@ -53,7 +53,7 @@ class PlainPattern:
         return match.span() if match else None
 
     def first_line(self, data: bytes, start: int, stop: int) -> int:  # noqa: ARG002
-        """Return where to begin: without an index that is `start`."""
+        """Return `start`: without an index any line may match."""
         return start
 
     def count(self, data: bytes, start: int, stop: int) -> int:
@@ -84,7 +84,7 @@ def _forms_of(character: str) -> bytes:
 
 @functools.cache
 def _all_forms() -> dict[str, set[str]]:
-    """The characters that are one when case is ignored, by what they fold to; takes some 30 ms once."""
+    """Map each folded character to all characters that fold to it. Takes about 30 ms, once."""
     forms: dict[str, set[str]] = defaultdict(set)
     for character in map(chr, (*range(0xD800), *range(0xE000, _NO_CASE))):
         forms[_folded(character)].add(character)

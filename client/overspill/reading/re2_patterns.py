@@ -29,12 +29,12 @@ class Re2Pattern:
         self._ignore_case, self._texts = ignore_case, chains
         self._engine = _compile(b"(?m)" + source, ignore_case=ignore_case)
         self.program_size: int = _size_of(self._engine)
-        """Instructions: a bound on the time that a byte of text can take."""
+        """The number of instructions, which bounds the time that one byte of text takes."""
         self._finder: Finder | None = None
 
     @classmethod
     def compile(cls, pattern: str, *, fixed: bool = False, ignore_case: bool = False) -> Re2Pattern:
-        """`pattern` as a regular expression, or as the text itself where `fixed`.
+        """Compile `pattern`: a regular expression, or plain text if `fixed`.
 
         Raises `InvalidPattern`, which names what is not supported and what to write instead.
         """
@@ -53,7 +53,7 @@ class Re2Pattern:
 
     @cached_property
     def chains(self) -> tuple[tuple[Re2Pattern, ...], ...] | None:
-        """What a line that is too long to search at once is searched for; None if there is no such thing.
+        """The blocks for which a line that is too long to search at once is searched; None if there are none.
 
         Each block matches at most `program_size` bytes.
         """
@@ -68,7 +68,7 @@ class Re2Pattern:
             return None
 
     def search(self, data: bytes, start: int, stop: int) -> tuple[int, int] | None:
-        r"""Where the leftmost match between `start` and `stop` begins and ends.
+        r"""Return where the leftmost match between `start` and `stop` begins and ends, or None.
 
         The bytes around them count as context: `^`, `$` and `\b` hold only where they do in all of `data`.
         """
@@ -76,14 +76,14 @@ class Re2Pattern:
         return span if span[0] >= 0 else None
 
     def first_line(self, data: bytes, start: int, stop: int) -> int:
-        """Where the first of the lines of `data[start:stop]` begins that may match; behind `stop` if none."""
+        """Return where the first line of `data[start:stop]` that may match begins; after `stop` if none."""
         if self._finder is None or not self._finder.applies_to(data):
             return start
         end = self._finder.first(data, start, stop)
         return stop + 1 if end < 0 else data.rfind(b"\n", start, end) + 1 or start
 
     def count(self, data: bytes, start: int, stop: int) -> int:
-        """How many of the whole lines of `data[start:stop]` match."""
+        """Return how many of the whole lines of `data[start:stop]` match."""
         count, match, find = 0, self._engine.Match, data.find
         if self._finder and self._finder.is_whole and self._finder.applies_to(data):
             count, start = self._finder.count(data, start, stop)
@@ -118,7 +118,7 @@ def _compile(source: bytes, *, ignore_case: bool) -> re2.RE2:
 
 
 def _size_of(engine: re2.RE2) -> int:
-    """Instructions of the larger of its two programs."""
+    """Return the number of instructions of the larger of its two programs."""
     return max(int(engine.ProgramSize()), int(engine.ReverseProgramSize()))
 
 
@@ -126,7 +126,7 @@ def _size_of(engine: re2.RE2) -> int:
 
 
 def _explain(error: str) -> str:
-    """RE2's message (see its re2.h and re2/regexp.cc) with what to write instead."""
+    """Return RE2's message (see its re2.h and re2/regexp.cc) with what to write instead."""
     kind, _, part = error.partition(": ")
     match kind:
         case "bad repetition operator" if part.endswith("+"):

@@ -23,12 +23,12 @@ class Region(NamedTuple):
     number: int
     """Of the first line."""
     source: Chunk | None = None
-    """What they were made from, where not all of that is UTF-8."""
+    """The chunk that the lines were made from, if it is not all UTF-8."""
     is_utf8: bool = True
     """Whether no bytes of these lines were replaced, if there is no `source`."""
 
     def has_replaced(self, number: int) -> bool:
-        """Whether bytes of this line that are not UTF-8 were replaced."""
+        """Return whether bytes of this line that are not UTF-8 were replaced."""
         if self.source is None:
             return not self.is_utf8
         data, before = self.source.data, number - 1 - self.source.newlines
@@ -49,7 +49,7 @@ def numbered(region: Region, lines: Iterable[MatchedLine]) -> Iterator[tuple[Mat
 
 
 def near_side(region: Region, line: int, *, backwards: bool) -> tuple[Region | None, int]:
-    """The lines before `line`, backwards those behind it; and where the lines behind the bound begin."""
+    """Return the lines before `line` (backwards: after it), and where the lines beyond that bound begin."""
     data, start, stop, number = region[:4]
     bound = line + backwards - number
     if bound > data.count(b"\n", start, stop):
@@ -64,7 +64,7 @@ def near_side(region: Region, line: int, *, backwards: bool) -> tuple[Region | N
 
 
 def lines_before(region: Region, position: int, count: int) -> list[tuple[int, int]]:
-    """The last `count` lines of a region that end before `position`, a line's start."""
+    """Return the last `count` lines of a region that end before `position`, a line's start."""
     spans: list[tuple[int, int]] = []
     stop = position - 1
     while stop >= region.start and len(spans) < count:
@@ -75,7 +75,7 @@ def lines_before(region: Region, position: int, count: int) -> list[tuple[int, i
 
 
 def lines_after(region: Region, position: int, count: int) -> list[tuple[int, int]]:
-    """The first `count` lines of a region behind `position`, a line's stop."""
+    """Return the first `count` lines of a region after `position`, a line's stop."""
     spans: list[tuple[int, int]] = []
     start = position + 1
     while start <= region.stop and len(spans) < count:

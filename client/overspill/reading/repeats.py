@@ -54,7 +54,7 @@ class RepeatedLines:
             self._examples = {key: self._examples[key] for key in self._groups}
 
     def top(self, count: int) -> list[Repeated]:
-        """The largest groups of at least two lines, each shown by its first line."""
+        """Return the largest groups of at least two lines, each shown by its first line."""
         groups = sorted(self._groups.items(), key=lambda item: (-item[1][0], item[1][1]))
         return [
             Repeated(line=excerpt(self._examples[key], EXAMPLE_BYTES), count=size, first_line=first)
@@ -64,21 +64,21 @@ class RepeatedLines:
 
 
 def excerpt(line: bytes, size: int) -> str:
-    """The beginning of a line as text."""
+    """Return the beginning of a line as text."""
     stop = cut_before(line, size)
     return decode(line[:stop]).text + ("…" if stop < len(line) else "")
 
 
 def key_of(masked: bytes) -> bytes:
-    """What is compared of a masked line."""
+    """Return the part of a masked line that is compared."""
     return masked[:_KEY].rstrip()
 
 
 def mask(data: bytes) -> bytes:
-    """What is seen of `data`, with each number, decimal or hexadecimal, as one `#`; lines stay lines."""
+    """Return the visible text of `data` with each decimal or hexadecimal number as one `#`. Lines stay."""
     return _NUMBER.sub(b"#", strip_invisible(data))
 
 
 def strip_invisible(data: bytes) -> bytes:
-    """`data` without escape sequences and control characters."""
+    """Return `data` without escape sequences and control characters."""
     return strip_escapes(data).translate(None, _CONTROLS)

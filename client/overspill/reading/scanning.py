@@ -33,7 +33,7 @@ class Cursor(NamedTuple):
 
     @classmethod
     def parse(cls, text: str, extent: Extent, *, backwards: bool) -> Cursor:
-        """Raises `InvalidQuery` if `text` is no cursor of such a search."""
+        """Return the cursor that `text` stands for. Raises `InvalidQuery` if it is none of such a search."""
         match = _CURSOR.fullmatch(text)
         if match is None or (match[1] == "r") != backwards:
             raise InvalidQuery(f"{_NOT_A_CURSOR} with the same from_end, or none to search from the start")
@@ -70,7 +70,7 @@ class ScannedChunk(NamedTuple):
     head: bytes
     """What the chunk holds of a line that began before it, as stored: up to its first newline, or all."""
     tail: bytes
-    """What it holds of a line that goes on behind it, as stored."""
+    """What the chunk holds of a line that goes on after it, as stored."""
     has_newline: bool
     region: Region | None
     found: MatchedLines | MatchCount | None
@@ -101,7 +101,7 @@ class Scanner:
         return ScannedChunk(chunk, raw, raw, False, region, found)
 
     def trimmed(self, chunk: Chunk) -> Chunk:
-        """The chunk without the part of a line that an earlier search has been through.
+        """Return the chunk without the part of a line that an earlier search has searched.
 
         Raises `InvalidQuery` if the cursor is not of this capture.
         """
@@ -124,7 +124,7 @@ class Scanner:
         return self._matcher.lines(region.data, start, stop, limit=limit)
 
     def _bounds(self, region: Region, newlines: int) -> tuple[int, int]:
-        """The part of a region that is to be searched: from the line of the cursor on, or up to it."""
+        """Return the part of a region to search: from the line of the cursor on, or up to it."""
         data, start, stop, number = region[:4]
         line = self._start.line
         if self._backwards:
@@ -135,7 +135,7 @@ class Scanner:
 
 
 def _newline(data: bytes, number: int, last: int) -> int:
-    """The position of a newline, or that of the last where there are fewer."""
+    """Return the position of a newline, or of the last one if there are fewer."""
     try:
         return newline_position(data, number)
     except ValueError:

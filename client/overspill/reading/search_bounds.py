@@ -26,14 +26,14 @@ def takes_every_line(query: GrepQuery) -> bool:
 
 
 def lines_asked(line: int, extent: Extent, *, backwards: bool) -> int:
-    """How many lines there are from `line` on."""
+    """Return how many lines there are from `line` on, in the direction of the search."""
     if not extent.lines:
         return 0
     return line if backwards else extent.lines + 1 - line
 
 
 def start_of(query: GrepQuery, extent: Extent, matcher: Matcher) -> Cursor:
-    """The cursor of a query, or that of its first line. Raises `InvalidQuery`."""
+    """Return the cursor of a query, or one at its first line. Raises `InvalidQuery`."""
     if not query.cursor:
         return Cursor(max(extent.lines, 1) if query.from_end else 1)
     cursor = Cursor.parse(query.cursor, extent, backwards=query.from_end)
@@ -45,7 +45,7 @@ def start_of(query: GrepQuery, extent: Extent, matcher: Matcher) -> Cursor:
 
 
 def needs_lead(query: GrepQuery, start: Cursor, around: ContextLines, extent: Extent) -> bool:
-    """Whether a search from inside a line shows some of what lies before its cursor."""
+    """Return whether a search from inside a line shows something that lies before its cursor."""
     if start.offset is None:
         return False
     if query.from_end:
@@ -54,7 +54,7 @@ def needs_lead(query: GrepQuery, start: Cursor, around: ContextLines, extent: Ex
 
 
 def first_wanted(line: int, around: ContextLines, extent: Extent, *, backwards: bool) -> Wanted:
-    """What a search from the start of a line needs first, backwards from its end."""
+    """Return what a search needs first that begins at the start of a line (backwards: at its end)."""
     if not backwards:
         return Wanted(newline=max(0, line - 1 - around.before))
     last = line + around.after
@@ -64,7 +64,7 @@ def first_wanted(line: int, around: ContextLines, extent: Extent, *, backwards: 
 def cursor_inside(
     chunk: Chunk, number: int, trails: tuple[Trail, ...], *, ansi: bool, backwards: bool
 ) -> Cursor:
-    """A cursor in a line that lies in this chunk, behind what its trails need no more."""
+    """Return a cursor inside a line of this chunk, after the bytes that its trails need no more."""
     before = number - 1 - chunk.newlines
     start = newline_position(chunk.data, before) + 1 if before else 0
     line = chunk.data[start : chunk.data.find(b"\n", start)]
@@ -105,7 +105,7 @@ class Ending:
             self.stop_behind(self._findings.last_number)
 
     def end(self) -> None:
-        """The capture has ended; there may be more to find where the findings were full before."""
+        """Note the end of the capture. If the findings were full before, there may be more to find."""
         if self._late and not self._findings.has_given_up:
             self._stop(self._late)
         elif self._findings.is_full and not self._count:
@@ -115,7 +115,7 @@ class Ending:
         self.cursor = cursor if 1 <= cursor.line <= self._extent.lines else None
 
     def searched(self, start: Cursor) -> tuple[int, int]:
-        """The first and the last line that were searched, from `start` on."""
+        """Return the first and the last line that were searched, from `start` on."""
         cursor = self.cursor or Cursor(0 if self._backwards else self._extent.lines + 1)
         line = cursor.line
         if self._backwards:

@@ -62,7 +62,7 @@ class UnsearchedLine:
 
     @property
     def is_enough(self) -> bool:
-        """Whether a whole sample is kept; backwards, of the beginning as it is known so far."""
+        """Whether a whole sample is kept (backwards: of the beginning as far as it is known)."""
         return len(self._kept) >= SAMPLE_BYTES
 
     def forget(self) -> None:
@@ -75,7 +75,7 @@ class UnsearchedLine:
         self._kept = (piece + self._kept if self._backwards else self._kept + piece)[:SAMPLE_BYTES]
 
     def close(self, *, is_ended: bool) -> LineResult:
-        r"""The line, which has all its pieces; `is_ended` says that `\n` ends it."""
+        r"""Return the line, now that it is whole. `is_ended`: it ends with `\n`."""
         kept = self._kept[: seam(self._kept, len(self._kept))] if self.is_enough else self._kept
         whole = normalize_lines(kept, ansi=self._ansi, utf8=self._utf8)
         is_good = self._utf8 or (not self._is_clean and is_utf8(self._kept))
@@ -83,7 +83,7 @@ class UnsearchedLine:
 
 
 class SplitLine:
-    """Takes a line's pieces in order, or from its end where backwards."""
+    """A line whose pieces are searched in order; backwards, from its end."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class SplitLine:
         self._pieces, self._held = [], 0
 
     def shown(self, piece: bytes) -> UnsearchedLine:
-        """The same line, to be searched no more; `piece` was the last one added."""
+        """Return the same line as one that is only shown. `piece` was added last."""
         beginning = (
             LineResult(piece[:SAMPLE_BYTES], is_utf8=self._utf8) if self._backwards else self._beginning
         )
@@ -141,7 +141,7 @@ class SplitLine:
             self._shrink()
 
     def close(self, *, is_ended: bool) -> LineResult:
-        r"""The line, which has all its pieces; `is_ended` says that `\n` ends it. Raises `StoppedInside`."""
+        r"""Return the line, now that it is whole. `is_ended`: it ends with `\n`. Raises `StoppedInside`."""
         self._is_ended = is_ended
         raw = self._joined()
         text = self._clean(raw)
@@ -162,7 +162,7 @@ class SplitLine:
         self._beginning = LineResult(beginning, is_utf8=is_good)
 
     def _at_once(self, line: bytes) -> int | None:
-        r"""Where a match begins. `$` also holds before a final `\r`, which may be half a line end."""
+        r"""Return where a match begins. `$` also holds before a final `\r`, which may be half a line end."""
         at = self._matcher.in_line(line)
         if at is None and not self._is_ended and line.endswith(b"\r"):
             at = self._matcher.in_line(line[:-1])
@@ -192,7 +192,7 @@ class SplitLine:
         return b"".join(reversed(self._pieces) if self._backwards else self._pieces)
 
     def _clean(self, raw: bytes) -> bytes:
-        r"""A part of the line as it is searched; without a `\r` that belongs to its end."""
+        r"""Return a part of the line as it is searched, without a `\r` that belongs to the line end."""
         text = normalize_lines(raw, ansi=self._ansi, utf8=self._utf8)
         has_end = not (self._backwards and self._is_cut)
         return text.removesuffix(b"\r") if self._is_ended and has_end else text
@@ -229,9 +229,9 @@ def is_utf8(data: bytes) -> bool:
 
 
 def passed_over(raw: bytes, size: int, *, ansi: bool, utf8: bool, backwards: bool) -> tuple[int, int]:
-    """Where to cut `raw` so that its first part is nearly `size` bytes of text, not more; and how many it is.
+    """Return where to cut `raw` for at most `size` bytes of text, and how many bytes of text that gives.
 
-    Backwards it is the part behind the cut that is passed over.
+    Backwards, the text lies behind the cut.
     """
 
     def length(start: int, stop: int) -> int:

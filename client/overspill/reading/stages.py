@@ -59,7 +59,7 @@ class _Item(NamedTuple):
 
 
 def chains_of(pattern: str) -> tuple[Chain, ...] | None:
-    """The chains of a valid pattern in RE2's syntax; None if it cannot be split.
+    """Return the chains of a valid pattern in RE2's syntax, or None if it cannot be split.
 
     They hold for lines of valid UTF-8, in which `.` matches every character.
     """
@@ -77,7 +77,7 @@ def chains_of(pattern: str) -> tuple[Chain, ...] | None:
 
 
 def _alternatives(pattern: str) -> list[list[_Item]] | None:
-    """What stands between the `|` of a pattern, groups that only group dissolved; None for unknown syntax."""
+    """Return what stands between the `|` of a pattern, without mere groups. None for unknown syntax."""
     alternatives = _split(pattern)
     if alternatives is None:
         return None
@@ -100,7 +100,7 @@ def _dissolved(items: list[_Item]) -> Iterator[_Item]:
 
 
 def _split(pattern: str) -> list[list[_Item]] | None:
-    """The items between the `|` of a pattern, each group one of them; None for unknown syntax."""
+    """Return the items between the `|` of a pattern. A group is one item. None for unknown syntax."""
     alternatives: list[list[_Item]] = [[]]
     opened: list[re.Match[str]] = []
     has_unbounded = False
@@ -124,7 +124,7 @@ def _split(pattern: str) -> list[list[_Item]] | None:
 
 
 def _pieces(pattern: str) -> Iterator[re.Match[str] | None]:
-    """The pieces of a pattern; None if one is not known here."""
+    """Return the pieces of a pattern, or None if one is not known here."""
     position = 0
     while position < len(pattern):
         piece = _PIECE.match(pattern, position)
@@ -145,9 +145,9 @@ def _add(alternatives: list[list[_Item]], piece: re.Match[str]) -> None:
 
 
 def _blocks(items: list[_Item]) -> Chain | None:
-    """The blocks of one alternative; None if something is repeated without bound in the middle of one.
+    """Return the blocks of one alternative, or None if one repeats something without bound in its middle.
 
-    `.+` is a block of its own, `.`, since a gap is on either side of it.
+    `.+` becomes a block of its own, `.`, because gaps are on both sides of it.
     """
     parts: list[list[_Item]] = [[]]
     for item in items:
@@ -163,7 +163,7 @@ def _blocks(items: list[_Item]) -> Chain | None:
 
 
 def _trimmed(block: list[_Item]) -> list[_Item]:
-    """A block whose first item is not repeated without bound: the gap before it takes the surplus."""
+    """Return the block without an unbounded repetition at its start: the gap before it takes the rest."""
     for number, item in enumerate(block):
         if not item.is_unbounded or item.has_unbounded:
             return block[number:]

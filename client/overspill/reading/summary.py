@@ -88,7 +88,7 @@ class Summarizer:
         self._lines.add(chunk, is_last=self._scanned == self._extent.size)
 
     def _look_at_json(self, chunk: Chunk) -> None:
-        """Tell the shape as soon as all is there that it is told from, so that it counts as time spent."""
+        """Find the shape as soon as enough bytes are there, so that the work counts as time spent."""
         if len(self._json) == self._json_size:
             return
         self._json += chunk.data[: self._json_size - len(self._json)]
@@ -96,13 +96,13 @@ class Summarizer:
             self._shape = shape_of(bytes(self._json), is_whole=self._json_size == self._extent.size)
 
     def _shape_so_far(self) -> str | None:
-        """The shape where the scan stopped before all was there that it is told from."""
+        """Return the shape if the scan stopped early: from the bytes that were read."""
         if len(self._json) == self._json_size:
             return None
         return shape_of(bytes(self._json[:HEAD_BYTES]), is_whole=False)
 
     def answer(self) -> Summary:
-        """The summary, once `wanted` is None."""
+        """Return the summary, once `wanted` is None."""
         extent, lines = self._extent, self._lines
         return Summary(
             total_lines=extent.lines,
@@ -124,7 +124,7 @@ class Summarizer:
 
 
 def _shown(text: Text, *, from_end: bool = False) -> list[str]:
-    """The lines of an answer, clipped; `from_end` keeps the end of one that has lost its beginning."""
+    """Return the lines of an answer, clipped. `from_end` keeps the end of a line that lost its beginning."""
     count = text.end_line - text.start_line + 1
     *ended, last = text.content.encode().split(b"\n")
     lines = ([line.removesuffix(b"\r") for line in ended] + [last])[:count]
@@ -167,14 +167,14 @@ class _Severe:
 
 
 def _compiled(pattern: str) -> Pattern:
-    """A pattern of this module, by any engine."""
+    """Compile a pattern of this module, with any engine."""
     if IS_ANY_PATTERN_POSSIBLE:
         return compile_pattern(pattern, ignore_case=True)
     return PlainPattern(pattern.encode(), longest=len(pattern), ignore_case=True)
 
 
 class _Lines:
-    """Lengths and repetition of lines. Of one that reaches over chunks only its beginning is held."""
+    """Lengths and repetition of lines. Of a line that reaches over chunks only the beginning is held."""
 
     def __init__(self, masked: Callable[[bytes], bytes]) -> None:
         self._mask = masked
@@ -217,7 +217,7 @@ class _Lines:
         self._held, self.held_size = b"", 0
 
     def _sizes(self, lines: list[bytes], *, is_unended: bool) -> list[int]:
-        r"""Their bytes without `\r\n`; the first has what is held before it."""
+        r"""Return the bytes of each line without `\r\n`. The first includes what is held of it."""
         returns = [line.endswith(b"\r") for line in lines]
         if not lines[0]:
             returns[0] = self._held_return

@@ -95,7 +95,7 @@ def seams(data: bytes, start: int, step: int) -> Iterator[int]:
 
 
 def _character_start(data: bytes, cut: int) -> int:
-    """`cut`, or where a UTF-8 character begins that may reach over it."""
+    """Return `cut`, or the start of a UTF-8 character that may reach over it."""
     for start in range(cut - 1, max(cut - _LONGEST_CHARACTER, -1), -1):
         if data[start] in _CONTINUATION:
             continue
@@ -104,7 +104,7 @@ def _character_start(data: bytes, cut: int) -> int:
 
 
 def _length(lead: int) -> int:
-    """Bytes of the UTF-8 character that begins with `lead`."""
+    """Return the bytes of a UTF-8 character that begins with `lead`."""
     return 4 if lead >= _LEAD_OF_4 else 3 if lead >= _LEAD_OF_3 else 2
 
 

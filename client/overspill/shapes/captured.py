@@ -40,7 +40,7 @@ class CapturedOutput(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, result: Any, notice: Notice | None, reason: str | None) -> CapturedOutput:
-        """What became of `result`; `notice` is None if it stays as it is."""
+        """Return the parts of an output. `notice` is None if it stays as it is."""
         found = examine(result)
         body = "" if found is None else found.body
         kind = "json" if found is not None and found.content_type == JSON_TYPE else kind_of(body)

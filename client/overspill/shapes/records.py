@@ -68,7 +68,7 @@ class Records:
         self._texts: list[str] = []
 
     def take(self, record: Any) -> list[Any]:
-        """The records that pass now. Raises `Full`."""
+        """Take a record. Return the records that pass now. Raises `BufferFull`."""
         if is_opaque_record(record):
             return self._passing(record)
         line = line_of(record)

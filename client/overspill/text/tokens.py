@@ -225,7 +225,7 @@ class TokenCounter:
         return min(len(text), int(limit * self.chars_per_token))
 
     def _tokens(self, text: str) -> int:
-        """Raises `Unusable`."""
+        """Return the tokens of a text by the tokenizer. Raises `TokenizerUnusable`."""
         if self.tokenizer is None:
             raise TokenizerUnusable
         try:
@@ -265,7 +265,7 @@ def _is_line_start(text: str, at: int) -> bool:
 
 
 def _is_word_start(text: str, at: int) -> bool:
-    """A space belongs to the word behind it."""
+    """Return whether the space at `at` begins a token: a space belongs to the word after it."""
     return text[at - 1].isalnum() and text[at + 1].isalpha()
 
 

@@ -169,7 +169,7 @@ def _signals_relayed() -> Iterator[_Relay]:
 
 
 def _is_foreground() -> bool:
-    """Whether the terminal sends the signals of its keys to this process and its child."""
+    """Return whether the terminal sends the signals of its keys to this process and its child."""
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
     except OSError:

@@ -55,7 +55,7 @@ def _print_bytes(invocation: "Invocation", pieces: Iterator[bytes], size: int) -
 
 
 def _has_progress() -> bool:
-    """Whether standard error is a terminal and the bytes go elsewhere: then a bar is of use."""
+    """Return whether a progress bar helps: standard error is a terminal, and the bytes go elsewhere."""
     return sys.stderr is not None and sys.stderr.isatty() and not output.is_terminal()
 
 

@@ -110,7 +110,7 @@ def _ignored_options(entry: "Entry", given: dict[str, Any]) -> list[str]:
 
 
 def _has_other_lifetime(entry: "Entry", ttl: int) -> bool:
-    """Whether `ttl` is neither the lifetime that it was stored with nor, about, the one it has from now.
+    """Return whether `ttl` is neither the lifetime it was stored with nor about the one it has from now.
 
     Storing again extends a lifetime, but not by a minute or a few percent.
     """

@@ -51,8 +51,8 @@ def run(  # noqa: PLR0913  (one option for each decision)
 
     A short output is printed; of a long one a notice with a handle is. Standard output and standard error
     are taken together, in their order. On a terminal they are shown as they come, and then where they are
-    stored. The exit code is the command's own: 127 where it is not found, 126 where it cannot be run, 128 +
-    n where signal n ended it.
+    stored. The exit code is the command's own: 127 if it is not found, 126 if it cannot be run, 128 +
+    n if signal n ended it.
     """
     guarded_output = lazy.guarded_output
     name = tool or PurePath(words[0]).name

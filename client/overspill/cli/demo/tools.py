@@ -98,13 +98,13 @@ async def _output(*command: str, folder: Path | None = None) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """The environment without what would change a test run."""
+    """Return the environment without variables that would change a test run."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COLUMNS"))}
     return kept | {"LC_ALL": "C", "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
 def _search(folder: Path, pattern: str) -> Iterator[str]:
-    """What `grep -rnF` prints, if there is no grep."""
+    """Return what `grep -rnF` would print. For machines without grep."""
     wanted = re.compile(re.escape(pattern))
     for path, names, files in os.walk(folder):
         names[:] = sorted(set(names).difference(SKIPPED))
