@@ -1,11 +1,14 @@
 """That one pass over a text finds the words that a search for each would find."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill.previews import words
 from overspill.previews.keywords import Keywords, members
 from overspill.previews.presence import present_words
+from overspill.previews.rule import at_word
 
 TEXTS = st.text("abc .\n", max_size=40)
 WORDS = st.lists(st.text("abc .", min_size=1, max_size=4), min_size=1, max_size=12, unique=True)
@@ -18,14 +21,6 @@ def test_all_words_of_a_text_are_found_also_those_that_overlap(known: list[str],
     assert [known[number] for number in members(found)] == [word for word in known if word in text]
 
 
-@given(WORDS, TEXTS)
-def test_words_of_bytes_are_found_as_those_of_texts_are(known: list[str], text: str) -> None:
-    numbers = {word: 1 << number for number, word in enumerate(known)}
-    encoded = {word.encode(): number for word, number in numbers.items()}
-
-    assert Keywords(encoded).numbers(text.encode()) == Keywords(numbers).numbers(text)
-
-
 @pytest.mark.parametrize("word", [*words.STRONG, *words.USUAL, *words.WEAK])
 def test_a_word_that_begins_a_piece_of_a_text_is_present(word: bytes) -> None:
     assert word in present_words(b"a line\nof " + word + b" and more\n")
@@ -33,3 +28,10 @@ def test_a_word_that_begins_a_piece_of_a_text_is_present(word: bytes) -> None:
 
 def test_of_a_text_without_any_word_few_are_looked_for() -> None:
     assert len(present_words(b"compile alpha beta in 12 ms\n" * 100)) < 4
+
+
+@given(st.text("aber _.", max_size=30))
+def test_a_pattern_at_a_word_is_found_where_one_after_an_edge_of_words_is(text: str) -> None:
+    found = [match.span() for match in re.finditer(at_word(r"ab|b ?a\b|e\w"), text)]
+
+    assert found == [match.span() for match in re.finditer(r"\b(?:ab|b ?a\b|e\w)", text)]

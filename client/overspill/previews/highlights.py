@@ -11,10 +11,10 @@ from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from overspill.previews import candidates, novelty, rules, spans, surroundings, vocabulary
+from overspill.previews import candidates, novelty, rule, spans, surroundings, vocabulary
 from overspill.previews.folding import masked
 from overspill.previews.prefixes import message
-from overspill.previews.rules import Role
+from overspill.previews.rule import Role
 from overspill.text import measure
 from overspill.text.sanitize import cut_after, cut_before, sanitize
 
@@ -102,7 +102,7 @@ def highlights(excerpt: Excerpt, stop: int, start: int, *, max_bytes: int, max_l
 
 
 def _have_reason(groups: list[_Group]) -> bool:
-    return any(group.verdict.weight >= rules.MARKED for group in groups)
+    return any(group.verdict.weight >= rule.MARKED for group in groups)
 
 
 class _Verdicts:
@@ -193,7 +193,7 @@ def _offered(
     number_at = excerpt.numbering()
     for place, group in enumerate(ranked):
         yield _highlight(group, number_at, is_all=is_all)
-        if place < _WITH_SURROUNDINGS and group.verdict.weight >= rules.SAID and group.lines < _MANY_ALIKE:
+        if place < _WITH_SURROUNDINGS and group.verdict.weight >= rule.SAID and group.lines < _MANY_ALIKE:
             around = surroundings.surrounding_lines(excerpt.text, group.first, group.verdict.role, within)
             for offset, begin, end in around:
                 number = number_at(group.first.begin) + offset

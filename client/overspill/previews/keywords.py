@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any, AnyStr, Final, Generic
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 _END: Final = ""
 
 
-class Keywords(Generic[AnyStr]):
-    """Words, all `str` or all `bytes`, and the set of numbers that each stands for."""
+class Keywords:
+    """Words, and the set of numbers that each stands for."""
 
-    def __init__(self, numbers: Mapping[AnyStr, int]) -> None:
-        self._pattern: re.Pattern[AnyStr] = _pattern(numbers)
-        self._numbers: dict[AnyStr, int] = {
+    def __init__(self, numbers: Mapping[str, int]) -> None:
+        self._pattern: re.Pattern[str] = _pattern(numbers)
+        self._numbers: dict[str, int] = {
             word: reduce(or_, (numbers[part] for part in numbers if part in word)) for word in numbers
         }
 
-    def numbers(self, text: AnyStr) -> int:
+    def numbers(self, text: str) -> int:
         """Return what all the words in `text` stand for."""
         found = 0
         for word in set(self._pattern.findall(text)):
@@ -43,21 +43,18 @@ def members(numbers: int) -> list[int]:
     return found
 
 
-def _pattern(words: Iterable[AnyStr]) -> re.Pattern[AnyStr]:
+def _pattern(words: Iterable[str]) -> re.Pattern[str]:
     """Return a pattern that finds, at each position, the longest word that begins there."""
     tree: dict[str, Any] = {}
-    data = False
     for word in words:
-        data = isinstance(word, bytes)
         node = tree
-        for letter in word.decode("latin-1") if isinstance(word, bytes) else word:
+        for letter in word:
             node = node.setdefault(letter, {})
         node[_END] = {}
     heads = "".join(map(re.escape, tree))
     # The search runs from one possible first letter to the next, which is faster than a lookahead alone. It
     # consumes that letter and looks back from there, so that the next word may begin inside this one.
-    pattern: Any = rf"[{heads}](?<=(?=({_alternatives(tree)})).)"
-    return re.compile(pattern.encode("latin-1") if data else pattern, re.DOTALL)
+    return re.compile(rf"[{heads}](?<=(?=({_alternatives(tree)})).)", re.DOTALL)
 
 
 def _alternatives(node: dict[str, Any]) -> str:

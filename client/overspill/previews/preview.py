@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.previews import excerpt, head_tail, json_outline
 from overspill.previews.highlights import highlights
-from overspill.previews.rules import MARKED
+from overspill.previews.rule import MARKED
 from overspill.reading.chunks import Extent
 from overspill.text import measure
 from overspill.text.limits import MAX_BYTES_PER_CHARACTER

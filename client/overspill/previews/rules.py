@@ -7,47 +7,29 @@ because that is faster than its pattern.
 
 from __future__ import annotations
 
-import re
-from enum import Enum, auto
-from typing import Final, NamedTuple
+from typing import Final
 
-DECISIVE: Final = 10
-MARKED: Final = 8
-SAID: Final = 6
-HINT: Final = 4
-WARNING: Final = 3
-UNLIKE: Final = 2.5
-CALM: Final = 2
-
-
-class Role(Enum):
-    """Where the reason stands: in the line, in the lines after it, or in the lines before it."""
-
-    TELLS = auto()
-    OPENS = auto()
-    CLOSES = auto()
-
-
-class Rule(NamedTuple):
-    """`pattern` applies to lines with one of `words`. Both are in lower case unless the rule `is_exact`."""
-
-    weight: float
-    words: tuple[str, ...]
-    pattern: re.Pattern[str]
-    is_exact: bool
-    role: Role
-
-
-def _rule(weight: float, words: str, *patterns: str, is_exact: bool = False, role: Role = Role.TELLS) -> Rule:
-    return Rule(weight, tuple(words.split("|")), re.compile("|".join(patterns)), is_exact, role)
-
+from overspill.previews.rule import (
+    DECISIVE,
+    HINT,
+    MARKED,
+    SAID,
+    WARNING,
+    Role,
+    at_word,
+    rule,
+)
 
 _SOME: Final = r"[1-9][\d,]{0,9}"
+_ERROR: Final = (
+    r"(?:fatal |internal |syntax |parse |runtime |load ?|type |compile )?error"
+    r"(?:\[\w{1,20}\]| [a-z]{1,6}\d{1,6}| in \S{1,200})?: \S"
+)
 _CLOSES: Final = Role.CLOSES
 _OPENS: Final = Role.OPENS
 RULES: Final = (
     # What a step says when it has ended badly: the reason stands before it.
-    _rule(
+    rule(
         MARKED + 1,
         "exit|returned|marked build|finished: |job failed|will not run",
         rf"\b(?:exit(?:ed|s|ing)?|returned|failed)(?: \w+){{0,3}} (?:status |code )?:? ?{_SOME}\.?$",
@@ -56,7 +38,7 @@ RULES: Final = (
         r"marked build as failure|^finished: failure|^error: job failed|returned a non-zero code",
         role=_CLOSES,
     ),
-    _rule(
+    rule(
         MARKED,
         "***|aborted|stopped|FAILURE|FAILED|halted|incomplete|did NOT|Command|ELIFECYCLE|lifecycle|Error 1",
         r"\bmake(?:\[\d+\])?: \*\*\*|\brake aborted|\bninja: build stopped|\bBUILD FAIL|Execution halted",
@@ -66,52 +48,51 @@ RULES: Final = (
         role=_CLOSES,
     ),
     # Headings: the reason stands after them.
-    _rule(
+    rule(
         MARKED,
         "fail|error|went wrong|problem",
-        r"^\W{0,8}(?:there (?:was|were) \d+ (?:failure|error)s?|(?:the following )?(?:failed"
+        "found errors in ",
+        start=r"\W{0,8}(?:there (?:was|were) \d+ (?:failure|error)s?|(?:the following )?(?:failed"
         r"|failing) (?:tests?|examples?)"
         r"|(?:tests?|builds?) (?:failed|in error)|(?:the following )?(?:\w+ ){0,3}fail(?:ed|ures?)"
         r"|(?:\w+ ){0,2}errors?"
         r"|failure summary|summary of failures|what went wrong|problem \d+|errors? and failures?"
         r"|error (?:message|details)|stack ?trace)"
-        r"(?: \(\d+\))?\W{0,8}:$",
-        r"^=+ (?:failures|errors) =+$|^\* what went wrong|^(?:there (?:was|were)|found) \d+ (?:failure"
-        r"|error)s?\W?$",
-        r"^---- .{1,120} stdout ----$|^-{4,} fail|^\W{0,8}(?:failures?|errors?)\W{0,4}$",
-        r"^failed example|found errors in ",
+        r"(?: \(\d+\))?\W{0,8}:$"
+        r"|=+ (?:failures|errors) =+$|\* what went wrong|(?:there (?:was|were)|found) \d+ (?:failure"
+        r"|error)s?\W?$"
+        r"|---- .{1,120} stdout ----$|-{4,} fail|\W{0,8}(?:failures?|errors?)\W{0,4}$|failed example",
         role=_OPENS,
     ),
     # The last line of a traceback, and what it says of the cause.
-    _rule(
+    rule(
         DECISIVE,
         "Error|Exception|Exit|Interrupt|Failure|Iteration|Assertion|Timeout|Fault",
-        r"^\W{0,8}(?:[A-Za-z_]\w{0,80}(?:\.|::|/)){0,12}[A-Z_]\w{0,80}"
-        r"(?:Error|Exception|Exit|Interrupt|Failure|Iteration|Assertion|Timeout|Fault)"
-        r"(?: ?[\[(][\w ]{1,60}[\])])?(?:: ?\S|:?$)",
         r"\((?:[A-Z]\w{0,60}::){0,5}[A-Z]\w{0,60}(?:Error|Exception)\)$",
-        r"^(?:[A-Z]\w{0,60}::){1,6}[A-Z]\w{0,60}(?:: | \()",
+        start=r"\W{0,8}(?:[A-Za-z_]\w{0,80}(?:\.|::|/)){0,12}[A-Z_]\w{0,80}"
+        r"(?:Error|Exception|Exit|Interrupt|Failure|Iteration|Assertion|Timeout|Fault)"
+        r"(?: ?[\[(][\w ]{1,60}[\])])?(?:: ?\S|:?$)"
+        r"|(?:[A-Z]\w{0,60}::){1,6}[A-Z]\w{0,60}(?:: | \()",
         is_exact=True,
     ),
-    _rule(
+    rule(
         DECISIVE,
         "caused by: |exception|uncaught |unhandled |panic|goroutine |terminate called|what():|** ("
         "|fatal error"
         "|failed asserting|report=|backtrace",
-        r"^\s*(?:caused by: |exception in |\*\*\* exception|uncaught |unhandled |panic: |goroutine \d+ \[)",
-        r"\bpanicked at\b|\bterminate called\b|\bwhat\(\): |^\*\* \(|\bfatal error: \S|failed asserting",
-        r"(?:php )?(?:fatal|parse) error: |\*\* exception |^=(?:error|crash) report="
-        r"|terminating app due to uncaught",
+        at_word(r"panicked at\b|terminate called\b|what\(\): "),
+        r"failed asserting|fatal error: |parse error: |\*\* exception |terminating app due to uncaught",
+        start=r"\s*(?:caused by: |exception in |\*\*\* exception|uncaught |unhandled |panic: )"
+        r"|\s*goroutine \d+ \[|\*\* \(|=(?:error|crash) report=",
     ),
     # Compilers, linkers, linters.
-    _rule(
+    rule(
         DECISIVE,
         "error",
-        r"(?:^|[:\]\s(\[/])(?:fatal |internal |syntax |parse |runtime |load ?|type |compile )?error"
-        r"(?:\[\w{1,20}\]| [a-z]{1,6}\d{1,6}| in \S{1,200})?: \S",
-        r"^\s*\d+:\d+\s+error\s|^error in \S|^error\[[a-z]\d+\]",
+        rf"[:\]\s(\[/]{_ERROR}",
+        start=rf"{_ERROR}|\s*\d+:\d+\s+error\s|error in \S|error\[[a-z]\d+\]",
     ),
-    _rule(
+    rule(
         DECISIVE,
         "undefined |multiple definition|duplicate symbol|cannot find |unresolved |module not found"
         "|flag provided"
@@ -124,20 +105,21 @@ RULES: Final = (
         r"\bnot in scope\b|\bunbound (?:variable|value)",
     ),
     # Test runners.
-    _rule(DECISIVE, "E  ", r"^E {2,}\S", is_exact=True),
-    _rule(
+    rule(DECISIVE, "E  ", start=r"E {2,}\S", is_exact=True),
+    rule(
         DECISIVE,
         "FAIL|ERROR|Failed|not ok|✗|✘|✖|❌|\N{MULTIPLICATION SIGN}|●",
-        r"^(?:FAILED|ERROR|FAIL:?|ERROR:)\s+\S|^\s*--- FAIL|^\s*not ok\b|^\s*[✗✘✖❌\xd7●] ?\S",
         r"\.{2,} ?(?:\*{3})?(?:FAILED|FAIL|ERROR|Failed)\b| (?:FAILED|ERROR|FAIL)!?(?:\s*\[ *\d+%\]"
         r"| \(.{1,40}\))?$",
         r"\*{3} FAILED \*{3}|<<< (?:FAILURE|ERROR)!|\[ +(?:FAILED|ERROR) +\]|^\[FAIL\]"
         r"|-UNEXPECTED-(?!PASS)[A-Z]+",
-        r"^FAIL\b|\bFAILED in \d|^\W{0,3}Failed\s+\S+ \[[\d<,. ]+m?s\]$|^#\s+Failed test|PROCESS-CRASH",
-        r"- FAILED!?\b|Test Case '.{1,160}' failed|^# FAILED: ",
+        at_word(r"FAILED in \d"),
+        r"PROCESS-CRASH|- FAILED!?\b|Test Case '.{1,160}' failed",
+        start=r"(?:FAILED|ERROR|FAIL:?|ERROR:)\s+\S|\s*--- FAIL|\s*not ok\b|\s*[✗✘✖❌\xd7●] ?\S"
+        r"|FAIL\b|\W{0,3}Failed\s+\S+ \[[\d<,. ]+m?s\]$|#\s+Failed test|# FAILED: ",
         is_exact=True,
     ),
-    _rule(
+    rule(
         DECISIVE,
         "assert|expect|should |did not match|not equal|did you mean",
         r"\bassert\w{0,40}\b.{0,120}?(?:fail|[!=<>]=| is | in )|\bassertion failed",
@@ -146,7 +128,7 @@ RULES: Final = (
         r"^\s*expected: ?\S|expected \S.{0,80}, (?:actual|got)\b|^\s*(?:\+ )?expected .{1,80}(?:, |\bto\b)",
     ),
     # What the system says.
-    _rule(
+    rule(
         DECISIVE,
         "segmentation|segfault|core dumped|memory|oom|killed|bus error|illegal|no space|overflow|sig|invalid"
         "|race|sanitizer|leak|lost: ",
@@ -157,7 +139,7 @@ RULES: Final = (
         r"\bsig(?:segv|abrt|kill|bus|ill|fpe)\b|\binvalid (?:read|write|free)\b|\bdata race\b",
         r"\w{1,20}sanitizer: (?!deadly)|definitely lost: [1-9]|buffer overflow|leaked \d+|-leak\b",
     ),
-    _rule(
+    rule(
         DECISIVE,
         "blocked for|bug: |oops|kernel panic|protection fault|lockup|stall|unable to handle|i/o error|rip: "
         "|hardware error|machine check|call trace|-fs error",
@@ -166,7 +148,7 @@ RULES: Final = (
         r"|machine check",
         r"-fs error",
     ),
-    _rule(
+    rule(
         DECISIVE,
         "not |no |denied|connection |resolve|unreachable|in use|quota|read-only|verif|authentication"
         "|certificate|timed out|locate|missing|can't |cannot |unable ",
@@ -183,7 +165,7 @@ RULES: Final = (
         r"cannot (?:open|find|load|resolve|connect|access|stat|import|execute|read)\b",
     ),
     # Builds, packages, repositories, databases, orchestration, answers.
-    _rule(
+    rule(
         DECISIVE,
         "ninja: |CMake |npm |ERR_|ENO|EAC|EPERM|ECONN|EADDR|ETIME|EEXIST|ERES|EPIPE|EISDIR|EMFILE|EBAD"
         "|EUSAGE|EJSON"
@@ -194,19 +176,19 @@ RULES: Final = (
         r"^\W{0,8}Failed to \w|^! [A-Z]|^\W{0,4}YN0\d+: .{0,40}[Ee]rror|Bad exit status|^E: \S|^Err:\d+ ",
         is_exact=True,
     ),
-    _rule(
+    rule(
         DECISIVE,
         "fatal:|conflict (|rejected]|error:|FAILED!|UNREACHABLE!",
         r"^(?:\S{1,80}: )?fatal:|^conflict \(|! \[(?:remote )?rejected\]|^fatal error",
     ),
-    _rule(
+    rule(
         DECISIVE,
         "syntax error|constraint|violates|sqlstate|ora-|duplicate|deadlock|error 1|does not exist"
         "|rolled back",
         r"\bsyntax error\b|constraint failed|violates \w+|sqlstate|\bora-\d{5}|duplicate (?:key|entry)",
         r"\bdeadlock\b|^error \d+ \(|does not exist\b|could not be resolved to an installable",
     ),
-    _rule(
+    rule(
         DECISIVE,
         "backoff|oomkilled|failedscheduling|errimage|probe failed|back-off|evicted|failed with result"
         "|start request|dependency failed|failed to start|error from server|failed to solve|failed!",
@@ -215,19 +197,19 @@ RULES: Final = (
         r"failed with result|start request repeated|dependency failed|failed to start|error from server",
         r"failed to solve|: failed! =>",
     ),
-    _rule(
+    rule(
         DECISIVE,
         "http|status|code",
         r"\bhttp/[\d.]{1,3}\"? 5\d\d\b|\b(?:http[_ ]?)?(?:status|code)(?:[_ ]?code)?\"?[ :=]{1,3}\"?5\d\d\b",
     ),
-    _rule(
+    rule(
         MARKED,
         "http|status",
         r"\bhttp/[\d.]{1,3}\"? 4\d\d\b|\bstatus(?:[ _]?code)?\"?[ :=]{1,3}\"?4\d\d\b",
         r"(?:^|[\s\[(])[45]\d\d\b.{0,40}https?://|https?://\S{1,200} .{0,40}\b[45]\d\d\b",
     ),
     # Records: members that say how it went.
-    _rule(
+    rule(
         DECISIVE,
         '"fail|"error|"fatal|"critical|"panic|":50|":60|false|"emerg|"alert|": 50|": 60|"crash|"timed',
         r"\"(?:status|state|result|outcome|conclusion|action|verdict|phase|event)\"\s?:\s?"
@@ -237,7 +219,7 @@ RULES: Final = (
         r"|alert)\"|[56]0\b)|\"(?:success|ok|passed|succeeded)\"\s?:\s?false",
     ),
     # Summaries.
-    _rule(
+    rule(
         MARKED,
         "fail|error|problem|fatal|offense|unreachable|violation",
         rf"\b{_SOME} (?:\w{{1,20}} )?(?:failed|failing|failures?|errors?|problems?|fatal|offenses?"
@@ -245,51 +227,59 @@ RULES: Final = (
         rf"\b(?:failed|failures?|errors?|unreachable)\"?[:=] *{_SOME}\b",
     ),
     # Levels of logs.
-    _rule(
+    rule(
         MARKED,
         "FATAL|CRITICAL|PANIC|EMERG|ALERT|SEVERE|level|lvl|severity",
-        r"\b(?:FATAL|CRITICAL|PANIC|EMERG|ALERT|SEVERE)\b",
-        r"\b(?:level|lvl|severity)\"?[=:] ?\"?(?:fatal|critical|panic|FATAL|CRITICAL)",
+        at_word(r"FATAL\b|CRITICAL\b|PANIC\b|EMERG\b|ALERT\b|SEVERE\b"),
+        *(
+            at_word(rf"{name}\"?[=:] ?\"?") + "(?:fatal|critical|panic|FATAL|CRITICAL)"
+            for name in ("level", "lvl", "severity")
+        ),
         is_exact=True,
     ),
-    _rule(
+    rule(
         MARKED,
         "ERR|FAIL|level|lvl|severity|[e|rror",
-        r"\b(?:ERROR|FAILURE|FAILED|FAIL|ERR)\b|\b(?:level|lvl|severity)\"?[=:] ?\"?(?:err|ERR)|^\[error\]",
-        r"^[EF]\d{4} \d\d:\d\d:",
+        at_word(r"ERROR\b|FAILURE\b|FAILED\b|FAIL\b|ERR\b"),
+        *(at_word(rf"{name}\"?[=:] ?\"?") + "(?:err|ERR)" for name in ("level", "lvl", "severity")),
+        start=r"\[error\]|[EF]\d{4} \d\d:\d\d:",
         is_exact=True,
     ),
     # A place in a source, and what is said of it; the number of a failed test.
-    _rule(
+    rule(
         SAID + 1,
         ".|) |line ",
-        r"^(?:\./|/|[a-z]:\\)?[\w./\\@+-]{1,160}\.[a-z]\w{0,9}(?::\d+(?::\d+)?"
-        r"|\(\d+,\d+\)):? +(?:[a-z]{1,8}\d{2,5}\b|error|fail)",
-        r"^(?:\./|/|[a-z]:\\)?[\w./\\@+-]{1,160}\.[a-z]\w{0,9}:\d+:\d+: (?!warning|note|remark|info)\S",
-        r"^ {0,4}\d{1,3}\) (?:test |\S{0,80}(?:test|spec|::|#|\.))|\bat \S{1,160} line \d+[.,]",
+        at_word(r"at \S{1,160} line \d+[.,]"),
+        start=r"(?:\./|/|[a-z]:\\)?[\w./\\@+-]{1,160}\.[a-z]\w{0,9}(?::\d+(?::\d+)?"
+        r"|\(\d+,\d+\)):? +(?:[a-z]{1,8}\d{2,5}\b|error|fail)"
+        r"|(?:\./|/|[a-z]:\\)?[\w./\\@+-]{1,160}\.[a-z]\w{0,9}:\d+:\d+: (?!warning|note|remark|info)\S"
+        r"| {0,4}\d{1,3}\) (?:test |\S{0,80}(?:test|spec|::|#|\.))",
     ),
     # Words.
-    _rule(
+    rule(
         SAID,
         "ERR|FAIL|FATAL|EXC",
         r"\b(?:[A-Z]{1,20}_){0,6}(?:ERROR|ERR|FAILED|FAILURE|FATAL|EXCEPTION)(?:_[A-Z]{1,20}){0,6}\b",
         is_exact=True,
     ),
-    _rule(
+    rule(
         SAID,
         "error|exception|fail|fatal|panic|abort|crash",
         r"(?<![\w./-])(?:error|exception|failed|fails?|failure|fatal|panic|aborted"
         r"|crash(?:ed)?)(?![\w./-]*\w)",
     ),
-    _rule(
+    rule(
         HINT,
         "not|n't|unable|invalid|illegal|expected|assert|match|missing|unresolved|unsupported|reject|conflict"
         "|refused|denied|out|corrupt|overflow|abort|unknown|undefined|must|bad|wrong|violat|severity",
-        r"\b(?:cannot|can't|could ?n[o']t|unable|invalid|illegal|unexpected|expected|assert\w{0,20})\b",
-        r"\b(?:mismatch\w{0,4}|missing|unresolved|unsupported|reject\w{0,4}|conflict\w{0,4}|refused|denied"
-        r"|corrupt\w{0,4}|violat\w{0,5})\b",
-        r"\bnot (?:found|ok|allowed|valid|available)\b|\b(?:does not|must (?:not )?be|bad|wrong)\b",
-        r"\b(?:timed? ?out|overflow|abort\w{0,4}|unknown|undefined)\b|\(severity: \d\)",
+        at_word(
+            r"cannot\b|can't\b|could ?n[o']t\b|unable\b|invalid\b|illegal\b|unexpected\b|expected\b"
+            r"|assert\w{0,20}\b|mismatch\w{0,4}\b|missing\b|unresolved\b|unsupported\b|reject\w{0,4}\b"
+            r"|conflict\w{0,4}\b|refused\b|denied\b|corrupt\w{0,4}\b|violat\w{0,5}\b|not found\b|not ok\b"
+            r"|not allowed\b|not valid\b|not available\b|does not\b|must (?:not )?be\b|bad\b|wrong\b"
+            r"|timed? ?out\b|overflow\b|abort\w{0,4}\b|unknown\b|undefined\b"
+        ),
+        r"\(severity: \d\)",
     ),
-    _rule(WARNING, "warn", r"\bwarn(?:ing)?s?\b"),
+    rule(WARNING, "warn", r"\bwarn(?:ing)?s?\b"),
 )

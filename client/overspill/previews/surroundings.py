@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from overspill.previews.prefixes import message
-from overspill.previews.rules import Role
+from overspill.previews.rule import Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

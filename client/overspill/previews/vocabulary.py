@@ -7,7 +7,8 @@ from typing import Final, NamedTuple
 
 from overspill.previews.keywords import Keywords, members
 from overspill.previews.prefixes import message, without_level
-from overspill.previews.rules import CALM, DECISIVE, HINT, MARKED, RULES, SAID, UNLIKE, Role, Rule
+from overspill.previews.rule import CALM, DECISIVE, HINT, MARKED, SAID, UNLIKE, Role, Rule
+from overspill.previews.rules import RULES
 
 _CALMED: Final = 0.5
 """A decisive line loses so much if its log level says that all is well."""
@@ -30,7 +31,7 @@ def _has(text: str, words: tuple[str, ...]) -> bool:
     return any(map(text.__contains__, words))
 
 
-def _words_of(rules: dict[int, Rule]) -> Keywords[str]:
+def _words_of(rules: dict[int, Rule]) -> Keywords:
     """Return the words of some rules, which stand for the numbers of the rules."""
     words = {word for rule in rules.values() for word in rule.words}
     return Keywords(
@@ -97,7 +98,7 @@ def _by_rule(said: str, line: str) -> LineVerdict | None:
         return None
     for number in members(rules):
         rule = RULES[number]
-        if rule.pattern.search(said if rule.is_exact else lower):
+        if rule.meets(said if rule.is_exact else lower):
             return LineVerdict(_weighed(rule, said, line), number, rule.role)
     return None
 
