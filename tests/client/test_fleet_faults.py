@@ -10,7 +10,9 @@ import warnings
 from typing import TYPE_CHECKING
 
 import pytest
-from overspill import Guard, Policy, Spool, SyncClient
+from overspill import Guard, Policy, Spool, SyncClient, Workspace
+from overspill.delivery import slots, state_log
+from overspill.spools import own_directory
 from overspill.wire import Outcome
 
 from tests.client.scripted import scripted_in_thread, silence
@@ -164,3 +166,51 @@ async def test_many_guards_that_are_closed_at_once_all_upload_what_waits(
         client.close()
 
     assert sum(len(part.entries()) for part in parts) == 0
+
+
+@pytest.mark.parametrize("state", ["up", "down"])
+async def test_keys_and_folders_that_come_and_go_leave_nothing_in_memory(
+    state: str, service: ServiceProcess, tmp_path: Path
+) -> None:
+    url = service.url if state == "up" else NOWHERE
+
+    async def conversation(number: int) -> None:
+        (tmp_path / f"workspace {number}").mkdir()
+        workspace = Workspace(tmp_path / f"workspace {number}")
+        with SyncClient(url, f"key-{number}-that-comes-and-goes", retries=0) as client:
+            async with Guard(client, spool=Spool(tmp_path)) as guard, Guard(spool=workspace) as other:
+                assert (await guard.process(TEXT, tool="t")).capture
+                assert (await other.process(TEXT, tool="t")).outcome is Outcome.SPOOLED
+
+    remembered = len(state_log._states._last)
+    with SyncClient(service.url) as keeper:  # keeps the loop thread, and what is kept with it
+        keeper.ready()
+        await asyncio.gather(*(conversation(number) for number in range(20)))
+
+        assert await asyncio.to_thread(until, lambda: not own_directory._own._locks)
+        assert not [name for each in slots._of_loops.values() for name in each]
+        assert state == "down" or len(state_log._states._last) == remembered
+
+
+def test_an_interrupt_while_the_loop_thread_starts_leaves_no_thread_behind(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    started: list[threading.Thread] = []
+
+    class Interrupted(threading.Thread):
+        def start(self) -> None:
+            super().start()
+            if self.name == "overspill-loop":
+                started.append(self)
+                raise KeyboardInterrupt
+
+    assert until(lambda: "overspill-loop" not in [each.name for each in threading.enumerate()])
+    with SyncClient(NOWHERE) as client, Guard(client, spool=Spool(tmp_path)) as guard:
+        monkeypatch.setattr(threading, "Thread", Interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            guard.process_sync(TEXT, tool="t")
+        monkeypatch.undo()
+
+        assert started
+        assert until(lambda: not started[0].is_alive())
+        assert guard.process_sync(TEXT, tool="t").outcome is Outcome.SPOOLED

@@ -102,10 +102,12 @@ class Slots:
                 granted.set_result(None)
 
 
-_of_loops: Final[weakref.WeakKeyDictionary[AbstractEventLoop, dict[str, Slots]]] = weakref.WeakKeyDictionary()
+_of_loops: Final[weakref.WeakKeyDictionary[AbstractEventLoop, weakref.WeakValueDictionary[str, Slots]]] = (
+    weakref.WeakKeyDictionary()
+)
 
 
 def slots_of(target: str, most_waiting: int) -> Slots:
-    """Return the slots that all guards of this process share, for a service or a folder."""
-    slots = _of_loops.setdefault(asyncio.get_running_loop(), {})
+    """Return the slots that all guards of this process share, for a service or a folder that is in use."""
+    slots = _of_loops.setdefault(asyncio.get_running_loop(), weakref.WeakValueDictionary())
     return slots.setdefault(target, Slots(most_waiting=most_waiting))

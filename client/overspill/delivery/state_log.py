@@ -37,8 +37,9 @@ class _States:
     def replaced(self, key: tuple[str, str], outcome: Outcome) -> Outcome:
         """Remember the outcome; return the one before it."""
         with self._lock:
-            before = self._last.get(key, Outcome.CAPTURED)
-            self._last[key] = outcome
+            before = self._last.pop(key, Outcome.CAPTURED)
+            if outcome is not Outcome.CAPTURED:  # so keys that come and go leave nothing
+                self._last[key] = outcome
         return before
 
     def is_news(self, seconds: float) -> bool:

@@ -168,15 +168,25 @@ class Storage:
         loop thread itself, which must not wait for its own answer.
         """
         try:
-            calls = self._calls
-            if calls is None or not calls.is_alive:  # else no lock, which an interrupted thread may hold
-                calls = self._new_calls()
-            if calls.thread.is_here:
-                raise NoLoop("an output of the loop thread itself")
-            return calls.submit(coroutine)
-        except (RuntimeError, OSError) as error:  # OSError: it has as many files open as it may
+            calls = self._open_calls()
+        except BaseException:
             coroutine.close()
+            raise
+        try:
+            return calls.submit(coroutine)
+        except RuntimeError as error:  # it was closed just now
             raise NoLoop(reason(error)) from error
+
+    def _open_calls(self) -> Calls:
+        calls = self._calls
+        if calls is None or not calls.is_alive:  # else no lock is taken, which an interrupted thread may hold
+            try:
+                calls = self._new_calls()
+            except (RuntimeError, OSError) as error:  # OSError: it has as many files open as it may
+                raise NoLoop(reason(error)) from error
+        if calls.thread.is_here:
+            raise NoLoop("an output of the loop thread itself")
+        return calls
 
     def _new_calls(self) -> Calls:
         with self._lock:

@@ -60,8 +60,8 @@ class LoopThread:
         self._thread = threading.Thread(target=self._serve, name="overspill-loop", daemon=True)
         try:
             self._thread.start()
-        except BaseException:  # the process has threads enough, or is ending
-            self._runner.close()
+        except BaseException:  # the process has threads enough, or an interrupt came
+            self._give_up()
             raise
 
     @property
@@ -97,6 +97,13 @@ class LoopThread:
             self.loop.call_soon_threadsafe(self._stop.set)
         if not self.is_here:
             self._thread.join(_CLOSE_SECONDS)
+
+    def _give_up(self) -> None:
+        """Leave nothing behind. Where only the wait for the thread's start was interrupted, it does run."""
+        if self._thread.ident is None:
+            self._runner.close()
+        else:
+            self.end()
 
     def _serve(self) -> None:
         try:

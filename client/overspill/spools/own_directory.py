@@ -8,6 +8,7 @@ import os
 import stat
 import threading
 import time
+import weakref
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Final, Self
 
@@ -32,7 +33,8 @@ class _Own:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
-        self._locks: dict[Path, threading.Lock] = {}
+        self._locks: weakref.WeakValueDictionary[Path, threading.Lock] = weakref.WeakValueDictionary()
+        """Those that somebody holds or waits for."""
 
     def lock(self, path: Path) -> threading.Lock:
         return self._locks.setdefault(path, threading.Lock())
