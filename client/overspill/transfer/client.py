@@ -35,6 +35,7 @@ TIMEOUT: Final = 30.0
 CLOSED: Final = "this client was closed: call it inside its `with` block, enter it once more, or make another"
 CONNECT_TIMEOUT: Final = 5.0
 RETRIES: Final = 3
+_TEXT_TYPE: Final = "text/plain; charset=utf-8"
 
 
 def call(call_id: str) -> str:
@@ -146,22 +147,17 @@ class Client:
         wrong label's name, and the `OSError` of a file.
         """
         transport = await self._transport()
-        where = self.session if session is None else session
         from overspill.transfer import source, upload  # noqa: PLC0415  (loaded by `_transport`, in a thread)
 
+        where = self.session if session is None else session
+        known_type = content_type or (_TEXT_TYPE if isinstance(content, str) else "")
         headers = request.metadata(
-            session=where, call_id=call_id, tool=tool, status=status, labels=labels or {}, ttl=ttl
+            where, call_id=call_id, tool=tool, status=status, labels=labels, ttl=ttl, content_type=known_type
         )
-        if content_type or isinstance(content, str):
-            headers["Content-Type"] = content_type or "text/plain; charset=utf-8"
         async with source.opened(content, sha256) as known:
             name = id or wire.capture_id(where, call_id, known.sha256)
-            headers[wire.Header.REPR_DIGEST] = wire.encode_digest(known.sha256)
             body = await upload.body_for(known, compress=self._compress, is_near=self.address.is_near)
-            body = msgspec.structs.replace(body, on_sent=progress)
-            sent = msgspec.structs.replace(
-                request.about("PUT", wire.Path.CAPTURE, name), headers=headers, body=body
-            )
+            sent = request.upload(name, headers, known.sha256, body, on_sent=progress)
             return _decode(await transport.call(sent), wire.Entry)
 
     async def get(self, ref: str, *, session: str | None = None) -> wire.Entry:
@@ -297,10 +293,8 @@ class Client:
         session: str | None = None,
     ) -> wire.Text:
         """Return the first lines. `ansi` keeps terminal escapes. The text has at most `max_bytes` bytes."""
-        query = wire.HeadQuery(
-            lines=lines, ansi=ansi, max_bytes=max_bytes, session=self._narrow(ref, session)
-        )
-        return await self._ask(request.about("GET", wire.Path.HEAD, ref, query), wire.Text)
+        query = wire.HeadQuery(lines=lines, ansi=ansi, max_bytes=max_bytes)
+        return await self._read(wire.Path.HEAD, ref, query, session)
 
     async def tail(
         self,
@@ -312,10 +306,8 @@ class Client:
         session: str | None = None,
     ) -> wire.Text:
         """Return the last lines. The parameters are those of `head`."""
-        query = wire.TailQuery(
-            lines=lines, ansi=ansi, max_bytes=max_bytes, session=self._narrow(ref, session)
-        )
-        return await self._ask(request.about("GET", wire.Path.TAIL, ref, query), wire.Text)
+        query = wire.TailQuery(lines=lines, ansi=ansi, max_bytes=max_bytes)
+        return await self._read(wire.Path.TAIL, ref, query, session)
 
     async def lines(
         self,
@@ -329,15 +321,8 @@ class Client:
         session: str | None = None,
     ) -> wire.Text:
         """Return lines `start` to `end`, counted from 1 and inclusive. `offset` skips bytes of the first."""
-        query = wire.LinesQuery(
-            start=start,
-            end=end,
-            offset=offset,
-            ansi=ansi,
-            max_bytes=max_bytes,
-            session=self._narrow(ref, session),
-        )
-        return await self._ask(request.about("GET", wire.Path.LINES, ref, query), wire.Text)
+        query = wire.LinesQuery(start=start, end=end, offset=offset, ansi=ansi, max_bytes=max_bytes)
+        return await self._read(wire.Path.LINES, ref, query, session)
 
     async def grep(  # noqa: PLR0913  (one for each query parameter)
         self,
@@ -358,12 +343,10 @@ class Client:
         max_bytes: int | None = None,
         session: str | None = None,
     ) -> wire.Text:
-        """Return the lines that match an RE2 `pattern`, with the lines around them.
+        """Return lines that match an RE2 `pattern`, each with `context` lines around it, or `before`/`after`.
 
-        `fixed` takes the pattern as plain text; `invert` finds the lines that do not match. Each match comes
-        with `context` lines on both sides, or with `before` and `after`. The answer has at most `max_matches`
-        matches, beginning at the last one with `from_end`; the `cursor` of its `next` continues. `count` only
-        counts the matches, all of them. Raises `InvalidPattern`.
+        `fixed` takes plain text; `invert` finds the lines that do not match; `count` only counts. At most
+        `max_matches` lines are found, the last ones with `from_end`; `cursor` goes on where `next` says.
         """
         query = wire.GrepQuery(
             pattern=pattern,
@@ -379,9 +362,8 @@ class Client:
             cursor=cursor,
             ansi=ansi,
             max_bytes=max_bytes,
-            session=self._narrow(ref, session),
         )
-        return await self._ask(request.about("GET", wire.Path.GREP, ref, query), wire.Text)
+        return await self._read(wire.Path.GREP, ref, query, session)
 
     async def summary(self, ref: str, *, session: str | None = None) -> wire.Summary:
         """Return figures, first and last lines, repeated lines, errors and warnings, the shape of JSON."""
@@ -419,6 +401,10 @@ class Client:
         except (Unreachable, ProblemError):
             return False
         return True
+
+    async def _read(self, path: str, ref: str, query: wire.ReadQuery, session: str | None) -> wire.Text:
+        asked = msgspec.structs.replace(query, session=self._narrow(ref, session))
+        return await self._ask(request.about("GET", path, ref, asked), wire.Text)
 
     async def _ask(self, asked: Request, kind: type[T]) -> T:
         transport = await self._transport()

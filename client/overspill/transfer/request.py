@@ -62,6 +62,20 @@ def about(method: str, path: str, ref: str, query: Struct | None = None) -> Requ
     )
 
 
+def upload(
+    id: str,  # noqa: A002  (the field's own name)
+    headers: Mapping[str, str],
+    sha256: bytes,
+    body: Body,
+    *,
+    on_sent: Callable[[int], object] | None,
+) -> Request:
+    """Return the request that stores a capture. `sha256` is the digest of its content, not of the body."""
+    asked = about("PUT", wire.Path.CAPTURE, id)
+    headers = {**headers, wire.Header.REPR_DIGEST: wire.encode_digest(sha256)}
+    return structs.replace(asked, headers=headers, body=structs.replace(body, on_sent=on_sent))
+
+
 def with_json(request: Request, body: Struct) -> Request:
     """Return the request with `body` as its JSON."""
     headers = {**request.headers, "Content-Type": "application/json"}
@@ -69,7 +83,14 @@ def with_json(request: Request, body: Struct) -> Request:
 
 
 def metadata(
-    *, session: str, call_id: str, tool: str, status: str, labels: Mapping[str, str], ttl: int | None
+    session: str,
+    *,
+    call_id: str,
+    tool: str,
+    status: str,
+    labels: Mapping[str, str] | None,
+    ttl: int | None,
+    content_type: str,
 ) -> dict[str, str]:
     """Return the headers for what is kept with a capture. Raises `ValueError` for a wrong label's name."""
     texts = {
@@ -78,13 +99,15 @@ def metadata(
         wire.Header.TOOL: tool,
         wire.Header.STATUS: status,
     }
-    for name, value in labels.items():
+    for name, value in (labels or {}).items():
         if not _LABEL.fullmatch(name):
             raise ValueError(f"a label's name is 1 to 63 letters, digits, '_', '.' and '-'; it is {name!r}")
         texts[wire.Header.LABEL + name] = value
     headers = {name: wire.encode_header(wire.fit(text)) for name, text in texts.items() if text}
     if ttl is not None:
         headers[wire.Header.TTL] = str(ttl)
+    if content_type:
+        headers["Content-Type"] = content_type
     return headers
 
 
