@@ -20,13 +20,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import UNSET
-
 from overspill.reading.chunks import DEFAULT_CAPS, Caps, Wanted
-from overspill.reading.findings import ContextLines, Findings
-from overspill.reading.matching import MatchCount, MatchedLine, Matcher
+from overspill.reading.matching import Matcher
 from overspill.reading.patterns import compile_pattern
-from overspill.reading.regions import Region, near_side, numbered
+from overspill.reading.regions import near_side
+from overspill.reading.results import Results
 from overspill.reading.scanning import Cursor, Scanner
 from overspill.reading.search_bounds import (
     Ending,
@@ -38,7 +36,6 @@ from overspill.reading.search_bounds import (
     takes_every_line,
 )
 from overspill.reading.split_line import SAMPLE_BYTES, LineResult, SplitLine, StoppedInside, UnsearchedLine
-from overspill.wire import Text, approx_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,20 +43,14 @@ if TYPE_CHECKING:
     from overspill.reading.chunks import Chunk, Extent
     from overspill.reading.matching import StopPosition
     from overspill.reading.patterns import Pattern
+    from overspill.reading.regions import Region
     from overspill.reading.scanning import ScannedChunk
-    from overspill.wire import GrepQuery
+    from overspill.wire import GrepQuery, Text
 
 
 def never() -> bool:
     """Return False: the time is never up."""
     return False
-
-
-def _context_lines(query: GrepQuery) -> ContextLines:
-    if query.count:
-        return ContextLines(0, 0)
-    before = query.context if query.before is None else query.before
-    return ContextLines(before, query.context if query.after is None else query.after)
 
 
 class Search:
@@ -84,15 +75,12 @@ class Search:
         self.backwards: bool = query.from_end
         self._query, self._extent = query, extent
         self._matcher = Matcher(pattern, invert=query.invert, backwards=query.from_end, expired=expired)
-        self._around = _context_lines(query)
-        self._findings = Findings(
-            query.max_matches, self._around, caps, backwards=query.from_end, ansi=query.ansi
-        )
+        self._results = Results(query, caps)
+        self._findings, self._around = self._results.findings, self._results.around
         self._start = start_of(query, extent, self._matcher)
         self._scanner = Scanner(
             self._matcher, self._start, backwards=query.from_end, ansi=query.ansi, count=query.count
         )
-        self._count = 0
         self._line: SplitLine | UnsearchedLine | None = None
         self._number = self._start.line
         """The number of the open line."""
@@ -106,10 +94,11 @@ class Search:
         self.has_jumped: bool = False
         """Whether `wanted` is another place than the end of the chunk taken last."""
         self.wanted = self._begin() if extent.size else None
-        if query.count and self._start.offset is None and takes_every_line(query):
-            self._count, self.wanted = lines_asked(self._start.line, extent, backwards=query.from_end), None
 
-    def _begin(self) -> Wanted:
+    def _begin(self) -> Wanted | None:
+        if self._query.count and self._start.offset is None and takes_every_line(self._query):
+            self._results.count = lines_asked(self._start.line, self._extent, backwards=self.backwards)
+            return None
         if self._start.offset is not None and not self._is_leading:
             return self._enter()
         return first_wanted(self._start.line, self._around, self._extent, backwards=self.backwards)
@@ -273,7 +262,7 @@ class Search:
         if self._is_leading and self._number == self._start.line:
             self._jump(self._enter(closed))
         else:
-            self._take_line(closed, is_searched=isinstance(line, SplitLine))
+            self._results.take_line(closed, self._number, is_searched=isinstance(line, SplitLine))
 
     def _stopped_inside(
         self, line: SplitLine, piece: bytes, stopped: StoppedInside
@@ -283,24 +272,10 @@ class Search:
             self._stop_for_time(Cursor(self._number, stopped.offset, stopped.trails))
             return line.shown(piece)
         if not any(self._around):
-            self._take_line(line.close(is_ended=self._is_ended), is_searched=True)
+            self._results.take_line(line.close(is_ended=self._is_ended), self._number, is_searched=True)
             self._ending.stop_behind(self._findings.last_number if self._findings.is_full else self._number)
             self.wanted = None
         return line
-
-    def _take_line(self, line: LineResult, *, is_searched: bool) -> None:
-        found = []
-        if is_searched and line.at is None and not line.is_sure:
-            found = [MatchedLine.unsure(0, len(line.data))]
-        elif is_searched and (line.at is not None) != self._query.invert:
-            found = [MatchedLine(0, len(line.data), line.at or 0, line.around)]
-        region = Region(line.data, 0, len(line.data), self._number, None, line.is_utf8)
-        if not self._query.count:
-            self._findings.take(region, found)
-        elif found and found[0].is_sure:
-            self._count += 1
-        elif found:
-            self._findings.doubt(self._number)
 
     def _skip(self) -> None:
         """Jump over the rest of an open line if enough of it is known."""
@@ -330,12 +305,7 @@ class Search:
         if self._is_leading:
             self._lead(region)
             return
-        if isinstance(found, MatchCount):
-            self._count += found.lines
-            for _, number in numbered(region, found.unsure):
-                self._findings.doubt(number)
-        elif not self._query.count:
-            self._findings.take(region, found.found if found else [])
+        self._results.take_region(region, found)
         if found and found.reached and not self._findings.is_full:
             self._stop_in(region, prepared.chunk, found.reached)
 
@@ -371,21 +341,4 @@ class Search:
         `start_line` and `end_line` bound the part that was searched. `content` shows the matches as `grep -n`
         does, or with `count` their number.
         """
-        findings, counting, following = self._findings, self._query.count, self._ending.cursor
-        content = str(self._count) if counting else findings.text()
-        first, last = self._ending.searched(self._start)
-        return Text(
-            content=content,
-            start_line=first,
-            end_line=last,
-            total_lines=self._extent.lines,
-            total_bytes=self._extent.size,
-            mode="grep",
-            truncated=following is not None or findings.is_cut,
-            approx_tokens=approx_tokens(len(content.encode())),
-            next={"cursor": following.text(backwards=self.backwards)} if following else None,
-            replaced=findings.replaced,
-            matches=findings.matches(),
-            match_count=self._count if counting else len(findings),
-            incomplete=sorted(findings.unsure) or UNSET,
-        )
+        return self._results.answer(self._extent, self._start, self._ending)

@@ -5,18 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from overspill.reading.chunks import Wanted, newline_position
+from overspill.reading.findings import ContextLines
 from overspill.reading.long_line import Trail
 from overspill.reading.scanning import Cursor, foreign_cursor
 from overspill.reading.split_line import LOOKBEHIND_BYTES, passed_over
 
 if TYPE_CHECKING:
     from overspill.reading.chunks import Chunk, Extent
-    from overspill.reading.findings import ContextLines, Findings
+    from overspill.reading.findings import Findings
     from overspill.reading.matching import Matcher
     from overspill.wire import GrepQuery
 
 _EVERYWHERE: Final = frozenset({"^", "$", ".*"})
 """What matches in every line, as the empty pattern does."""
+
+
+def context_lines(query: GrepQuery) -> ContextLines:
+    """Return how many lines are shown around each match."""
+    if query.count:
+        return ContextLines(0, 0)
+    before = query.context if query.before is None else query.before
+    return ContextLines(before, query.context if query.after is None else query.after)
 
 
 def takes_every_line(query: GrepQuery) -> bool:
