@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from aiohttp import ClientResponse, ClientSession, web
+from aiohttp import ClientResponse, ClientSession, web, web_app
 from overspill import wire
 from overspill_service.app import make_app
 from overspill_service.server.process import runner_of
@@ -104,6 +104,7 @@ async def start_api() -> AsyncIterator[Callable[..., Any]]:
             return Api(runner, session, listener.getsockname()[1])
 
         yield start
+    web_app._cached_build_middleware.cache_clear()  # it holds all services that ever answered
 
 
 @pytest.fixture
