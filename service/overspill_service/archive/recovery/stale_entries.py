@@ -7,6 +7,7 @@ drops an entry if its upload was not listed and its last segment cannot be read.
 from __future__ import annotations
 
 import hashlib
+import mmap
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -27,7 +28,7 @@ HASHES: Final = 4
 
 
 class UploadFilter:
-    """A Bloom filter of the uploads in a listing: 16 MiB, however many uploads there are.
+    """A Bloom filter of the uploads in a listing: 16 MiB at most, however many uploads there are.
 
     It contains every upload that was added. It wrongly contains another one with a probability of 1 in a
     million for a million uploads, and of 1 in 250 for ten million. Another salt gives other errors.
@@ -36,7 +37,7 @@ class UploadFilter:
     def __init__(self, salt: bytes) -> None:
         """`salt` has up to 16 bytes."""
         self._salt = salt
-        self._bits = bytearray(FILTER_BITS // 8)
+        self._bits = mmap.mmap(-1, FILTER_BITS // 8)  # a page takes memory once a bit of it is set
 
     def add(self, upload: str) -> None:
         for bit in self._bit_positions(upload):
