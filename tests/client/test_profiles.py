@@ -389,7 +389,7 @@ def invalid(value: Any) -> Exception:
 SHAPES: dict[str, Callable[[], Any]] = {
     "two blocks": lambda: blocks(400_000, 400_000),
     "seventeen blocks": lambda: blocks(*[60_000] * 17),
-    "many small blocks": lambda: blocks(*[30] * 20_000),
+    "many small blocks": lambda: blocks(*[30] * 6_000),
     "a text and what is shorter than its placeholder": lambda: blocks(500_000, *[40] * 12),
     "two results": lambda: [{"role": "tool", "tool_call_id": f"{n}", "content": LINES * 6} for n in (1, 2)],
     "a result with data": lambda: {"content": blocks(400_000, 9), "structuredContent": {"rows": [LINES] * 6}},

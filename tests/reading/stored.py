@@ -21,10 +21,11 @@ class Capture:
     def __init__(self, content: bytes, cuts: list[int]) -> None:
         bounds = sorted({0, len(content), *(cut % (len(content) + 1) for cut in cuts)})
         self.content = content
-        self.chunks = [
-            Chunk(content[a:b], a, content.count(b"\n", 0, a), utf8=is_utf8(content[a:b]))
-            for a, b in itertools.pairwise(bounds)
-        ]
+        self.chunks: list[Chunk] = []
+        newlines = 0
+        for a, b in itertools.pairwise(bounds):
+            self.chunks.append(Chunk(content[a:b], a, newlines, utf8=is_utf8(content[a:b])))
+            newlines += content.count(b"\n", a, b)
         self.extent = Extent(
             len(content), content.count(b"\n") + (not content.endswith(b"\n") and content != b"")
         )

@@ -100,8 +100,10 @@ def _keeps_fields(kind: type) -> bool:
 
 def is_removable(path: FieldPath) -> bool:
     """Return whether the text at `path` is all that its block in a list is there for."""
-    at = next((at for at in range(len(path) - 1, -1, -1) if isinstance(path[at], int)), None)
-    return at is not None and path[at + 1 :] in _BLOCK_TEXTS
+    for at in range(len(path) - 1, -1, -1):
+        if isinstance(path[at], int):
+            return path[at + 1 :] in _BLOCK_TEXTS
+    return False
 
 
 def with_values(value: Any, new: Mapping[FieldPath, Any]) -> Any:
