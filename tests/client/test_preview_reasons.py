@@ -7,7 +7,7 @@ from timeit import repeat
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overspill.previews import candidates, excerpt, spans
+from overspill.previews import candidates, excerpt, presence, spans
 from overspill.previews.preview import preview
 from overspill.previews.vocabulary import judge
 
@@ -247,13 +247,13 @@ def test_a_word_is_found_by_its_rare_letter_where_it_is_found_as_a_whole(
     data: bytes, begin: int, words: int
 ) -> None:
     data += b"xxFAIL" * words + data
-    word = candidates.Word.of(b"FAIL", b"." * 5_000)
+    word = presence.Word.of(b"FAIL", b"." * 5_000)
 
     assert word.letter
     assert word.find(data, begin) == data.find(b"FAIL", begin)
 
 
 def test_a_letter_that_is_not_rare_after_all_hides_no_word() -> None:
-    word = candidates.Word.of(b"FAIL", b"." * 5_000)
+    word = presence.Word.of(b"FAIL", b"." * 5_000)
 
     assert word.find(b"F" * 10_000 + b"FAIL", 0) == 10_000

@@ -7,17 +7,21 @@ expressions. The strongest words are searched for everywhere, the others near bo
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from overspill.previews import spans, words
-from overspill.previews.presence import present_words
+from overspill.previews.presence import Word, present_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from overspill.previews.excerpt import Excerpt
     from overspill.previews.spans import Slice, Span
+
+T = TypeVar("T")
 
 # Lines that are taken for one word from the beginning of one slice; a third as many come from its end.
 _HITS_PER_WORD: Final = 160
@@ -27,9 +31,9 @@ _HITS_IN_ONE_OF_MANY_SLICES: Final = 2
 _MANY_SLICES: Final = 12
 _MANY_KINDS: Final = 32
 # Lines that are judged, since each costs some regular expressions: of all, and of those with a loud word.
-_MAX_JUDGED: Final = 32
-_MAX_LOUD_JUDGED: Final = 40
-_MAX_JUDGED_PER_KIND: Final = 12
+_MAX_JUDGED: Final = 24
+_MAX_LOUD_JUDGED: Final = 24
+_MAX_JUDGED_PER_KIND: Final = 8
 _KIND_BYTES: Final = 32
 """Lines are of one kind if they begin with so many equal bytes, digits left out."""
 _FORM_BYTES: Final = 300
@@ -41,42 +45,7 @@ _CHARACTER_STARTS: Final = bytes([*range(0x80), *range(0xC0, 0x100)])
 _SAMPLES: Final = 16
 _SAMPLE_CHARS: Final = 2 * 1024
 """Letters are counted in so many samples of so many characters each."""
-_RARE_LETTER_BYTES: Final = 1_000
-"""A letter that stands once in so many bytes, or less often, is worth searching for instead of its word."""
-_MAX_LETTER_HITS: Final = 100
-"""After so many hits of a letter, search for the word itself: the sample did not show how usual it is."""
 _DIGITS: Final = b"0123456789"
-
-
-class Word(NamedTuple):
-    """A word to search for. If its `letter` at `offset` is rare, the search goes from letter to letter.
-
-    One byte is found at the speed of memory, ten times as fast as several bytes.
-    """
-
-    text: bytes
-    letter: bytes = b""
-    offset: int = 0
-
-    @classmethod
-    def of(cls, text: bytes, sample: bytes) -> Word:
-        """Return the word with the letter that is rarest in `sample`, if that is rare enough."""
-        letters = [text[at : at + 1] for at in range(len(text))]
-        letter = min(letters, key=sample.count)
-        is_rare = sample.count(letter) * _RARE_LETTER_BYTES <= len(sample)
-        return cls(text, letter, letters.index(letter)) if is_rare else cls(text)
-
-    def find(self, data: bytes, begin: int) -> int:
-        """Return the position of the word in `data`, from `begin` on; negative if there is none."""
-        if not self.letter:
-            return data.find(self.text, begin)
-        at = begin + self.offset
-        for _ in range(_MAX_LETTER_HITS):
-            at = data.find(self.letter, at)
-            if at < 0 or data.startswith(self.text, at - self.offset):
-                return at - self.offset
-            at += 1
-        return data.find(self.text, at - self.offset)
 
 
 class Candidate(NamedTuple):
@@ -103,6 +72,27 @@ class _Line(NamedTuple):
     form: object
 
 
+@dataclass(slots=True)
+class _Alike:
+    """Lines that are alike: the first of them, how many there are, and where the last one begins."""
+
+    first: _Line
+    last: int
+    lines: int = 1
+
+    def add(self, line: _Line) -> None:
+        self.lines += 1
+        if line.begin < self.first.begin:
+            self.first = line
+        self.last = max(self.last, line.begin)
+
+    def candidate(self, text: str) -> Candidate:
+        begin, length, word_at, _ = self.first
+        end = begin + length
+        after = end + text.startswith("\n", end)
+        return Candidate(begin, after, text[begin:end], word_at, self.lines, self.last)
+
+
 class FoundCandidates(NamedTuple):
     """Candidates in the order of the text. Unless it `is_all`, there may be more lines like them."""
 
@@ -115,7 +105,9 @@ class CandidateSearch:
 
     def __init__(self, excerpt: Excerpt, stop: int, start: int) -> None:
         self._excerpt, self._stop, self._start = excerpt, stop, start
-        self._seen: dict[object, dict[int, _Line]] = {}
+        self._seen: dict[object, _Alike] = {}
+        self._begins: set[int] = set()
+        """Where the lines begin that were seen."""
         self._floods: Counter[bytes] = Counter()
         self._is_all = False
 
@@ -142,25 +134,20 @@ class CandidateSearch:
             most = _HITS_IN_ONE_OF_MANY_SLICES if is_one_of_many else most
             wanted = words_of.get(part.depth) or map(Word, present_words(slice_.data))
             for line in _located(slice_, _hits(slice_, wanted, self._floods, most)):
-                self._seen.setdefault(line.form, {}).setdefault(line.begin, line)
+                self._add(line)
+
+    def _add(self, line: _Line) -> None:
+        if line.begin in self._begins:
+            return
+        self._begins.add(line.begin)
+        known = self._seen.get(line.form)
+        if known is None:
+            self._seen[line.form] = _Alike(line, line.begin)
+        else:
+            known.add(line)
 
     def _found(self) -> FoundCandidates:
-        candidates = {form: _candidate(self._excerpt.text, lines) for form, lines in self._seen.items()}
-        return FoundCandidates(_thinned(candidates), self._is_all and not self._floods)
-
-
-def _candidate(text: str, lines: dict[int, _Line]) -> Candidate:
-    """Return the first of some lines that are alike."""
-    line = lines[min(lines)]
-    end = line.begin + line.length
-    return Candidate(
-        line.begin,
-        end + text.startswith("\n", end),
-        text[line.begin : end],
-        line.word_at,
-        len(lines),
-        max(lines),
-    )
+        return FoundCandidates(_thinned(self._seen, self._excerpt.text), self._is_all and not self._floods)
 
 
 def _by_letters(text: str, parts: list[Span]) -> dict[int, list[Word]]:
@@ -192,19 +179,19 @@ def _class_of(number: bytes) -> bytes:
     return number[:1] if len(number) == len("500") else b"1" if number.strip(b"0") else b"0"
 
 
-def _thinned(seen: dict[object, Candidate]) -> list[Candidate]:
+def _thinned(seen: dict[object, _Alike], text: str) -> list[Candidate]:
     """Return no more candidates than can be judged: the first, the last and some between."""
-    kinds: dict[bytes, list[Candidate]] = {}
-    for form, candidate in seen.items():
-        text = form if isinstance(form, bytes) else form[0]  # type: ignore[index]  # the bytes of a form
-        kinds.setdefault(text[:_KIND_BYTES], []).append(candidate)
-    found = [each for kind in kinds.values() for each in _some(kind, _MAX_JUDGED_PER_KIND)]
+    kinds: dict[bytes, list[_Alike]] = {}
+    for form, alike in seen.items():
+        data = form if isinstance(form, bytes) else form[0]  # type: ignore[index]  # the bytes of a form
+        kinds.setdefault(data[:_KIND_BYTES], []).append(alike)
+    found = [each.candidate(text) for kind in kinds.values() for each in _some(kind, _MAX_JUDGED_PER_KIND)]
     loud = [each for each in found if any(map(each.line.__contains__, words.LOUD_MARKS))]
     chosen = {each.begin: each for each in (*_some(found, _MAX_JUDGED), *_some(loud, _MAX_LOUD_JUDGED))}
     return sorted(chosen.values(), key=attrgetter("begin"))
 
 
-def _some(found: list[Candidate], most: int) -> list[Candidate]:
+def _some(found: list[T], most: int) -> list[T]:
     if len(found) <= most:
         return found
     part = most // 4
@@ -238,14 +225,15 @@ def _collect_telling(part: Slice, word: bytes, found: dict[int, int], *, is_near
 
 def _collect(data: bytes, word: Word, most: int, found: dict[int, int]) -> bool:
     """Add the first lines that have `word`. Return whether there may be more."""
-    at = word.find(data, 0)
+    find = partial(word.find, data) if word.letter else partial(data.find, word.text)
+    at = find(0)
     for _ in range(most):
         if at < 0:
             return False
         begin = _begin(data, at)
         found.setdefault(begin, at - begin)
         end = data.find(b"\n", at, at + _MAX_LINE_BYTES)
-        at = word.find(data, end if end >= 0 else at + _MAX_LINE_BYTES)
+        at = find(end if end >= 0 else at + _MAX_LINE_BYTES)
     return at >= 0
 
 

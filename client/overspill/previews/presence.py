@@ -1,4 +1,4 @@
-"""Tell which of the words for trouble a text may have, before each is searched for in all of it.
+"""Tell which of the words for trouble a text may have, and search for one of them.
 
 Most words are nowhere. Of thousands of pieces between blanks and punctuation only hundreds differ, and a word
 is searched for in those in a tenth of the time.
@@ -13,6 +13,41 @@ from overspill.previews import words
 _DIGITS: Final = b"0123456789"
 _PUNCTUATION_TO_BLANKS: Final = bytes.maketrans(b'/.,:;=()[]{}"<>|\\_-', b" " * 19)
 _HEAD_BYTES: Final = 3
+_RARE_LETTER_BYTES: Final = 1_000
+"""A letter that stands once in so many bytes, or less often, is worth searching for instead of its word."""
+_MAX_LETTER_HITS: Final = 100
+"""After so many hits of a letter, search for the word itself: the sample did not show how usual it is."""
+
+
+class Word(NamedTuple):
+    """A word to search for. If its `letter` at `offset` is rare, the search goes from letter to letter.
+
+    One byte is found at the speed of memory, ten times as fast as several bytes.
+    """
+
+    text: bytes
+    letter: bytes = b""
+    offset: int = 0
+
+    @classmethod
+    def of(cls, text: bytes, sample: bytes) -> Word:
+        """Return the word with the letter that is rarest in `sample`, if that is rare enough."""
+        letters = [text[at : at + 1] for at in range(len(text))]
+        letter = min(letters, key=sample.count)
+        is_rare = sample.count(letter) * _RARE_LETTER_BYTES <= len(sample)
+        return cls(text, letter, letters.index(letter)) if is_rare else cls(text)
+
+    def find(self, data: bytes, begin: int) -> int:
+        """Return the position of the word in `data`, from `begin` on; negative if there is none."""
+        if not self.letter:
+            return data.find(self.text, begin)
+        at = begin + self.offset
+        for _ in range(_MAX_LETTER_HITS):
+            at = data.find(self.letter, at)
+            if at < 0 or data.startswith(self.text, at - self.offset):
+                return at - self.offset
+            at += 1
+        return data.find(self.text, at - self.offset)
 
 
 class _Probe(NamedTuple):
