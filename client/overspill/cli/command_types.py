@@ -15,6 +15,12 @@ _NUMBERED: Final = {"head": "-n", "tail": "-n", "grep": "-C"}
 class Command(TyperCommand):
     """A command whose help ends with examples, and which may take `-20` for a number of lines."""
 
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        for each in self.params:
+            if each.param_type_name == "argument":  # its type in Python, such as <str>, helps no user
+                setattr(each, "display_type_rich", lambda ctx: None)  # noqa: ARG005, B010
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse `args`, in which a bare `-20` means the option for a number of lines."""
         option = _NUMBERED.get(self.name or "")

@@ -23,7 +23,7 @@ def demo(
         typer.Option("--data", metavar="DIR", help="Keep the service's data in this folder."),
     ] = None,
 ) -> None:
-    """Show everything on this machine.
+    """Show what Overspill does, on this machine.
 
     Three real tools, their notices, and reading back by handle.
     """

@@ -43,8 +43,8 @@ def ls(
 ) -> None:
     """List captures, newest first.
 
-    Before them stand those that are on this machine only: their state is spooled. A terminal is shown what it
-    has room for, a pipe every column, with instants and bytes.
+    Captures that are on this machine only come first; their state is spooled. A terminal shows the columns
+    that fit. A pipe gets all columns, with exact times and sizes in bytes.
     """
     filters = {"session": session, "call_id": call_id, "tool": tool}
     with invocation.client() as client:

@@ -48,9 +48,9 @@ def _opened(file: str) -> Iterator[IO[bytes]]:
 
 def put(  # noqa: PLR0913  (one option for each thing that is kept with a capture)
     invocation: "Invocation",
-    file: Annotated[str, typer.Argument(metavar="[FILE]", help="What to store; - is standard input.")] = "-",
+    file: Annotated[str, typer.Argument(metavar="FILE", help="What to store; - is standard input.")] = "-",
     *,
-    tool: Annotated[str, typer.Option(help="The tool whose output this is.")] = "",
+    tool: Annotated[str, typer.Option(metavar="TOOL", help="The tool whose output this is.")] = "",
     call_id: Annotated[str, typer.Option("--call-id", metavar="ID", help="The tool-call id.")] = "",
     session: Session = None,
     ttl: Ttl = None,
@@ -60,11 +60,11 @@ def put(  # noqa: PLR0913  (one option for each thing that is kept with a captur
     content_type: Annotated[
         str | None, typer.Option("--content-type", metavar="TYPE", help="The media type.")
     ] = None,
-    status: Annotated[str, typer.Option(help="How the tool ended, in your own words.")] = "",
+    status: Annotated[str, typer.Option(metavar="TEXT", help="How the tool ended, in your own words.")] = "",
 ) -> None:
     """Store a file or standard input, and print its handle.
 
-    Where the service is down, it is kept on this machine and uploaded later; the handle is the same.
+    If the service is down, keep it on this machine and upload it later, under the same handle.
     """
     try:
         metadata = lazy.spool_fallback.CaptureMetadata(

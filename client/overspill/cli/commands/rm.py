@@ -22,7 +22,7 @@ _EXAMPLES = (
 def rm(
     invocation: "Invocation",
     refs: Annotated[
-        list[str] | None, typer.Argument(metavar="[REF]...", help="Capture ids, or call:TOOL_CALL_ID.")
+        list[str] | None, typer.Argument(metavar="REF", help="Capture ids, or call:TOOL_CALL_ID.")
     ] = None,
     *,
     session: Annotated[

@@ -19,17 +19,29 @@ _EXAMPLES = (
 )
 
 _MaxBytes = Annotated[
-    int | None, typer.Option("--max-bytes", min=0, help="Print no more bytes than this (else by tool).")
+    int | None,
+    typer.Option(
+        "--max-bytes",
+        metavar="NUM",
+        min=0,
+        help="The longest output to print whole, in bytes (else by tool).",
+    ),
 ]
 _MaxLines = Annotated[
-    int | None, typer.Option("--max-lines", min=0, help="Print no more lines than this (else by tool).")
+    int | None,
+    typer.Option(
+        "--max-lines",
+        metavar="NUM",
+        min=0,
+        help="The longest output to print whole, in lines (else by tool).",
+    ),
 ]
 _Live = Annotated[
     bool | None,
     typer.Option(
         "--live/--no-live",
         help="Show the output as it comes: on a terminal, or else on standard error. "
-        "Usual where standard output is a terminal.",
+        "The default if standard output is a terminal.",
         show_default=False,
     ),
 ]
@@ -39,7 +51,9 @@ def run(  # noqa: PLR0913  (one option for each decision)
     invocation: "Invocation",
     words: Annotated[list[str], typer.Argument(metavar="COMMAND", help="What to run; put -- before it.")],
     *,
-    tool: Annotated[str | None, typer.Option(help="The tool's name (else the command's).")] = None,
+    tool: Annotated[
+        str | None, typer.Option(metavar="TOOL", help="The tool's name (else the command's).")
+    ] = None,
     call_id: Annotated[str | None, typer.Option("--call-id", metavar="ID", help="The tool-call id.")] = None,
     session: Session = None,
     ttl: Ttl = None,
@@ -49,10 +63,10 @@ def run(  # noqa: PLR0913  (one option for each decision)
 ) -> None:
     """Run a command, and store its output if it is long.
 
-    A short output is printed; of a long one a notice with a handle is. Standard output and standard error
-    are taken together, in their order. On a terminal they are shown as they come, and then where they are
-    stored. The exit code is the command's own: 127 if it is not found, 126 if it cannot be run, 128 +
-    n if signal n ended it.
+    Print a short output as it is, and a notice with a handle instead of a long one. Standard output and
+    standard error are kept together, in their order. On a terminal they are shown as they come; a line at
+    the end says where they are stored. The exit code is the command's own: 127 if it is not found, 126 if it
+    cannot be run, 128 + n if signal n ended it.
     """
     guarded_output = lazy.guarded_output
     name = tool or PurePath(words[0]).name

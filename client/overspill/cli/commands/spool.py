@@ -81,10 +81,12 @@ def flush(
     *,
     everything: Annotated[
         bool,
-        typer.Option("--all", help="Also upload, to this service with this key, what waits for others."),
+        typer.Option(
+            "--all", help="Also upload what waits for other services and keys, to this service with this key."
+        ),
     ] = False,
 ) -> None:
-    """Upload the captures that wait on this machine, oldest first; those that were refused once, too."""
+    """Upload the captures that wait on this machine, oldest first, also those that were refused before."""
     flushed = _flush_all(invocation, _partitions(invocation, everything=everything))
     output.say(_summary_of(flushed))
     if flushed.failure is not None:
@@ -121,7 +123,7 @@ def _summary_of(flushed: "Flushed") -> str:
 def drop(
     invocation: "Invocation",
     refs: Annotated[
-        list[str] | None, typer.Argument(metavar="[REF]...", help="Capture ids, or call:TOOL_CALL_ID.")
+        list[str] | None, typer.Argument(metavar="REF", help="Capture ids, or call:TOOL_CALL_ID.")
     ] = None,
     *,
     session: Annotated[
