@@ -100,25 +100,34 @@ async def _run_workers(settings: Settings, listener: socket.socket, arguments: l
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line. Every setting is a flag of every command."""
-    flags = argparse.ArgumentParser(add_help=False)
-    flags.add_argument("--config", metavar="FILE", help="TOML file of settings")
-    for each in descriptions():
-        flags.add_argument("--" + each.name.replace("_", "-"), metavar="VALUE", help=_help(each))
     root = argparse.ArgumentParser(prog="overspill-service", description="The capture service of Overspill.")
     root.add_argument(
         "--version", action="version", version=f"overspill-service {version('overspill-service')}"
     )
     commands_of = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, text in operations.DESCRIPTIONS.items():
-        commands_of.add_parser(name, help=text, description=text, parents=[flags])
-    work = commands_of.add_parser("work", parents=[flags])
-    work.add_argument("descriptor")
+        commands_of.add_parser(name, help=text, description=text)
+    commands_of.add_parser("work").add_argument("descriptor")
     check = commands_of.choices["check"]
     check.add_argument("--create-bucket", action="store_true", help="create the bucket if it is missing")
     commands_of.choices["erase"].add_argument("--tenant", required=True, help="whose captures and keys")
     backups.add_arguments(commands_of)
-    keys.add_arguments(commands_of, flags)
+    single = list(commands_of.choices.values())  # `keys`, added below, is a group of commands
+    for command in (*single, *keys.add_commands(commands_of)):
+        _add_settings(command)
     return root
+
+
+def _add_settings(command: argparse.ArgumentParser) -> None:
+    """Add every setting as a flag. They come last in the help, and the usage does not list them."""
+    command.usage = " ".join(command.format_usage().removeprefix("usage: ").split()) + " [--SETTING VALUE]..."
+    settings = command.add_argument_group(
+        "settings",
+        "Each can also be given as OVERSPILL_SETTING in the environment, or in the file of --config.",
+    )
+    settings.add_argument("--config", metavar="FILE", help="TOML file of settings")
+    for each in descriptions():
+        settings.add_argument("--" + each.name.replace("_", "-"), metavar="VALUE", help=_help(each))
 
 
 def _help(setting: SettingHelp) -> str:

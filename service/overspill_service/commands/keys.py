@@ -133,8 +133,8 @@ def _checked_days(days: float | None) -> float | None:
     return days
 
 
-def add_arguments(commands: argparse._SubParsersAction[Any], flags: argparse.ArgumentParser) -> None:
-    """Add the `keys` commands and their arguments."""
+def add_commands(commands: argparse._SubParsersAction[Any]) -> list[argparse.ArgumentParser]:
+    """Add the `keys` commands and their arguments. Return their parsers."""
     group = commands.add_parser("keys", help="Create, list, rotate and revoke API keys.").add_subparsers(
         dest="command", required=True, metavar="COMMAND"
     )
@@ -146,15 +146,22 @@ def add_arguments(commands: argparse._SubParsersAction[Any], flags: argparse.Arg
         "hash": "make a key for the tenants' file",
     }
     for name, text in texts.items():
-        group.add_parser(name, parents=[flags], help=text).set_defaults(command=f"keys {name}")
+        sentence = f"{text[0].upper()}{text[1:]}."
+        group.add_parser(name, help=text, description=sentence).set_defaults(command=f"keys {name}")
     create = group.choices["create"]
     create.add_argument("--tenant", required=True, help="the tenant that the key stands for")
-    create.add_argument("--scopes", default="write,read,observe", help=f"comma-separated: {', '.join(Scope)}")
+    create.add_argument(
+        "--scopes",
+        default="write,read,observe",
+        help=f"what it may do, comma-separated: {', '.join(Scope)} (default: write,read,observe)",
+    )
     create.add_argument("--name", default="", help="what the key is for")
-    for each in (create, group.choices["rotate"]):
-        each.add_argument("--expires-days", type=float, help="days until the new key expires")
+    for each, usual in ((create, "never"), (group.choices["rotate"], "as long as the other one was to live")):
+        text = f"days until the new key expires (default: {usual})"
+        each.add_argument("--expires-days", metavar="DAYS", type=float, help=text)
     for each in (group.choices["rotate"], group.choices["revoke"]):
         each.add_argument("key", help="the key's id or hash, as `keys list` shows it")
+    return list(group.choices.values())
 
 
 COMMANDS: Final[dict[str, Callable[[Settings, Mapping[str, Any]], Coroutine[Any, Any, int]]]] = {
