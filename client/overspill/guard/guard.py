@@ -7,14 +7,12 @@ notice says so.
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
-from overspill.delivery.destinations import reason
 from overspill.delivery.storage import Storage
 from overspill.execution import pacing, threads
-from overspill.guard import checks, turn
+from overspill.guard import output_capture, turn
 from overspill.guard.executors import AsyncExecutor, SyncExecutor, run_sync
 from overspill.guard.output import Output, name_text
 from overspill.guard.pipeline import Pipeline
@@ -24,14 +22,11 @@ from overspill.guard.tool_objects import is_tool_object, with_guarded
 from overspill.guard.turn import Turn
 from overspill.guard.wrapping import Wrapper
 from overspill.previews.filling import Filling, shortened
-from overspill.shapes.captured import CapturedOutput
 from overspill.shapes.guarded_chunks import is_async_chunk_iterator, is_chunk_iterator
 from overspill.shapes.partial import clamp_partial
-from overspill.text.reasons import one_safe_line
 from overspill.transfer import call_context
 from overspill.transfer.client import Client
 from overspill.transfer.sync import SyncClient
-from overspill.wire import DEFAULT_TTL
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -40,6 +35,7 @@ if TYPE_CHECKING:
 
     from overspill.guard.counts.tally import OutputCount
     from overspill.guard.guarded import Guarded
+    from overspill.shapes.captured import CapturedOutput
     from overspill.spools.spool import Spool
     from overspill.wire import Outcome
 
@@ -161,7 +157,8 @@ class Guard:
             if quick is not None:
                 return quick
         await pacing.wait_to_begin()
-        output = self._output(result, tool, call_id, session, status, matches_dropped, policy)
+        given = self.policy if policy is None else policy
+        output = Output(result, name_text(tool), given, call_id, session, status, matches_dropped)
         if is_async_chunk_iterator(result):
             return await Stream(self._pipeline, _ASYNC, output).ended_async()
         if is_chunk_iterator(result):
@@ -188,7 +185,8 @@ class Guard:
             quick = self._pipeline.quick(result, tool, matches_dropped)
             if quick is not None:
                 return quick
-        output = self._output(result, tool, call_id, session, status, matches_dropped, policy)
+        given = self.policy if policy is None else policy
+        output = Output(result, name_text(tool), given, call_id, session, status, matches_dropped)
         if is_async_chunk_iterator(result):
             return Stream(self._pipeline, _ASYNC, output).begun()
         if is_chunk_iterator(result):
@@ -214,20 +212,9 @@ class Guard:
         `inline_lines` lines. A longer one is stored for a day unless the policy's `ttl` says otherwise.
         Raises `ValueError` for a limit below 0, and otherwise nothing but `CancelledError`.
         """
-        policy = self._file_based(inline_threshold, inline_lines)
+        policy = output_capture.limited(self.policy, inline_threshold, inline_lines)
         guarded = await self.process(content, tool=source, call_id=call_id, session=session, policy=policy)
-        if guarded.notice is not None or not (is_async_chunk_iterator(content) or is_chunk_iterator(content)):
-            return await threads.run(_captured, content, guarded)
-        chunks: list[Any] = []
-        try:
-            if is_async_chunk_iterator(content):
-                async for chunk in guarded.value:
-                    chunks.append(chunk)  # noqa: PERF401  (those before a failure count)
-            else:
-                await _ASYNC.run_alone(partial(chunks.extend, guarded.value))
-        except Exception as error:  # noqa: BLE001  (a tool's own: what came before it is the output)
-            return _failed_stream(chunks, error)
-        return await threads.run(_captured, _joined(chunks), guarded)
+        return await output_capture.captured(content, guarded, _ASYNC)
 
     def capture_output_sync(
         self,
@@ -240,16 +227,9 @@ class Guard:
         session: str | None = None,
     ) -> CapturedOutput:
         """As `capture_output`, for code without an event loop."""
-        policy = self._file_based(inline_threshold, inline_lines)
+        policy = output_capture.limited(self.policy, inline_threshold, inline_lines)
         guarded = self.process_sync(content, tool=source, call_id=call_id, session=session, policy=policy)
-        if guarded.notice is not None or not is_chunk_iterator(content):
-            return _captured(content, guarded)
-        chunks: list[Any] = []
-        try:
-            chunks.extend(guarded.value)
-        except Exception as error:  # noqa: BLE001  (as above)
-            return _failed_stream(chunks, error)
-        return _captured(_joined(chunks), guarded)
+        return output_capture.captured_sync(content, guarded)
 
     def wrap(self, tool: Tool, *, name: str | None = None) -> Tool:
         """Return `tool` with its outputs guarded: a coroutine function stays one, a generator function too.
@@ -278,11 +258,9 @@ class Guard:
         if call_context.is_bypassed():
             return update
         limits, style = self.policy.limits(tool), self.policy.notice_style
-        shorten = (
-            partial(shortened, style, self.policy.cut_strategy, limits)
-            if isinstance(style, Filling)
-            else None
-        )
+        shorten = None
+        if isinstance(style, Filling):
+            shorten = partial(shortened, style, self.policy.cut_strategy, limits)
         return clamp_partial(update, limits, shorten)
 
     def turn(self, budget: int) -> Turn:
@@ -307,26 +285,6 @@ class Guard:
         """Return a block in which outputs pass whole: for code that needs all that its tools return."""
         return call_context.bypassing()
 
-    def _output(
-        self,
-        result: Any,
-        tool: Any,
-        call_id: str | None,
-        session: str | None,
-        status: str,
-        matches_dropped: int | None,
-        policy: Policy | None,
-    ) -> Output:
-        return Output(
-            result, name_text(tool), policy or self.policy, call_id, session, status, matches_dropped
-        )
-
-    def _file_based(self, inline_threshold: int, inline_lines: int) -> Policy:
-        checks.whole("inline_threshold", inline_threshold)
-        checks.whole("inline_lines", inline_lines)
-        policy = replace(self.policy.limited(inline_threshold, inline_lines), least_gain=None)
-        return policy if policy.ttl is not None else replace(policy, ttl=DEFAULT_TTL)
-
 
 def _check(client: object, policy: object) -> None:
     """Raise `TypeError` for arguments in the wrong place, before anything fails less clearly."""
@@ -336,22 +294,3 @@ def _check(client: object, policy: object) -> None:
         raise TypeError(f"client must be a Client, a SyncClient or the URL of a service, not a {what}{hint}")
     if not (policy is None or isinstance(policy, Policy)):
         raise TypeError(f"policy must be a Policy, not {policy!r}")
-
-
-def _joined(chunks: list[Any]) -> Any:
-    """Return the chunks of a short stream as one text, or as an iterator if they are not all text."""
-    for kind in (str, bytes):
-        if chunks and all(isinstance(chunk, kind) for chunk in chunks):
-            return kind().join(chunks)
-    return iter(chunks)
-
-
-def _failed_stream(chunks: list[Any], error: Exception) -> CapturedOutput:
-    """Return what a stream gave before it failed, and why it failed."""
-    return CapturedOutput.of(_joined(chunks), None, one_safe_line(f"the stream failed: {reason(error)}"))
-
-
-def _captured(content: Any, guarded: Guarded) -> CapturedOutput:
-    if guarded.reason is not None and guarded.notice is None:  # it could not be measured, so it has no text
-        return CapturedOutput(content=content, reason=guarded.reason)
-    return CapturedOutput.of(content, guarded.notice, guarded.reason)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from overspill.histories.tool_results import tool_results, value_at
 from overspill.shapes.content import examine, size_of
 from overspill.shapes.fields import Unchangeable, get, text_field
-from overspill.shapes.parts import with_values
+from overspill.shapes.replacing import with_values
 
 if TYPE_CHECKING:
     from overspill.guard.guarded import Guarded

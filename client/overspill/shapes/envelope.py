@@ -16,7 +16,7 @@ from overspill.previews import cut
 from overspill.previews.notice_forms import MAX_NOTICE, is_notice
 from overspill.shapes import data_view, part_cutting
 from overspill.shapes.fields import Part, Unchangeable
-from overspill.shapes.parts import REMOVED, with_values
+from overspill.shapes.replacing import REMOVED, with_values
 from overspill.shapes.writer import as_text, render
 from overspill.text import measure
 from overspill.text.limits import UNLIMITED, exceeds, surely_fitting_chars_on_lines

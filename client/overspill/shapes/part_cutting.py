@@ -10,7 +10,7 @@ from overspill.previews.notice_forms import placeholder
 from overspill.shapes import data_view
 from overspill.shapes.fields import Part, Unchangeable, is_sequence, with_entries, with_items, with_text
 from overspill.shapes.heaviest_parts import heaviest_parts
-from overspill.shapes.parts import REMOVED, is_removable
+from overspill.shapes.replacing import REMOVED, is_removable
 from overspill.shapes.short_copy import short_copy
 from overspill.text import measure
 from overspill.text.limits import UNLIMITED

@@ -14,7 +14,7 @@ from overspill.shapes.content import BinaryShape, PrintedShape, examine
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.exceptions import ExceptionShape
 from overspill.shapes.fields import with_text
-from overspill.shapes.parts import REMOVED, is_removable, with_values
+from overspill.shapes.replacing import REMOVED, is_removable, with_values
 from overspill.shapes.short_copy import short_copy
 from overspill.shapes.writer import as_text, text_of
 from overspill.text import measure

@@ -1,4 +1,4 @@
-"""Find where text is in the results, messages and content blocks of agent frameworks, and replace it there.
+"""Find where text is in the results, messages and content blocks of agent frameworks.
 
 A part is a text, or structured content, with the path of field names and positions that leads to it. See
 `block_types` for how values are told apart.
@@ -7,14 +7,13 @@ A part is a text, or structured content, with the path of field names and positi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from overspill.shapes import block_types as types
 from overspill.shapes import extra_fields
 from overspill.shapes.block_types import TEXT_FIELDS, is_block, is_blocks, is_carrier, listed, type_of
-from overspill.shapes.fields import FieldPath, Part, get, is_sequence, text_field, with_fields, with_items
+from overspill.shapes.fields import FieldPath, Part, get, text_field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,20 +22,9 @@ _SIMPLE_MESSAGES: Final = frozenset({"tool", "function", None})
 _MESSAGE_FIELDS: Final = frozenset({"type", "role", "kind", "content", *types.STRUCTURED_FIELDS})
 _MESSAGES: Final = "messages"
 _PAIR: Final = 2
-_BLOCK_TEXTS: Final = ((), ("text",), (types.RESOURCE, "text"), ("source", "data"))
 _MAX_DEPTH: Final = 8
 """No protocol nests blocks deeper than this."""
 _MAX_PARTS: Final = 1_000_000
-
-
-class _Removed(Enum):
-    """What stands for a part that is taken out."""
-
-    REMOVED = "removed"
-
-
-REMOVED: Final = _Removed.REMOVED
-"""In place of a text: its block leaves the list that it is in."""
 
 
 _PartOrSize: TypeAlias = Part | int
@@ -93,45 +81,6 @@ def sole_text_of(message: Any) -> str | None:
 def _keeps_fields(kind: type) -> bool:
     """Return whether objects of this class keep the fields of a message in their `__dict__` alone."""
     return kind.__dictoffset__ != 0 and kind.__name__ != "Command" and not _MESSAGE_FIELDS & set(dir(kind))
-
-
-# --- changing -------------------------------------------------------------------------------------
-
-
-def is_removable(path: FieldPath) -> bool:
-    """Return whether the text at `path` is all that its block in a list is there for."""
-    for at in range(len(path) - 1, -1, -1):
-        if isinstance(path[at], int):
-            return path[at + 1 :] in _BLOCK_TEXTS
-    return False
-
-
-def with_values(value: Any, new: Mapping[FieldPath, Any]) -> Any:
-    """Return a copy of `value`, of the same class, with other values at these paths.
-
-    `REMOVED` takes a block out of its list, None takes a field away. Raises `Unchangeable`.
-    """
-    if () in new:
-        return new[()]
-    steps = _by_first_step(new)
-    if not is_sequence(value):
-        return with_fields(value, {name: with_values(get(value, name), at) for name, at in steps.items()})
-    kept = [
-        with_values(item, steps[at]) if at in steps else item
-        for at, item in enumerate(value)
-        if REMOVED not in steps.get(at, {}).values()
-    ]
-    return with_items(value, kept)
-
-
-def _by_first_step(new: Mapping[FieldPath, Any]) -> dict[Any, dict[FieldPath, Any]]:
-    steps: dict[Any, dict[FieldPath, Any]] = {}
-    for path, value in new.items():
-        steps.setdefault(path[0], {})[path[1:]] = value
-    return steps
-
-
-# --- blocks ---------------------------------------------------------------------------------------
 
 
 def _in_one(value: Any) -> Iterator[_PartOrSize] | None:
@@ -202,9 +151,6 @@ def _text_at(value: Any, field: str, path: FieldPath) -> Iterator[Part]:
     text = get(value, field)
     if isinstance(text, str):
         yield Part((*path, field), text)
-
-
-# --- results and messages around blocks -----------------------------------------------------------
 
 
 def _in_carrier(value: Any, path: FieldPath) -> Iterator[_PartOrSize]:

@@ -1,0 +1,57 @@
+"""Replace values in results and messages, given the paths that lead to them."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from overspill.shapes import block_types as types
+from overspill.shapes.fields import FieldPath, get, is_sequence, with_fields, with_items
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_BLOCK_TEXTS: Final = ((), ("text",), (types.RESOURCE, "text"), ("source", "data"))
+
+
+class _Removed(Enum):
+    """What stands for a part that is taken out."""
+
+    REMOVED = "removed"
+
+
+REMOVED: Final = _Removed.REMOVED
+"""In place of a text: its block leaves the list that it is in."""
+
+
+def is_removable(path: FieldPath) -> bool:
+    """Return whether the text at `path` is all that its block in a list is there for."""
+    for at in range(len(path) - 1, -1, -1):
+        if isinstance(path[at], int):
+            return path[at + 1 :] in _BLOCK_TEXTS
+    return False
+
+
+def with_values(value: Any, new: Mapping[FieldPath, Any]) -> Any:
+    """Return a copy of `value`, of the same class, with other values at these paths.
+
+    `REMOVED` takes a block out of its list, None takes a field away. Raises `Unchangeable`.
+    """
+    if () in new:
+        return new[()]
+    steps = _by_first_step(new)
+    if not is_sequence(value):
+        return with_fields(value, {name: with_values(get(value, name), at) for name, at in steps.items()})
+    kept = [
+        with_values(item, steps[at]) if at in steps else item
+        for at, item in enumerate(value)
+        if REMOVED not in steps.get(at, {}).values()
+    ]
+    return with_items(value, kept)
+
+
+def _by_first_step(new: Mapping[FieldPath, Any]) -> dict[Any, dict[FieldPath, Any]]:
+    steps: dict[Any, dict[FieldPath, Any]] = {}
+    for path, value in new.items():
+        steps.setdefault(path[0], {})[path[1:]] = value
+    return steps
