@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from overspill import errors, wire
-from overspill.execution.loop_thread import Calls, LoopEnded, LoopThread
+from overspill.execution.calls import Calls
+from overspill.execution.loop_thread import LoopEnded, LoopThread
 from overspill.transfer.client import Client
 from overspill.transfer.sync import Iteration, SyncClient
 from overspill.wire import Code

@@ -26,7 +26,8 @@ from overspill.delivery.slots import Overfull
 from overspill.delivery.spool_destination import SpoolDestination, kept_in_spool
 from overspill.delivery.spool_uploads import SpoolUploads
 from overspill.execution import at_exit, forks, threads
-from overspill.execution.loop_thread import Calls, NoLoop
+from overspill.execution.calls import Calls
+from overspill.execution.loop_thread import NoLoop
 from overspill.previews.notice import Kept
 from overspill.spools import location
 from overspill.spools.absence import Absence

@@ -16,17 +16,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from overspill.execution import forks
-from overspill.execution.waiting import Reply, result, wait_blocking
-from overspill.execution.workers import CLOSING
+from overspill.execution.waiting import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Coroutine
 
 T = TypeVar("T")
 
 log: Final = logging.getLogger("overspill")
 
-_CLOSE_SECONDS: Final = 5.0
+CLOSE_SECONDS: Final = 5.0
 """Seconds that closing waits for the thread. It is a daemon, so the process can end before it does."""
 
 
@@ -96,7 +95,7 @@ class LoopThread:
         if not self.loop.is_closed():
             self.loop.call_soon_threadsafe(self._stop.set)
         if not self.is_here:
-            self._thread.join(_CLOSE_SECONDS)
+            self._thread.join(CLOSE_SECONDS)
 
     def _give_up(self) -> None:
         """Leave nothing behind. Where only the wait for the thread's start was interrupted, it does run."""
@@ -223,103 +222,7 @@ class _Shared:
         thread.end()
 
 
-_shared: Final = _Shared()
-
-
-class Calls:
-    """The coroutines of one user of the loop thread, a client or a guard. It can be used in any thread.
-
-    Raises `RuntimeError` if no thread can be started.
-    """
-
-    def __init__(self) -> None:
-        self.thread = _shared.join(self)
-        self._tasks: set[asyncio.Task[Any]] = set()
-        self._is_closed = False
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether it can run coroutines, in this very process."""
-        return self.thread.is_alive and not self._is_closed
-
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run the coroutine; return or raise what it does. An interrupt of the caller's thread cancels it.
-
-        Raises `RuntimeError` after `close`, and inside the loop thread.
-        """
-        if self.thread.is_here:
-            coroutine.close()
-            raise RuntimeError("a SyncClient cannot be used inside its own event loop; use Client there")
-        reply = self.submit(coroutine)
-        wait_blocking(reply)
-        return reply.result()
-
-    def submit(self, coroutine: Coroutine[Any, Any, T]) -> Reply[T]:
-        """Begin the coroutine; return the reply that gets its result. Cancelling it cancels the coroutine.
-
-        Raises `RuntimeError` after `close`.
-        """
-        if self._is_closed:
-            coroutine.close()
-            raise RuntimeError("the event loop of this client is closed")
-        return self.thread.submit(coroutine, self._tasks)
-
-    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> bool:
-        """Begin the coroutine, without an answer. Return False after `close`."""
-        try:
-            self.submit(coroutine)
-        except RuntimeError:
-            return False
-        return True
-
-    def task(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Begin the coroutine, for code on an event loop. Return its task, which `close` cancels."""
-        if not self.thread.is_here:
-            coroutine = _awaited(self.submit(coroutine))
-        task = asyncio.get_running_loop().create_task(coroutine)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
-    def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Cancel what still runs, run `last`, and leave the thread, which ends with its last user."""
-        if self._is_closed:
-            return
-        self._is_closed = True
-        try:
-            ended = self.thread.submit(self._end(last), set())
-        except RuntimeError:  # the thread has ended already
-            ended = None
-        if ended is not None and not self.thread.is_here:
-            wait_blocking(ended, _CLOSE_SECONDS)
-        _shared.leave(self.thread, self)
-
-    def leave(self) -> None:
-        """Begin nothing more, and leave the thread once everything that was begun has ended."""
-        if self._is_closed:
-            return
-        self._is_closed = True
-        try:
-            self.thread.submit(self._drained(), set()).add_done_callback(self._left)
-        except RuntimeError:  # the thread has ended already
-            self._left(None)
-
-    async def _end(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        for task in list(self._tasks):
-            task.cancel()
-        async with asyncio.timeout(_CLOSE_SECONDS):
-            await last()
-
-    async def _drained(self) -> None:
-        while self._tasks:
-            await asyncio.wait(self._tasks)
-
-    def _left(self, _: object) -> None:
-        CLOSING.submit(partial(_shared.leave, self.thread, self))
-
-
-async def _awaited(reply: Reply[T]) -> T:
-    return await result(reply)
+shared: Final = _Shared()
 
 
 def _is_in_loop() -> bool:

@@ -9,7 +9,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar, cast
 
 from overspill.errors import ClientClosed
-from overspill.execution.loop_thread import Calls
+from overspill.execution.calls import Calls
 from overspill.transfer.client import CLOSED, CONNECT_TIMEOUT, RETRIES, TIMEOUT, Client
 
 if TYPE_CHECKING:
