@@ -1,4 +1,4 @@
-"""Two bounded pools of threads, which everything in this process shares.
+"""Bounded pools of threads, which everything in this process shares.
 
 Threads start as work comes, end after a second without work, and never keep the interpreter alive. A signal
 handler may run at any moment, so nothing here holds a lock that it could wait for.
