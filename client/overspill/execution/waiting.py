@@ -10,12 +10,12 @@ import asyncio
 import logging
 import sys
 from collections import deque
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterator
 
 R = TypeVar("R")
 
@@ -164,16 +164,25 @@ async def _wait_in_trio(reply: Reply[Any], seconds: float | None) -> None:
         await done.wait()
 
 
-def wait_blocking(reply: Reply[Any], seconds: float | None = None) -> bool:
-    """As `wait`, without an event loop: it blocks the thread."""
+@contextmanager
+def signalled(reply: Reply[Any]) -> Iterator[SimpleQueue[None]]:
+    """Give a queue that gets an item once there is an answer, for a thread that waits in the block.
+
+    If the block fails, as by an interrupt, the reply is cancelled.
+    """
     done: SimpleQueue[None] = SimpleQueue()
     reply.add_done_callback(lambda _: done.put(None))
     try:
-        with suppress(Empty):
-            done.get(timeout=seconds)
-    except BaseException:  # such as an interrupt
+        yield done
+    except BaseException:
         reply.cancel()
         raise
+
+
+def wait_blocking(reply: Reply[Any], seconds: float | None = None) -> bool:
+    """As `wait`, without an event loop: it blocks the thread."""
+    with signalled(reply) as done, suppress(Empty):
+        done.get(timeout=seconds)
     return reply.done()
 
 

@@ -87,7 +87,8 @@ class SyncExecutor:
 
     async def result(self, reply: Reply[R]) -> R:
         """Return or raise the answer of another thread."""
-        waiting.wait_blocking(reply)
+        with waiting.signalled(reply) as done:
+            done.get()
         return reply.result()
 
 
