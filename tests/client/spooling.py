@@ -43,14 +43,14 @@ def spilled(
 
 def put_sync(storage: Storage, request: StoreRequest) -> Kept:
     """What becomes of an output that code without an event loop stores, as a guard does."""
-    reply = storage.begin(_stored(storage, request))
+    reply = storage.loop.begin(_stored(storage, request))
     wait_blocking(reply)
     return reply.result()
 
 
 async def put(storage: Storage, request: StoreRequest) -> Kept:
     """As `put_sync`, for code on an event loop."""
-    return await result(storage.begin(_stored(storage, request)))
+    return await result(storage.loop.begin(_stored(storage, request)))
 
 
 async def _stored(storage: Storage, request: StoreRequest) -> Kept:

@@ -221,7 +221,7 @@ async def test_a_cancelled_task_leaves_the_queue(hanging: str, tmp_path: Path) -
         for task in tasks:
             task.cancel()
         results = await asyncio.gather(*tasks, return_exceptions=True)
-        calls = guard._storage._calls
+        calls = guard._storage.loop.calls
         assert calls is not None
 
         assert {type(each) for each in results} == {asyncio.CancelledError}

@@ -82,8 +82,10 @@ def test_outputs_whose_loop_thread_ends_go_on_with_another(hanging: str, tmp_pat
         ended: list[threading.Thread] = []
 
         def end() -> None:
-            assert until(lambda: guard._storage._calls is not None and bool(guard._storage._calls._tasks))
-            thread = guard._storage._calls.thread  # type: ignore[union-attr]
+            assert until(
+                lambda: guard._storage.loop.calls is not None and bool(guard._storage.loop.calls._tasks)
+            )
+            thread = guard._storage.loop.calls.thread  # type: ignore[union-attr]
             thread.loop.call_soon_threadsafe(thread._stop.set)
             ended.append(thread._thread)
 
@@ -105,7 +107,7 @@ def test_an_output_of_the_loop_thread_itself_does_not_wait_for_that_thread(
 
     with SyncClient(service.url) as client, Guard(client, spool=Spool(tmp_path)) as guard:
         guard.process_sync(TEXT, tool="t")
-        calls = guard._storage._calls
+        calls = guard._storage.loop.calls
         assert calls is not None
 
         assert calls.run(inside()) is Outcome.SPOOLED
@@ -140,7 +142,7 @@ async def test_what_is_cancelled_before_it_begins_says_nothing(hanging: str, tmp
                 for task in tasks[turns::8]:
                     task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            calls = guard._storage._new_calls()
+            calls = guard._storage.loop.joined()
             for _ in range(50):
                 calls.submit(never()).cancel()
             assert await asyncio.to_thread(until, lambda: not calls._tasks)

@@ -11,23 +11,20 @@ import asyncio
 import logging
 import math
 import sys
-import threading
-import weakref
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from overspill.delivery import slots, state_log
 from overspill.delivery.background import FIRST as SOON
 from overspill.delivery.destinations import Failure, reason
+from overspill.delivery.loop_calls import LoopCalls
 from overspill.delivery.partitions import partition_for
 from overspill.delivery.service_destination import ServiceDestination
 from overspill.delivery.slots import Overfull
 from overspill.delivery.spool_destination import SpoolDestination, kept_in_spool
 from overspill.delivery.spool_uploads import SpoolUploads
 from overspill.execution import at_exit, forks, threads
-from overspill.execution.calls import Calls
-from overspill.execution.loop_thread import NoLoop
 from overspill.previews.notice import Kept
 from overspill.spools import location
 from overspill.spools.absence import Absence
@@ -36,11 +33,10 @@ from overspill.spools.workspace import Workspace
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Hashable, Iterable
+    from collections.abc import AsyncIterator, Hashable, Iterable
 
     from overspill.delivery.destinations import Destination
     from overspill.delivery.health import ServiceHealth
-    from overspill.execution.waiting import Reply
     from overspill.spools.spool import Partition, Spool
     from overspill.transfer.client import Client
     from overspill.transfer.store_request import StoreRequest
@@ -93,6 +89,7 @@ class Storage:
             self._destinations["service"] = self._service
         if self.partition is not None:
             self._destinations["spool"] = SpoolDestination(self.partition, partial(self.uploads.begin, SOON))
+        self.loop: LoopCalls = LoopCalls()
         self._most_waiting = location.waiting_bytes()
         self.overfull: int = 0
         """How many outputs got no slot: too many bytes waited already, or they had waited too long."""
@@ -100,11 +97,8 @@ class Storage:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
-        """In a forked child, use a new lock and loop thread, and look into the spool again."""
-        self._lock = threading.RLock()
+        """In a forked child, look into the spool again."""
         self._has_looked = False
-        self._calls: Calls | None = None
-        self._left: weakref.finalize[..., Storage] | None = None
 
     @property
     def session(self) -> str:
@@ -144,7 +138,7 @@ class Storage:
         If other guards of this process use the same service, leave the upload to them. Raises nothing.
         """
         at_exit.forget(self)
-        self._leave_loop_thread()
+        self.loop.leave()
         is_last = self.uploads.leave()
         if self._service is None:
             return
@@ -152,50 +146,6 @@ class Storage:
         if is_last and not self._service.health.is_away:
             self.uploads.finish(min(seconds, self.exit_seconds))
         self._service.health.forget()
-
-    def _leave_loop_thread(self) -> None:
-        with self._lock:
-            calls, self._calls = self._calls, None
-            left, self._left = self._left, None
-        if left is not None:
-            left.detach()
-        if calls is not None:
-            calls.leave()
-
-    def begin(self, coroutine: Coroutine[Any, Any, T]) -> Reply[T]:
-        """Begin a coroutine in the loop thread; return what becomes its result.
-
-        Raises `NoLoop` if no thread or event loop can be started, if this guard is being closed, and in the
-        loop thread itself, which must not wait for its own answer.
-        """
-        try:
-            calls = self._open_calls()
-        except BaseException:
-            coroutine.close()
-            raise
-        try:
-            return calls.submit(coroutine)
-        except RuntimeError as error:  # it was closed just now
-            raise NoLoop(reason(error)) from error
-
-    def _open_calls(self) -> Calls:
-        calls = self._calls
-        if calls is None or not calls.is_alive:  # else no lock is taken, which an interrupted thread may hold
-            try:
-                calls = self._new_calls()
-            except (RuntimeError, OSError) as error:  # OSError: it has as many files open as it may
-                raise NoLoop(reason(error)) from error
-        if calls.thread.is_here:
-            raise NoLoop("an output of the loop thread itself")
-        return calls
-
-    def _new_calls(self) -> Calls:
-        with self._lock:
-            if self._calls is None or not self._calls.is_alive:
-                self._calls = Calls()
-                self._left = weakref.finalize(self, self._calls.leave)
-                self._left.atexit = False
-            return self._calls
 
     @asynccontextmanager
     async def slot(self, flow: Hashable, size: int) -> AsyncIterator[Slot]:

@@ -202,7 +202,7 @@ class Pipeline:
         why = ""
         for _ in range(2):  # a loop thread that has just ended leaves room for another
             try:
-                stored = self.storage.begin(self._stored(flow, output, len(content.body), prepare))
+                stored = self.storage.loop.begin(self._stored(flow, output, len(content.body), prepare))
                 return await executor.result(stored)
             except NoLoop as error:
                 why = str(error)

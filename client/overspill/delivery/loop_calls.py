@@ -1,0 +1,79 @@
+"""What one guard runs in the loop thread: joined when it is first needed, and again after a fork."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from overspill.delivery.destinations import reason
+from overspill.execution import forks
+from overspill.execution.calls import Calls
+from overspill.execution.loop_thread import NoLoop
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from overspill.execution.waiting import Reply
+
+T = TypeVar("T")
+
+
+class LoopCalls:
+    """The calls of one guard, for any thread."""
+
+    def __init__(self) -> None:
+        self.reset_after_fork()
+        forks.register(self)
+
+    def reset_after_fork(self) -> None:
+        """In a forked child, use a new lock and loop thread."""
+        self._lock = threading.RLock()
+        self.calls: Calls | None = None
+        self._left: weakref.finalize[..., LoopCalls] | None = None
+
+    def begin(self, coroutine: Coroutine[Any, Any, T]) -> Reply[T]:
+        """Begin a coroutine in the loop thread; return what becomes its result.
+
+        Raises `NoLoop` if no thread or event loop can be started, if this guard is being closed, and in the
+        loop thread itself, which must not wait for its own answer.
+        """
+        try:
+            calls = self._opened()
+        except BaseException:
+            coroutine.close()
+            raise
+        try:
+            return calls.submit(coroutine)
+        except RuntimeError as error:  # it was closed just now
+            raise NoLoop(reason(error)) from error
+
+    def _opened(self) -> Calls:
+        calls = self.calls
+        if calls is None or not calls.is_alive:  # else no lock is taken, which an interrupted thread may hold
+            try:
+                calls = self.joined()
+            except (RuntimeError, OSError) as error:  # OSError: it has as many files open as it may
+                raise NoLoop(reason(error)) from error
+        if calls.thread.is_here:
+            raise NoLoop("an output of the loop thread itself")
+        return calls
+
+    def joined(self) -> Calls:
+        """Return the calls in a loop thread that lives. Raises `RuntimeError` if none can be started."""
+        with self._lock:
+            if self.calls is None or not self.calls.is_alive:
+                self.calls = Calls()
+                self._left = weakref.finalize(self, self.calls.leave)
+                self._left.atexit = False
+            return self.calls
+
+    def leave(self) -> None:
+        """Leave the loop thread once everything that was begun has ended."""
+        with self._lock:
+            calls, self.calls = self.calls, None
+            left, self._left = self._left, None
+        if left is not None:
+            left.detach()
+        if calls is not None:
+            calls.leave()
