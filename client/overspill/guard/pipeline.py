@@ -152,13 +152,8 @@ class Pipeline:
 
     def _count(self, output: Output, guarded: Guarded) -> None:
         is_left_whole = guarded.outcome is Outcome.INLINE and guarded.reason is not None
-        self.count(
-            output,
-            guarded.outcome,
-            guarded.bytes_before,
-            guarded.bytes_after,
-            is_left_whole=is_left_whole,
-        )
+        before, after = guarded.bytes_before, guarded.bytes_after
+        self.count(output, guarded.outcome, before, after, is_left_whole=is_left_whole)
 
     async def _verdict(self, executor: Executor, flow: Hashable, output: Output, content: Shape) -> _Verdict:
         """Decide on an output. The other results of its turn may make it spill, or leave it less room."""

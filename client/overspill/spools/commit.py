@@ -97,6 +97,12 @@ class Addition:
         ledger.rename(self.draft.size)
         ledger.discharge(self._folder.publish(self.draft, self.entry.id))
 
+    def result(self) -> Spooled:
+        """Return the entry. Raises `NotSpooled` if it is not kept."""
+        if self.failure is not None:
+            raise self.failure
+        return self.entry
+
     def fail(self, error: NotSpooled | OSError) -> None:
         """Note why it is not kept."""
         self.failure = error if isinstance(error, NotSpooled) else NotSpooled(disk_reason(error))

@@ -23,12 +23,7 @@ from overspill.spools import location, own_directory
 from overspill.spools.commit import Addition, commit, entry_for, replace, too_large
 from overspill.spools.folder import Dropped, Folder, Spooled, is_of
 from overspill.spools.location import FINGERPRINT, fingerprint
-from overspill.spools.own_directory import (
-    LOCK_TIMEOUT_SECONDS,
-    LockedFile,
-    NotSpooled,
-    is_directory,
-)
+from overspill.spools.own_directory import LOCK_TIMEOUT_SECONDS, LockedFile, NotSpooled, is_directory
 from overspill.spools.room import Room
 from overspill.transfer import call_context
 
@@ -153,9 +148,7 @@ class Partition:
         """
         addition = self._addition(request, reason, refused, claim)
         self._add([addition], max(lock_timeout, request.deadline))
-        if addition.failure is not None:
-            raise addition.failure
-        return addition.entry
+        return addition.result()
 
     def keep_all(
         self,
@@ -185,8 +178,7 @@ class Partition:
         """As `keep`, for a caller that has the entry already."""
         addition = Addition(self.folder, entry, body, claim)
         self._add([addition], lock_timeout)
-        if addition.failure is not None:
-            raise addition.failure
+        addition.result()
 
     def _addition(self, request: StoreRequest, reason: str, refused: str, claim: Claim | None) -> Addition:
         now = datetime.fromtimestamp(self.spool.clock(), UTC)
