@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from overspill.agent_tools.inspect_output import INSPECT_OUTPUT_SCHEMA, inspection_tool
     from overspill.errors import OverspillError, ProblemError, ProtocolError, Unreachable
     from overspill.guard.band import Band
+    from overspill.guard.call_context import calling
     from overspill.guard.guard import Guard
     from overspill.guard.guarded import Guarded
     from overspill.guard.policy import Policy
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from overspill.spools.spool import Spool
     from overspill.spools.workspace import Workspace
     from overspill.text.limits import Limits
-    from overspill.transfer.call_context import calling
     from overspill.transfer.client import Client, call
     from overspill.transfer.sync import SyncClient
     from overspill.wire import ByteRange, Outcome
@@ -94,7 +94,7 @@ _MODULES = {
     "Unreachable": "errors",
     "Workspace": "spools.workspace",
     "call": "transfer.client",
-    "calling": "transfer.call_context",
+    "calling": "guard.call_context",
     "clamp_messages": "histories.history",
     "for_display": "shapes.display",
     "inspection_tool": "agent_tools.inspect_output",

@@ -8,7 +8,7 @@ from overspill.execution.waiting import result, wait_blocking
 from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
 from overspill.shapes.content import BinaryShape, TextShape
-from overspill.transfer.store_request import Origin, StoreRequest
+from overspill.spools.store_request import Origin, StoreRequest
 
 if TYPE_CHECKING:
     from overspill.delivery.storage import Storage

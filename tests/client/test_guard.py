@@ -12,11 +12,11 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from overspill.guard.call_context import calling
 from overspill.guard.counts.tally import OutputCount
 from overspill.guard.guard import Guard
 from overspill.guard.policy import Policy
 from overspill.previews.notice_forms import is_notice
-from overspill.transfer.call_context import calling
 from overspill.transfer.client import Client
 from overspill.transfer.sync import SyncClient
 from overspill.wire import Outcome, capture_id

@@ -19,9 +19,9 @@ from overspill.previews.notice import Kept
 from overspill.previews.notice_forms import is_notice
 from overspill.shapes.content import examine, measured_text
 from overspill.shapes.writer import text_of
+from overspill.spools.store_request import Origin
 from overspill.text import measure
 from overspill.text.limits import UNLIMITED, Limits, exceeds
-from overspill.transfer.store_request import Origin
 from overspill.wire import Outcome
 from pydantic import TypeAdapter, ValidationError
 

@@ -9,10 +9,10 @@ from overspill.previews.case import Previews
 from overspill.previews.notice import Kept
 from overspill.shapes import data_view
 from overspill.shapes.content import examine
+from overspill.spools.store_request import Origin
 from overspill.text import measure
 from overspill.text.body import FileBody
 from overspill.text.limits import Limits
-from overspill.transfer.store_request import Origin
 from overspill.wire import Outcome, capture_id
 
 ORIGIN = Origin("run_command", "c1", "s1")

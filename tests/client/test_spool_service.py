@@ -26,8 +26,8 @@ from overspill.spools.flush import Flushed
 from overspill.spools.folder import Folder, Spooled
 from overspill.spools.order import Order
 from overspill.spools.spool import Partition, Spool
+from overspill.spools.store_request import Origin, StoreRequest
 from overspill.spools.workspace import Workspace
-from overspill.transfer.store_request import Origin, StoreRequest
 from overspill.wire import Outcome
 
 from tests.client.shell import Shell

@@ -18,7 +18,7 @@ from overspill.guard.spill import NOTICE_BYTES, Spill
 from overspill.guard.turn import PendingResult, Turn, choose_spills, current, notice_limits
 from overspill.previews.notice import Kept
 from overspill.shapes.content import examine
-from overspill.transfer.store_request import Origin
+from overspill.spools.store_request import Origin
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:

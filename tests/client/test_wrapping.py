@@ -12,12 +12,12 @@ from contextvars import copy_context
 from pathlib import Path
 
 import pytest
+from overspill.guard.call_context import calling
 from overspill.guard.counts.tally import OutputCount
 from overspill.guard.guard import Guard
 from overspill.guard.policy import Policy
 from overspill.previews.notice_forms import is_notice
 from overspill.spools.workspace import Workspace
-from overspill.transfer.call_context import calling
 from overspill.transfer.client import Client
 from overspill.transfer.sync import SyncClient
 from overspill.wire import Outcome

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from overspill.previews.notice import Kept
     from overspill.spools.folder import Spooled
     from overspill.spools.spool import Partition
-    from overspill.transfer.store_request import StoreRequest
+    from overspill.spools.store_request import StoreRequest
 
 
 class UploadUnderWay(Protocol):

@@ -23,8 +23,8 @@ from overspill.transfer.sync import SyncClient, running
 if TYPE_CHECKING:
     from overspill.previews.notice import Kept
     from overspill.spools.absence import Absence
+    from overspill.spools.store_request import StoreRequest
     from overspill.transfer.client import Client
-    from overspill.transfer.store_request import StoreRequest
 
 _SLOW_MODULES: Final = frozenset({"overspill.transfer.transport", "overspill.transfer.upload"})
 """The HTTP library and what belongs to it: on a busy machine importing them alone may take seconds."""

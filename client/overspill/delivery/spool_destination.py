@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from overspill.spools.folder import Spooled
     from overspill.spools.spool import Partition
-    from overspill.transfer.store_request import StoreRequest
+    from overspill.spools.store_request import StoreRequest
 
 DISK_SECONDS: Final = 20.0
 """Seconds for which the disk may take nothing of anything before an output is given up."""

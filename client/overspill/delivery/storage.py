@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from overspill.delivery.destinations import Destination
     from overspill.delivery.health import ServiceHealth
     from overspill.spools.spool import Partition, Spool
+    from overspill.spools.store_request import StoreRequest
     from overspill.transfer.client import Client
-    from overspill.transfer.store_request import StoreRequest
     from overspill.transfer.sync import SyncClient
 
 T = TypeVar("T")

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from overspill.delivery.health import ServiceHealth
     from overspill.spools.folder import Spooled
     from overspill.spools.spool import Partition
+    from overspill.spools.store_request import StoreRequest
     from overspill.transfer.client import Client
-    from overspill.transfer.store_request import StoreRequest
     from overspill.transfer.sync import SyncClient
     from overspill.wire import Entry
 

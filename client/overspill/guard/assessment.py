@@ -18,9 +18,9 @@ from overspill.shapes.content import size_of
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.fields import Unchangeable
 from overspill.shapes.records import Reserve
+from overspill.spools.store_request import Origin
 from overspill.text import measure
 from overspill.text.limits import allowed_bytes
-from overspill.transfer.store_request import Origin
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
 from overspill.delivery.storage import Storage
 from overspill.execution import pacing, threads
-from overspill.guard import output_capture, turn
+from overspill.guard import call_context, output_capture, turn
 from overspill.guard.executors import AsyncExecutor, SyncExecutor, run_sync
 from overspill.guard.output import Output, name_text
 from overspill.guard.pipeline import Pipeline
@@ -24,7 +24,6 @@ from overspill.guard.wrapping import Wrapper
 from overspill.previews.filling import Filling, shortened
 from overspill.shapes.guarded_chunks import is_async_chunk_iterator, is_chunk_iterator
 from overspill.shapes.partial import clamp_partial
-from overspill.transfer import call_context
 from overspill.transfer.client import Client
 from overspill.transfer.sync import SyncClient
 

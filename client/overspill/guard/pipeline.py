@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from overspill.delivery.storage import NO_CLIENT
 from overspill.execution import threads
 from overspill.execution.loop_thread import NoLoop
+from overspill.guard import call_context
 from overspill.guard.assessment import pending_result, saves_enough, surely_saves_enough
 from overspill.guard.counts.report_job import ReportJob
 from overspill.guard.counts.tally import Tally
@@ -38,10 +39,9 @@ from overspill.previews.cut import HEAD
 from overspill.previews.notice import Kept
 from overspill.shapes.content import examine, is_quick, size_of
 from overspill.shapes.status import status_of
+from overspill.spools.store_request import Origin
 from overspill.text.limits import UNLIMITED
 from overspill.text.reasons import one_safe_line
-from overspill.transfer import call_context
-from overspill.transfer.store_request import Origin
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:

@@ -21,13 +21,13 @@ from overspill.reading.chunks import Extent
 from overspill.shapes import content
 from overspill.shapes.chunk_stream import StreamShape
 from overspill.shapes.envelope import Envelope
+from overspill.spools.store_request import Origin, StoreRequest
 from overspill.text import measure
 from overspill.text.body import FileBody
 from overspill.text.buffer import Buffer, BufferFull
 from overspill.text.limits import PREVIEW_BYTES_PER_TOKEN, UNLIMITED, Limits, exceeds
 from overspill.text.measure import extent_of
 from overspill.text.rendering import JSON_TYPE
-from overspill.transfer.store_request import Origin, StoreRequest
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:

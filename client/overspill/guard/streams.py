@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec.structs import replace
 
+from overspill.guard import call_context
 from overspill.guard.assessment import reserve
 from overspill.guard.executors import run_sync
 from overspill.guard.guarded import Guarded
@@ -13,7 +14,6 @@ from overspill.shapes.chunk_stream import ChunkStream
 from overspill.shapes.guarded_chunks import aclose_source, close_source, guarded_chunks, guarded_chunks_async
 from overspill.shapes.records import is_opaque_record
 from overspill.text import measure
-from overspill.transfer import call_context
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:

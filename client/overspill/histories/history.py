@@ -18,7 +18,7 @@ from overspill.histories.replacement import shortened, with_new_values, with_spi
 from overspill.histories.tool_results import tool_results
 from overspill.previews.notice import Kept
 from overspill.shapes.fields import Unchangeable
-from overspill.transfer.store_request import Origin
+from overspill.spools.store_request import Origin
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from overspill.spools.folder import Folder
     from overspill.spools.ledger import Ledger
     from overspill.spools.room import Room
+    from overspill.spools.store_request import StoreRequest
     from overspill.text.body import FileBody
-    from overspill.transfer.store_request import StoreRequest
 
 _THREADS: Final = 8
 """The most files that are synchronized at the same time: the system writes these together."""

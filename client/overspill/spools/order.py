@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from overspill.spools.claim import Claim
     from overspill.spools.folder import Spooled
-    from overspill.transfer.store_request import StoreRequest
+    from overspill.spools.store_request import StoreRequest
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,15 +25,15 @@ from overspill.spools.folder import Dropped, Folder, Spooled, is_of
 from overspill.spools.location import FINGERPRINT, fingerprint
 from overspill.spools.own_directory import LOCK_TIMEOUT_SECONDS, LockedFile, NotSpooled, is_directory
 from overspill.spools.room import Room
-from overspill.transfer import call_context
+from overspill.transfer.request import call_id_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
     from overspill.spools.claim import Claim
     from overspill.spools.order import Order
+    from overspill.spools.store_request import StoreRequest
     from overspill.text.body import FileBody
-    from overspill.transfer.store_request import StoreRequest
 
 LONG_LOCK_TIMEOUT_SECONDS: Final = 20.0
 """Seconds that outputs of agents wait for others, which keep the spool busy."""
@@ -240,7 +240,7 @@ class Partition:
         Without `session` a `call:` reference is looked up in all sessions. Raises `InvalidId` if its id is
         empty, `NotSpooled` and `OSError`.
         """
-        call_id = call_context.id_of(ref)
+        call_id = call_id_of(ref)
         if not self.exists():
             return None
         if call_id is not None:
@@ -257,7 +257,7 @@ class Partition:
 
         Raises `InvalidId`, `NotSpooled` and `OSError`.
         """
-        call_id = call_context.id_of(ref)
+        call_id = call_id_of(ref)
         found = self.folder.dropped() if self.exists() else []
         if call_id is None:
             matches = [each for each in found if each.id == ref]

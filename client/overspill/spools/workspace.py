@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from overspill.spools.commit import Addition
-    from overspill.transfer.store_request import StoreRequest
+    from overspill.spools.store_request import StoreRequest
 
 FOLDER: Final = ".overspill"
 _IGNORED: Final = "*\n"

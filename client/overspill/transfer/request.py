@@ -11,7 +11,6 @@ from msgspec import Struct, structs
 
 from overspill import wire
 from overspill.errors import error_of
-from overspill.transfer import call_context
 
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
@@ -46,6 +45,14 @@ class Request(Struct, frozen=True, kw_only=True):
     repeatable: bool = True
 
 
+def call_id_of(ref: str) -> str | None:
+    """Return the tool-call id of a `call:` reference, or None. Raises `InvalidId` if the id is empty."""
+    try:
+        return wire.call_id_of(ref)
+    except ValueError as error:
+        raise error_of(wire.Code.INVALID_ID, str(error)) from None
+
+
 def about(method: str, path: str, ref: str, query: Struct | None = None) -> Request:
     """Return a request about one capture. `path` is one of `wire.Path` with `{ref}` in it.
 
@@ -53,7 +60,7 @@ def about(method: str, path: str, ref: str, query: Struct | None = None) -> Requ
     """
     if not ref:
         raise error_of(wire.Code.INVALID_ID, "the capture's id is empty")
-    call_id = call_context.id_of(ref)
+    call_id = call_id_of(ref)
     fitted = wire.fit(ref) if call_id is None else wire.CALL_PREFIX + wire.fit(call_id)
     return Request(
         method=method,

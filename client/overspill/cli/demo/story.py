@@ -16,9 +16,9 @@ from overspill.cli.demo import page
 from overspill.cli.demo import tools as demo_tools
 from overspill.cli.demo.service import running
 from overspill.cli.exit_codes import CommandFailure, ExitCode
+from overspill.guard.call_context import calling
 from overspill.guard.guard import Guard
 from overspill.text import measure
-from overspill.transfer.call_context import calling
 from overspill.transfer.client import Client
 
 if TYPE_CHECKING:

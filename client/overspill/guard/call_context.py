@@ -7,9 +7,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from overspill import wire
-from overspill.errors import error_of
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -33,14 +30,6 @@ def current() -> Call | None:
 def is_bypassed() -> bool:
     """Return whether this context asked that its outputs stay as they are."""
     return _BYPASS.get()
-
-
-def id_of(ref: str) -> str | None:
-    """Return the tool-call id of a `call:` reference, or None. Raises `InvalidId` if the id is empty."""
-    try:
-        return wire.call_id_of(ref)
-    except ValueError as error:
-        raise error_of(wire.Code.INVALID_ID, str(error)) from None
 
 
 @contextmanager
