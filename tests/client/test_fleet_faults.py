@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import gc
+import subprocess
+import sys
 import threading
 import warnings
 from typing import TYPE_CHECKING
@@ -216,3 +218,32 @@ def test_an_interrupt_while_the_loop_thread_starts_leaves_no_thread_behind(
         assert started
         assert until(lambda: not started[0].is_alive())
         assert guard.process_sync(TEXT, tool="t").outcome is Outcome.SPOOLED
+
+
+SILENT_NAMES = """
+import asyncio, socket, sys, threading
+from overspill import Guard, Policy, Spool, SyncClient
+
+socket.getaddrinfo = lambda *_, **__: threading.Event().wait()
+clients = [SyncClient(f"http://host-{number}.example", retries=0) for number in range(12)]
+guards = [Guard(client, Policy(wait=0.5), spool=Spool(sys.argv[1])) for client in clients]
+
+async def main():
+    return await asyncio.gather(*(guard.process("a long line\\n" * 9_000, tool="t") for guard in guards))
+
+print(*{guarded.outcome for guarded in asyncio.run(main())})
+if sys.argv[2] == "closed":
+    for user in guards + clients:
+        user.close()
+    print(*{thread.name for thread in threading.enumerate() if thread.name == "overspill-loop"})
+"""
+
+
+@pytest.mark.parametrize("end", ["closed", "left open"])
+def test_a_silent_name_server_holds_up_neither_closing_nor_the_end_of_the_process(
+    end: str, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-c", SILENT_NAMES, str(tmp_path), end]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=50, check=True)
+
+    assert ended.stdout.split() == ["spooled"]

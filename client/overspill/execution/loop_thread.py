@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from overspill.execution import forks
+from overspill.execution.daemon_executor import DaemonExecutor
 from overspill.execution.waiting import Reply
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class LoopThread:
     """An event loop in a thread of its own. Raises `RuntimeError` if no thread can be started."""
 
     def __init__(self) -> None:
-        self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self._runner = asyncio.Runner(loop_factory=_new_loop)
         self.loop = self._runner.get_loop()
         self._stop = asyncio.Event()
         self._is_over = False
@@ -223,6 +224,12 @@ class _Shared:
 
 
 shared: Final = _Shared()
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    loop.set_default_executor(DaemonExecutor())
+    return loop
 
 
 def _is_in_loop() -> bool:

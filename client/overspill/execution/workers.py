@@ -144,5 +144,7 @@ WORK: Final = Workers(_most_for_work())
 """For pure work: measuring, hashing, compressing, previews."""
 BLOCKING: Final = Workers(8)
 """For what waits for a disk or a service: files, spools, what is sent in the background."""
+NAMES: Final = Workers(4)
+"""For names of hosts, which may take half a minute. No disk waits for them."""
 CLOSING: Final = Workers(8)
 """For what waits for the loop thread, which may itself wait for the other workers."""
