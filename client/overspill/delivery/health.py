@@ -1,7 +1,7 @@
-"""How a service fares: whether it is asked now, and if not, since when it fails and why.
+"""Says whether a service is asked now, and if not, since when it fails and why.
 
-ServiceHealth   what one destination goes by
-  Shared        what this process knows of a service, whichever guards and keys found it out
+ServiceHealth   for one destination
+  Shared        what this process knows of the service, from all guards and keys
   Absence       what all processes of this machine know, if they share a spool
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _FIRST_ALONE: Final = 1.0
 _LONGEST_ALONE: Final = 5.0
-"""Seconds that a failing service is left alone where no spool keeps what it misses."""
+"""Seconds that a failing service is left alone, at first and at most, if there is no spool beside it."""
 
 
 class Shared:
@@ -40,11 +40,11 @@ class Shared:
         self.failing_since: datetime | None = None
         self.last_failure = ""
         self.absences: set[Absence] = set()
-        """Those in which its failure was noted."""
+        """The absences in which its failure was noted."""
 
 
 class _All:
-    """Of each service by its URL, as long as anything uses it."""
+    """What this process knows of each service, by its URL, as long as a destination uses it."""
 
     def __init__(self) -> None:
         self.reset_after_fork()
@@ -66,7 +66,7 @@ _all: Final = _All()
 
 
 class ServiceHealth:
-    """What one destination goes by. `absence` is the memory of its partition, if it has one."""
+    """The health of a service for one destination. `absence` is what its partition remembers, if any."""
 
     def __init__(self, url: str, absence: Absence | None, *, has_spool: bool) -> None:
         self._url = url
@@ -83,7 +83,7 @@ class ServiceHealth:
         return shared
 
     def forget(self) -> None:
-        """Use it no more for now: what nobody uses is not remembered."""
+        """Let go of what this process knows. It is forgotten once no destination uses it."""
         self._shared = None
 
     @property
@@ -92,7 +92,7 @@ class ServiceHealth:
         return self.shared.circuit.is_open or (self._absence is not None and self._absence.pause() > 0)
 
     def refusal(self) -> str | None:
-        """Return why the service is not asked now; None if it may be. Once it is due, one caller tries it."""
+        """Return why the service is not asked now, or None if it is. A due try is for one caller."""
         if self._allows():
             return None
         shared = self.shared

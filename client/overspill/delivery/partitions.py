@@ -1,4 +1,4 @@
-"""Which part of which spool belongs to a client."""
+"""Finds the part of a spool that belongs to a client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The uploads of what waits in the spool: in the background, and for a short time at the end."""
+"""Uploads what waits in the spool: in the background, and for a short time at the end of a guard."""
 
 from __future__ import annotations
 

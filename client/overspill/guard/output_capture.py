@@ -1,4 +1,4 @@
-"""The result of `Guard.capture_output`: an output as parts, also if it was a stream that stays whole."""
+"""Makes the result of `Guard.capture_output`: the parts of an output, also of a stream that stays whole."""
 
 from __future__ import annotations
 

@@ -101,10 +101,10 @@ def error_lines(value: Any) -> list[str]:
     """
     found: Counter[str] = Counter()
     lines: dict[str, str] = {}
-    for path, told in islice(_telling(value), _MAX_TELLING):
-        key = masked(told)
+    for path, said in islice(_telling(value), _MAX_TELLING):
+        key = masked(said)
         found[key] += 1
-        lines.setdefault(key, f"at {_path(path)}: {told}")
+        lines.setdefault(key, f"at {_path(path)}: {said}")
     ordered = sorted(lines, key=lambda key: "rror" not in lines[key].lower())[:_MAX_LINES]
     least = "" if found.total() < _MAX_TELLING else "at least "
     return [
@@ -115,8 +115,8 @@ def error_lines(value: Any) -> list[str]:
 
 def _telling(value: Any) -> Iterator[tuple[Any, str]]:
     for path, item in islice(_objects(value), _MAX_OBJECTS):
-        if not _TELLING_KEYS.isdisjoint(item) and (told := _told(item)):
-            yield path, told
+        if not _TELLING_KEYS.isdisjoint(item) and (said := _message_of(item)):
+            yield path, said
 
 
 def _objects(value: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
@@ -142,7 +142,7 @@ def _objects(value: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
         stack += reversed(inner)
 
 
-def _told(item: dict[str, Any]) -> str:
+def _message_of(item: dict[str, Any]) -> str:
     telling = [key for key, value in item.items() if key in _TELLING_KEYS and _is_bad(key, value)]
     if not telling:
         return ""

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 TOO_LONG: Final = "too long"
-"""Why an output is not shown, as the end of a sentence about it."""
+"""The usual end of a notice's first sentence: why the output is not shown."""
 _MAX_TOOL: Final = 100
 _MAX_CALL_ID: Final = 64
-"""A longer id, as one that carries a signature, says nothing to a model."""
+"""The most characters of an id. A longer one, such as one with a signature in it, helps no model."""
 _SHORT_REASON: Final = 60
 _SHORT_STATUS: Final = 24
 """Characters of a reason and of a status in a terse notice, at most."""
@@ -41,7 +41,7 @@ _PREVIEW: Final = "--- preview ---\n"
 _WHOLE: Final = "Stored whole"
 DO_NOT_RERUN: Final = "Do not rerun."
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-"""As `strftime` writes them only where nobody has set a locale."""
+"""The months in English: `strftime` writes them in the language of the process's locale."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

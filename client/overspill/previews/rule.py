@@ -1,4 +1,7 @@
-"""What a rule is: when a line meets it, how much such a line matters, and where the reason stands."""
+"""A rule: when a line meets it, how much such a line matters, and where the reason of the failure stands.
+
+The weights are on one scale from 0 to 11: the preview shows lines of the highest weight first.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,22 @@ from enum import Enum, auto
 from typing import Final, NamedTuple
 
 DECISIVE: Final = 10
+"""The line itself says why something failed."""
 MARKED: Final = 8
+"""The line says that something failed: a log level, a summary, an exit code."""
 SAID: Final = 6
+"""The line has a word for failure, perhaps about something else."""
 HINT: Final = 4
+"""The line has a word that often stands near a failure."""
 WARNING: Final = 3
 UNLIKE: Final = 2.5
+"""The line has no such word, but hardly any other line is like it."""
 CALM: Final = 2
+"""The line has a word for failure, but its log level says that all is well."""
 
 
 class Role(Enum):
-    """Where the reason stands: in the line, in the lines after it, or in the lines before it."""
+    """Where the reason stands: in the line itself, in the lines after it, or in the lines before it."""
 
     TELLS = auto()
     OPENS = auto()
@@ -51,17 +60,18 @@ def rule(
     is_exact: bool = False,
     role: Role = Role.TELLS,
 ) -> Rule:
-    """Return a rule whose words, as its alternative patterns, are separated by `|`.
+    """Return a rule. Its `words` are separated by `|`; its `patterns` are alternatives.
 
-    What can stand at the `start` only is tried there alone, which takes a tenth of the time.
+    A pattern for the start of a line belongs in `start`: there it takes a tenth of the time.
     """
     first, anywhere = (re.compile(each) if each else None for each in (start, "|".join(patterns)))
     return Rule(weight, tuple(words.split("|")), first, anywhere, is_exact, role)
 
 
 def at_word(alternatives: str) -> str:
-    r"""Return what `\b(?:alternatives)` matches, in a form that is searched for by its first letters.
+    r"""Return a pattern that matches what `\b(?:alternatives)` does, found by its first letters.
 
-    Every alternative begins with a letter, and has no others inside it.
+    `re` searches much faster for a letter than for `\b`. Every alternative begins with a letter, and has no
+    `|` inside.
     """
     return "|".join(rf"{each[0]}(?<=\b{each[0]}){each[1:]}" for each in alternatives.split("|"))

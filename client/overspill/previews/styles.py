@@ -47,7 +47,7 @@ class Marked:
     fills: bool = False
 
     def notice(self, case: Case) -> Notice:
-        """Return a notice with the marks around it, terse where there is little room."""
+        """Return a notice with the marks around it, a terse one if there is little room."""
         is_terse = self.is_terse or case.shown.max_bytes < _SMALL_PREVIEW
         made = self._made(case, 1.0, is_terse=is_terse)
         if case.fits(made):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from overspill.previews.candidates import Candidate
 
 _FEW: Final = 2
-"""Lines on either side of one that tells by itself."""
+"""Lines on either side of a line that says the reason itself."""
 _PARAGRAPH: Final = 5
 """Lines after a heading, and before the end of a step."""
 _MOST_BLANK: Final = 3
@@ -31,9 +31,9 @@ def surrounding_lines(
 ) -> Iterator[NearbyLine]:
     """Yield the lines to show with `item`, the most telling first."""
     if role is Role.OPENS:
-        yield from islice(_told(text, _after(text, item, within[1])), _PARAGRAPH)
+        yield from islice(_not_blank(text, _after(text, item, within[1])), _PARAGRAPH)
     elif role is Role.CLOSES:
-        yield from islice(_told(text, _before(text, item, within[0])), _PARAGRAPH)
+        yield from islice(_not_blank(text, _before(text, item, within[0])), _PARAGRAPH)
     else:
         yield from _belonging(text, item, within)
 
@@ -51,7 +51,7 @@ def _belonging(text: str, item: Candidate, within: tuple[int, int]) -> Iterator[
         yield line
 
 
-def _told(text: str, lines: Iterator[NearbyLine]) -> Iterator[NearbyLine]:
+def _not_blank(text: str, lines: Iterator[NearbyLine]) -> Iterator[NearbyLine]:
     """Yield the lines that are not blank, until there is a long gap."""
     blanks = 0
     for line in lines:
