@@ -17,6 +17,7 @@ import pytest
 from overspill import errors, wire
 from overspill.execution.calls import Calls
 from overspill.execution.loop_thread import LoopEnded, LoopThread
+from overspill.execution.waiting import wait_blocking
 from overspill.transfer.client import Client
 from overspill.transfer.sync import Iteration, SyncClient
 from overspill.wire import Code
@@ -223,6 +224,33 @@ def ended(thread: LoopThread) -> None:
     """End the loop thread behind its users' backs."""
     thread.loop.call_soon_threadsafe(thread._stop.set)
     thread._thread.join(30)
+
+
+def test_what_is_submitted_before_the_loop_comes_to_it_takes_one_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def number(which: int) -> int:
+        return which
+
+    thread, is_free = LoopThread(), threading.Event()
+    calls: list[object] = []
+    ask = thread.loop.call_soon_threadsafe
+
+    def counted(*args: Any) -> object:
+        calls.append(args)
+        return ask(*args)
+
+    ask(is_free.wait, 30)
+    monkeypatch.setattr(thread.loop, "call_soon_threadsafe", counted)
+    replies = [thread.submit(number(which), set()) for which in range(100)]
+    is_free.set()
+
+    assert all(wait_blocking(reply, 30) for reply in replies)
+    assert [reply.result() for reply in replies] == list(range(100))
+    assert len(calls) == 1
+    assert wait_blocking(later := thread.submit(number(100), set()), 30)
+    assert later.result() == 100
+    thread.end()
 
 
 def test_a_client_whose_loop_thread_died_goes_on_with_another() -> None:

@@ -44,6 +44,15 @@ class LoopEnded(NoLoop):
         super().__init__("the client was closed while this call was running")
 
 
+class _Wake:
+    """One call of the loop, which begins all that has been submitted until it comes."""
+
+    __slots__ = ("has_come",)
+
+    def __init__(self) -> None:
+        self.has_come = False
+
+
 class LoopThread:
     """An event loop in a thread of its own. Raises `RuntimeError` if no thread can be started."""
 
@@ -56,6 +65,8 @@ class LoopThread:
         self._process = os.getpid()
         self._submitted: dict[Reply[Any], tuple[Coroutine[Any, Any, Any], set[asyncio.Task[Any]]]] = {}
         """The coroutines that have not begun to run yet."""
+        self._wake: _Wake | None = None
+        """The last call that the loop was asked for."""
         self.users: set[object] = set()
         self._thread = threading.Thread(target=self._serve, name="overspill-loop", daemon=True)
         try:
@@ -83,7 +94,7 @@ class LoopThread:
         reply: Reply[T] = Reply()
         self._submitted[reply] = coroutine, tasks
         try:
-            self.loop.call_soon_threadsafe(self._begin_all)
+            self._ask_to_begin()
         except RuntimeError:  # the loop is closed
             self._drop(reply)
             raise
@@ -125,7 +136,20 @@ class LoopThread:
         finally:
             self._is_over = True
 
-    def _begin_all(self) -> None:
+    def _ask_to_begin(self) -> None:
+        """Let the loop begin what has been submitted. Raises `RuntimeError` if it is closed.
+
+        To call the loop writes to a socket. That gives away Python's lock, which a thread with much to do may
+        keep for long. So one call is enough for all that is submitted before it comes. A call is remembered
+        only once it was made: a signal handler that runs before that makes one of its own.
+        """
+        if self._wake is None or self._wake.has_come or self.loop.is_closed():
+            wake = _Wake()
+            self.loop.call_soon_threadsafe(self._begin_all, wake)
+            self._wake = wake
+
+    def _begin_all(self, wake: _Wake) -> None:
+        wake.has_come = True
         for reply in list(self._submitted):
             self._begin(reply, *self._submitted.pop(reply))
 
