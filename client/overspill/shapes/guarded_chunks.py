@@ -1,14 +1,12 @@
 """Drive a stream of chunks through a `ChunkStream`, from an iterator or an asynchronous one.
 
 A source that fails raises behind what came before: behind the held chunks, or behind the notice, whose
-capture then says so. A source without end is ended and closed at the stream's most bytes, or after some
-seconds. Whoever stops asking for chunks closes the source, and nothing is kept.
+capture then says so. A source without end is ended and closed at the stream's most bytes. Whoever stops
+asking for chunks closes the source, and nothing is kept.
 """
 
 from __future__ import annotations
 
-import asyncio
-import time
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.shapes.fields import is_a
@@ -54,17 +52,11 @@ def guarded_chunks(
     source: Iterator[Any],
     stream: ChunkStream,
     settle: Callable[[StreamShape], Any],
-    *,
-    seconds: float | None = None,
-    clock: Callable[[], float] = time.monotonic,
 ) -> Generator[Any, None, Any]:
     """Yield the chunks of `source` that pass `stream`, and at the end what `settle` makes of a long one."""
-    begun, why, failure, returned = clock(), "", None, None
+    why, failure, returned = "", None, None
     try:
         while not stream.is_over:
-            if seconds is not None and clock() - begun > seconds:
-                why = _too_late(seconds)
-                break
             try:
                 chunk = next(source)
             except StopIteration as stop:
@@ -91,62 +83,32 @@ async def guarded_chunks_async(
     stream: ChunkStream,
     settle: Callable[[StreamShape], Awaitable[Any]],
     run: Run,
-    *,
-    seconds: float | None = None,
 ) -> AsyncGenerator[Any, None]:
     """As `guarded_chunks`. What may block is done by `run(work, *args)`, in batches."""
-    incoming = _Incoming(source, seconds)
+    why, failure = "", None
     batch = _ChunkBatch(stream, run)
     try:
-        async for chunk in incoming:
+        while not stream.is_over:
+            try:
+                chunk = await anext(source)
+            except StopAsyncIteration:
+                break
+            except Exception as error:  # noqa: BLE001  (as above)
+                failure, why = error, _failed(error)
+                break
             for passed in await batch.take(chunk):
                 yield passed
-            if stream.is_over:
-                break
-        for held in [*(await batch.flush()), *(await run(stream.end, incoming.why))]:
+        for held in [*(await batch.flush()), *(await run(stream.end, why))]:
             yield held
         shape = await run(stream.shape)
         if shape is not None:
             for item in shape.items(await settle(shape)):
                 yield item
-        if incoming.failure is not None:
-            raise incoming.failure
+        if failure is not None:
+            raise failure
     finally:
         stream.close()
         await aclose_source(source)
-
-
-class _Incoming:
-    """The chunks of a source until it ends, fails or has had its time. `why` says why it ended early."""
-
-    def __init__(self, source: AsyncIterator[Any], seconds: float | None) -> None:
-        self.failure: Exception | None = None
-        self.why = ""
-        self._source = source
-        self._seconds = seconds
-        self._until = None if seconds is None else asyncio.get_running_loop().time() + seconds
-
-    def __aiter__(self) -> _Incoming:
-        return self
-
-    async def __anext__(self) -> Any:
-        limit = None if self._until is None else asyncio.timeout_at(self._until)
-        try:
-            if limit is None:
-                return await anext(self._source)
-            async with limit:
-                return await anext(self._source)
-        except StopAsyncIteration:
-            raise
-        except Exception as error:  # noqa: BLE001  (it is raised again behind what came before)
-            self._note(error, is_late=limit is not None and limit.expired())
-        raise StopAsyncIteration
-
-    def _note(self, error: Exception, *, is_late: bool) -> None:
-        if is_late:
-            self.why = _too_late(self._seconds or 0.0)
-        else:
-            self.failure, self.why = error, _failed(error)
 
 
 class _ChunkBatch:
@@ -181,10 +143,6 @@ class _ChunkBatch:
 
 def _failed(error: Exception) -> str:
     return f"the stream failed here: {printable(error)[:1000]}"
-
-
-def _too_late(seconds: float) -> str:
-    return f"the stream was ended here: it took longer than {seconds:g} s"
 
 
 def close_source(source: Any) -> None:
