@@ -179,7 +179,7 @@ class Deleted(Absent, code=Code.DELETED):
 
 
 class Refused(ProblemError):
-    """It would go against a limit or another capture. `detail` says which, `limit` how much is allowed."""
+    """The request goes against a limit or another capture. `detail` says which; `limit` is the limit."""
 
 
 class MethodNotAllowed(Refused, code=Code.METHOD_NOT_ALLOWED):

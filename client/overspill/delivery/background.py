@@ -200,7 +200,7 @@ class Background:
             client.close()
 
     def _drop_forgotten(self) -> None:
-        """For whoever holds the lock."""
+        """Remove the forgotten jobs. Call it with the lock held."""
         while self._forgotten:
             name = self._forgotten.popleft()
             for register in (self._jobs, self._due, self._in_a_row):

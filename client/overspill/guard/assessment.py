@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _SAMPLE_ID: Final = wire.capture_id("", "", b"")
 _SAMPLE_KEPT: Final = Kept(outcome=Outcome.CAPTURED, expires=datetime(2000, 1, 1, tzinfo=UTC))
 _SAMPLE_LOST: Final = Kept(outcome=Outcome.TRUNCATED, reason="no Overspill service is configured")
-"""For a notice of which only the length matters."""
+"""Samples for building a notice of which only the length matters."""
 _NOTICE_LINES: Final = 8
 """The most lines that a notice in the guard's own words has around its preview."""
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from overspill.text.limits import Limits
 
 _SMALL_CHARS: Final = 64 * 1024
-"""Of an output of more characters any notice is much shorter, unless the policy's previews are that long."""
+"""If an output has more characters, any notice is much shorter, unless the policy's previews are long."""
 
 
 def is_small(output: Shape, policy: Policy) -> bool:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _SAMPLE: Final = notice.truncated(
     notice.Facts(id="", tool="", size=0, lines=0, preview="", reader=""), "a sample"
 )
-"""For finding out whether a notice fits into an output at all."""
+"""A notice for finding out whether one can be put into an output at all."""
 
 
 def as_read(output: Output, content: Shape) -> Output:

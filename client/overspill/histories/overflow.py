@@ -107,7 +107,7 @@ class _Evidence:
     limit: int | None = None
     actual: int | None = None
     is_foreign: bool = False
-    """It is this package's or the operating system's, so it is never a model provider's."""
+    """Errors of this package and of the operating system: never those of a model provider."""
     fields: int = 0
 
     @classmethod

@@ -142,7 +142,7 @@ def _frame(case: Case) -> _Frame:
 
 
 def _beside_any(case: Case, made: Notice) -> str:
-    """Return as many characters as a model gets beside the text, whichever they are."""
+    """Return a text with as many characters as a model gets beside the output's own."""
     return case.read(made)[len(_ANY_TEXT) :]
 
 

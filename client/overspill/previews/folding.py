@@ -1,4 +1,4 @@
-"""Fold lines that say the same but for their numbers: find which are alike, and mark how many there are."""
+"""Fold lines that differ only in their numbers: find which are alike, and mark how many there are."""
 
 from __future__ import annotations
 

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 _SHOWN_CHARS: Final = 220
 _CHARS_BEFORE_WORD: Final = 60
-"""Of so many characters of a line, so many stand before the word that makes it matter."""
+"""The characters of a line that are shown, and how many of them stand before the word that matters."""
 _KEPT_PREFIX_CHARS: Final = 24
 _JUDGED_CHARS: Final = 320
 """Characters of a line that decide how much it matters."""
 _MANY_ALIKE: Final = 10
 _VERY_MANY_ALIKE: Final = 100
 _WITH_SURROUNDINGS: Final = 8
-"""So many of the most important lines are shown with the lines around them."""
+"""How many of the most important lines are shown with the lines around them."""
 _MAX_OFFERED: Final = 60
 """The most lines that are offered, not counting those around them."""
 # What changes the weight of a line:
@@ -42,7 +42,7 @@ _LOSS_PER_RULE: Final = 0.5
 _MAX_LOSSES: Final = 6
 """A line loses so much for each more important line of the same rule, so many times at most."""
 _MAX_LESSER: Final = 2
-"""So many of the lines that hardly matter are shown beside those that do."""
+"""How many lines that hardly matter are shown beside lines that do."""
 _GAIN_OF_LAST: Final = 0.75
 """If a step failed, the last line gains so much over the first: the end says what became of the step."""
 _LEADING_CHARS: Final = 4_000

@@ -59,7 +59,7 @@ DEFAULT_CAPS: Final = Caps()
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """Which chunks a reader needs next.
+    """The chunks that a reader needs next.
 
     The first is the chunk that holds newline number `newline` or the one that holds byte `offset`,
     whichever is later (0 and 0: the first of the capture). The last one needed, at the latest, is the

@@ -65,7 +65,7 @@ _MIN_LOG_SHARE: Final = 0.4
 def detect(head: bytes, content_type: str | None) -> str:
     """text, json, log, binary or unknown, from the first `HEAD` bytes; JSON Lines are json too.
 
-    What the content looks like goes before what `content_type` says it is.
+    What the content looks like counts more than what `content_type` says.
     """
     head = head[:HEAD_BYTES]
     declared = (content_type or "").partition(";")[0].strip().lower()

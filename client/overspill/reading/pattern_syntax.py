@@ -1,4 +1,4 @@
-"""The syntax of search patterns: RE2's, but for what has no meaning where lines are searched one by one."""
+"""Checks the syntax of search patterns: RE2's, without what has no meaning in a single line."""
 
 from __future__ import annotations
 

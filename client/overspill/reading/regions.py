@@ -21,7 +21,7 @@ class Region(NamedTuple):
     start: int
     stop: int
     number: int
-    """Of the first line."""
+    """The number of the first line."""
     source: Chunk | None = None
     """The chunk that the lines were made from, if it is not all UTF-8."""
     is_utf8: bool = True

@@ -31,7 +31,7 @@ _CONTROLS: Final = bytes(set(range(32)) - set(b"\t\n")) + b"\x7f"
 
 
 class RepeatedLines:
-    """Counts lines that are alike but for their numbers, with the first one of each kind."""
+    """Counts lines that differ only in their numbers, with the first one of each kind."""
 
     def __init__(self) -> None:
         self._groups: dict[bytes, list[int]] = {}

@@ -156,7 +156,7 @@ class SplitLine:
         return self._beginning._replace(is_sure=is_sure)
 
     def _note(self, raw: bytes, text: bytes) -> None:
-        """Keep what is to be known of the line's beginning, and of its bytes, from its next part."""
+        """Keep the line's beginning, and whether its bytes are UTF-8, from its next part."""
         beginning = text[:SAMPLE_BYTES] if self._backwards or not self._is_cut else self._beginning.data
         is_good = self._beginning.is_utf8 and (self._utf8 or is_utf8(raw))
         self._beginning = LineResult(beginning, is_utf8=is_good)

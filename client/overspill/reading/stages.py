@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Chain = tuple[str, ...]
 MAX_BLOCKS: Final = 32
-"""Of all chains together."""
+"""The most blocks of all chains together."""
 
 _PIECE: Final = re.compile(
     r"""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SCAN_LIMIT_BYTES: Final = 64 * 2**20
 """Bytes that are looked at, unless said otherwise."""
 _SHOWN: Final = Caps(lines=5, size=16 * 1024)
-"""Of the first and of the last lines."""
+"""What is shown of the first lines, and of the last."""
 _LINE: Final = 240
 """Bytes shown of one line."""
 _GROUPS: Final = 10

@@ -57,7 +57,7 @@ class Shape(Protocol):
         """Return whether what a model sees has more than the limits allow."""
 
     def is_guarded(self) -> bool:
-        """Return whether a notice stands in it already."""
+        """Return whether it holds a notice already."""
 
     def replaced(self, notice: Notice) -> Any:
         """Return the output with `notice` where its text was. Raises `Unchangeable`."""

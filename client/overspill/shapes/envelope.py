@@ -133,7 +133,7 @@ class Envelope:
         return exceeds(joined([text for text in texts if text]), limits)
 
     def is_guarded(self) -> bool:
-        """Return whether a notice stands in it already.
+        """Return whether it holds a notice already.
 
         Only a short result is believed, since any tool can print a notice.
         """

@@ -17,7 +17,7 @@ from overspill.shapes.data_view import (
 from overspill.shapes.fields import FieldPath, Part, is_a
 
 _MAX_TEXTS: Final = 16
-"""So many long texts are cut one by one. If there are more, what holds them is cut."""
+"""The most long texts that are cut one by one. If there are more, the container of them is cut."""
 _MAX_DEPTH: Final = 16
 _MANY_PARTS: Final = 50
 _MAX_ID_CHARS: Final = 4_096

@@ -44,7 +44,7 @@ _MIN_SHOWN_BYTES: Final = 200
 
 
 def clamp_partial(update: Any, limits: Limits, shorten: Shorten | None = None) -> Any:
-    """Return `update` with its text within `limits`, but for short remarks; the same object if it fits.
+    """Return `update` with its text, except for short remarks, within `limits`: the same object if it fits.
 
     `shorten` cuts a text in its own words: it gets the text and the limits that are left for it. An update of
     which no copy can be made stays as it is. Never raises.

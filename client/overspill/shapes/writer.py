@@ -37,11 +37,11 @@ _FEW_CHARS: Final = 1024 * 1024
 _LONG_TEXT_CHARS: Final = 1024 * 1024
 """A longer text is written in parts."""
 _SLICE_ITEMS: Final = 256
-"""So many items of a container are written at once if they are plain and small: well under a millisecond."""
+"""The most plain, small items that are written in one step, which takes well under a millisecond."""
 _LARGE_VALUES: Final = 1_000
 """A container with more values is remembered, in case it comes again."""
 _MAX_REPETITIONS: Final = 8
-"""So often a large container is written again in full. After that a remark says that it is the same."""
+"""How often a large container is written in full. After that a remark says that it is the same."""
 _MAX_RECORD_DEPTH: Final = 100
 """A record that makes a new record of itself whenever it is asked has no end."""
 

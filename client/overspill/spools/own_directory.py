@@ -34,7 +34,7 @@ class _Own:
 
     def reset_after_fork(self) -> None:
         self._locks: weakref.WeakValueDictionary[Path, threading.Lock] = weakref.WeakValueDictionary()
-        """Those that somebody holds or waits for."""
+        """The locks that somebody holds or waits for."""
 
     def lock(self, path: Path) -> threading.Lock:
         return self._locks.setdefault(path, threading.Lock())

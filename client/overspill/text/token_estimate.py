@@ -260,7 +260,7 @@ def _most(text: str) -> float:
 
 
 def _uncapped(text: str) -> float:
-    """Estimate without that cap. The parts of a text add up to the whole, but for `_EDGE_TOKENS`."""
+    """Estimate without that cap. The parts of a text add up to the whole, except for `_EDGE_TOKENS`."""
     return max(_sums(text).most, len(_encoded(text)) / BYTES_PER_TOKEN)
 
 

@@ -33,7 +33,7 @@ ESTIMATE_ERROR: Final = 0.35
 """The worst error of `token_estimate.likely` that was measured, for English, code, logs, JSON, and Chinese,
 Japanese and Korean. Nine texts of ten are within 15 %."""
 SIZE_ERROR: Final = 0.36
-"""The same for 3.3 bytes a token, but for extremes."""
+"""The same for 3.3 bytes a token, without extremes."""
 CHARACTERS_ERROR: Final = 0.37
 """The same for 4 characters a token: -37 to +12 %, logs worst."""
 _SPECIAL_TOKENS: Final = 2
