@@ -153,7 +153,7 @@ def test_the_whole_is_stored_under_the_id_of_its_call_and_a_notice_says_so(clien
     assert client.get(str(guarded.capture)).call_id == "toolu_1"
 
 
-@shows("the same in an output guard's own words", PREVIEW_BYTES)
+@shows("the same in the words of a known output guard", PREVIEW_BYTES)
 def test_an_output_guards_own_words_say_where_its_first_bytes_come_from(client: SyncClient) -> None:
     guard = Guard(client, Policy.persisted())
 
@@ -187,7 +187,7 @@ def test_where_nothing_could_be_stored_the_notice_says_why_and_shows_what_there_
     assert stable(guarded.reason) == "http://service cannot be reached: connection refused"
 
 
-@shows("what is small, is no text or is no tool's passes untouched")
+@shows("short outputs, values without text and messages of others than tools pass untouched")
 def test_small_outputs_images_and_messages_of_people_are_the_same_objects() -> None:
     image = [{"type": "image", "data": "aGk=" * 100_000, "mimeType": "image/png"}]
     person = {"role": "user", "content": LINES}
@@ -471,7 +471,7 @@ def test_matches_that_were_dropped_and_bytes_before_the_cut_are_two_figures() ->
     assert "98825 bytes truncated" in guarded.value
 
 
-@shows("tools that nobody knows, and errors, go the same way")
+@shows("errors, and tools without limits of their own, are guarded too")
 def test_errors_of_unknown_tools_are_cut_like_results() -> None:
     guard = Guard(policy=Policy.capped(120))
     guarded = guard.process_sync(KeyError(LINES), tool="no such tool", status="error")
@@ -590,7 +590,7 @@ def test_every_output_is_counted_by_tool_and_outcome() -> None:
     )
 
 
-@shows("an output like an earlier one is said to be")
+@shows("a notice names an earlier output with the same bytes")
 def test_an_output_that_was_there_before_names_the_earlier_handle(client: SyncClient) -> None:
     guard = Guard(client, BRIEF)
     first, second = (

@@ -272,7 +272,7 @@ class Pipeline:
         return earlier
 
     def origin(self, output: Output) -> Origin:
-        """Return the given call and session, else those of `calling`, else a random id and the guard's own."""
+        """Return the given call and session, else those of `calling`, else a random id and the guard's."""
         call = call_context.current()
         call_id, session, is_minted = output.call_id, output.session, output.is_minted
         if call_id is None:
