@@ -36,6 +36,7 @@ COLORED: Final = (*ANSWER, "color")
 Ref = Annotated[
     str, typer.Argument(metavar="REF", help="A capture id, or call:TOOL_CALL_ID.", show_default=False)
 ]
+Refs = Annotated[list[str] | None, typer.Argument(metavar="REF", help="Capture ids, or call:TOOL_CALL_ID.")]
 OutputFile = Annotated[
     str | None,
     typer.Option("-o", "--output", metavar="FILE", help="Write into this file; - is standard output."),

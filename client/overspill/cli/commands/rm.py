@@ -7,6 +7,7 @@ import typer
 
 from overspill.cli import lazy, output
 from overspill.cli.declaration import command
+from overspill.cli.options import Refs
 from overspill.cli.printable import printable_line
 from overspill.errors import ProblemError
 
@@ -21,9 +22,7 @@ _EXAMPLES = (
 
 def rm(
     invocation: "Invocation",
-    refs: Annotated[
-        list[str] | None, typer.Argument(metavar="REF", help="Capture ids, or call:TOOL_CALL_ID.")
-    ] = None,
+    refs: Refs = None,
     *,
     session: Annotated[
         str | None,

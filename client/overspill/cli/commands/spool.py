@@ -12,7 +12,7 @@ from overspill import wire
 from overspill.cli import lazy, output
 from overspill.cli.color import Paint
 from overspill.cli.declaration import command
-from overspill.cli.options import COLORED
+from overspill.cli.options import COLORED, Refs
 from overspill.cli.table import Column, Table, instant, period, short, size
 from overspill.spools import flush as uploads
 from overspill.spools.own_directory import NotSpooled
@@ -122,9 +122,7 @@ def _summary_of(flushed: "Flushed") -> str:
 
 def drop(
     invocation: "Invocation",
-    refs: Annotated[
-        list[str] | None, typer.Argument(metavar="REF", help="Capture ids, or call:TOOL_CALL_ID.")
-    ] = None,
+    refs: Refs = None,
     *,
     session: Annotated[
         str | None,
