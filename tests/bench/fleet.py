@@ -41,10 +41,10 @@ def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
     with _closed() as closed, _hanging() as hanging:
         for how in "tasks", "threads":
             for state, url in (("up", servers.embedded.url), ("down", closed), ("hanging", hanging)):
-                task = _task(servers, how=how, url=url, count=count)
+                task = _task(servers, scale, how=how, url=url, count=count)
                 yield from _rows(f"{count} {how} of 64 KB, service {state}", _run(task), how)
         keys = [f"key-{number}-of-a-tenant-of-this-service" for number in range(scale.pick(200, 5))]
-        figures = _run(_task(servers, how="tasks", url=hanging, count=2 * len(keys), keys=keys))
+        figures = _run(_task(servers, scale, how="tasks", url=hanging, count=2 * len(keys), keys=keys))
         what = f"{len(keys)} clients with keys of their own"
         yield Row(f"{what}: threads", figures.threads, THREADS, table.number)
         yield Row(f"{what}: sockets", figures.sockets, THREADS, table.number)
@@ -70,7 +70,9 @@ def _cost(servers: Servers, scale: Scale) -> Row:
     count = scale.pick(300, 5)
     rounds = []
     for _ in range(scale.rounds):
-        ours = _run(_task(servers, how="one by one", url=servers.embedded.url, count=count)).cpu / count
+        ours = (
+            _run(_task(servers, scale, how="one by one", url=servers.embedded.url, count=count)).cpu / count
+        )
         rounds.append((ours, _put_with_boto3(servers, count)))
     ratio = median(ours / theirs for ours, theirs in rounds)
     detail = ", ".join(f"{1e3 * ours:.1f} ms against {1e3 * theirs:.1f} ms" for ours, theirs in rounds)
@@ -90,9 +92,10 @@ def _put_with_boto3(servers: Servers, count: int) -> float:
     return (time.process_time() - start) / count
 
 
-def _task(servers: Servers, *, keys: list[str] | None = None, **fields: Any) -> Task:
+def _task(servers: Servers, scale: Scale, *, keys: list[str] | None = None, **fields: Any) -> Task:
     spool = servers.path(f"fleet-{time.monotonic_ns()}")
-    return Task(spool=str(spool), size=SIZE, keys=keys or [""], **fields)
+    wait, idle = scale.pick(2.0, 0.2), scale.pick(5.0, 0.0)
+    return Task(spool=str(spool), size=SIZE, keys=keys or [""], wait=wait, idle=idle, **fields)
 
 
 def _run(task: Task) -> Figures:

@@ -41,7 +41,9 @@ class Task(Struct, frozen=True, kw_only=True):
     count: int
     size: int
     keys: list[str]
-    wait: float = 2.0
+    wait: float
+    idle: float
+    """Seconds until the threads are counted that are left."""
 
 
 class Figures(Struct, frozen=True, kw_only=True):
@@ -161,7 +163,7 @@ def _tasks(task: Task, outputs: list[str], stack: ExitStack) -> Figures:
                 for number in range(task.count):
                     group.create_task(one(number))
             ticker.cancel()
-        await asyncio.sleep(5)
+        await asyncio.sleep(task.idle)
         return threads()
 
     after = asyncio.run(main())
@@ -195,7 +197,7 @@ def _threads(task: Task, outputs: list[str], stack: ExitStack) -> Figures:
             thread.start()
         for thread in running:
             thread.join()
-    time.sleep(5)
+    time.sleep(task.idle)
     watch.threads -= workers
     return _figures(watch, counts, reasons, threads(), slowest[0])
 
@@ -246,7 +248,7 @@ def _puts(task: Task, outputs: list[str], stack: ExitStack) -> Figures:
                     for number in range(task.count):
                         group.create_task(one(number))
                 ticker.cancel()
-            await asyncio.sleep(3)
+            await asyncio.sleep(task.idle)
         return threads()
 
     return _figures(watch, counts, Counter(), asyncio.run(main()), 0.0)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
+
+N = TypeVar("N", int, float)
 
 
 @dataclass(frozen=True)
@@ -12,5 +15,5 @@ class Scale:
     rounds: int = 5
     is_quick: bool = False
 
-    def pick(self, full: int, quick: int) -> int:
+    def pick(self, full: N, quick: N) -> N:
         return quick if self.is_quick else full
