@@ -190,7 +190,8 @@ def _first(items: Any, room: int) -> tuple[list[Any], Any]:
 
 def _longest(fields: dict[Any, Any]) -> Any:
     """Return the step of the largest part that can hold a notice, rather no id; None if there is none."""
-    sizes = {step: _room(part) for step, part in fields.items()}
+    most = _COMPARED_BYTES if len(fields) > 1 else 0  # a single part only has to have some room
+    sizes = {step: _room(part, most) for step, part in fields.items()}
     others = {
         step: size for step, size in sizes.items() if size and not (is_a(step, str) and step in ID_FIELDS)
     }
@@ -199,11 +200,11 @@ def _longest(fields: dict[Any, Any]) -> Any:
     return chosen if chosen is not None and sizes[chosen] else None
 
 
-def _room(part: Any) -> int:
+def _room(part: Any, most: int) -> int:
     if part is None or is_a(part, (bool, int, float)):
         return 0
     return (
         _TEXT_FACTOR * len(part)
         if is_a(part, str)
-        else min(_COMPARED_BYTES, size_within(part, _COMPARED_BYTES))
+        else min(_COMPARED_BYTES, size_within(part, most))
     )
