@@ -10,6 +10,7 @@ has. Start a Python of its own for a test that measures memory or the start itse
 from __future__ import annotations
 
 import atexit
+import ctypes
 import gc
 import importlib
 import json
@@ -203,12 +204,22 @@ def _become(request: dict[str, Any], descriptors: list[int]) -> list[str]:
     return words
 
 
+def _keep_modules() -> None:
+    """Hold what all modules hold, for ever.
+
+    Else each process would take it down at its end, and copy the pages of all that for it.
+    """
+    held = [dict(vars(module)) for module in sys.modules.values()]
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(held))
+
+
 def _main(package: str, *others: str) -> None:
     for name in others:
         importlib.import_module(name)
     for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
         if not module.name.endswith(".__main__"):
             importlib.import_module(module.name)
+    _keep_modules()
     gc.freeze()
     words = _serve(sys.stdin.fileno())
     if words is not None:
