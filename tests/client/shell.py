@@ -16,14 +16,17 @@ import termios
 import threading
 import time
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tests.servers.launcher import Launcher
 from tests.servers.overspill import clean_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from tests.servers.launcher import Forked
 
 SECONDS: Final = 120
 _OVERSPILL: Final = Launcher("overspill", "typer._adapters")  # which Typer itself imports late
@@ -107,7 +110,11 @@ class Shell:
     def terminal(self, *words: str, columns: int = 80, stdout: int | None = None) -> Terminal:
         """Start a command on a terminal; with `stdout` its output goes there and not to the terminal."""
         environment = {"TERM": "xterm-256color", **self.environment}
-        return Terminal(command(*words), environment, columns=columns, stdout=stdout)
+        start = partial(_OVERSPILL.start, words, environment, on_terminal=True)
+        return Terminal(start, columns=columns, stdout=stdout)
+
+    def script_on_terminal(self, text: str) -> Terminal:
+        return Terminal(partial(_on_terminal, ["/bin/sh", "-c", text], self.environment))
 
 
 _ON_TERMINAL: Final = """
@@ -118,23 +125,38 @@ os.execv(sys.argv[1], sys.argv[1:])
 """Makes standard input the terminal of its session, whose keys become signals."""
 
 
+def _on_terminal(
+    command: list[str], environment: dict[str, str], streams: list[int]
+) -> subprocess.Popen[bytes]:
+    with interruptible():
+        process = subprocess.Popen(
+            [sys.executable, "-S", "-c", _ON_TERMINAL, *command],
+            stdin=streams[0],
+            stdout=streams[1],
+            stderr=streams[2],
+            env=environment,
+            start_new_session=True,
+        )
+    for each in streams:
+        os.close(each)
+    return process
+
+
 class Terminal:
     """A process whose input, output and errors are a terminal. Nothing here waits longer than `SECONDS`."""
 
     def __init__(
-        self, words: list[str], environment: dict[str, str], *, columns: int = 80, stdout: int | None = None
+        self,
+        start: Callable[[list[int]], subprocess.Popen[bytes] | Forked],
+        *,
+        columns: int = 80,
+        stdout: int | None = None,
     ) -> None:
+        """`start` is given the descriptors of the three streams, which it closes."""
         self._descriptor, end = pty.openpty()
         fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        with interruptible():
-            self._process = subprocess.Popen(
-                [sys.executable, "-S", "-c", _ON_TERMINAL, *words],
-                stdin=end,
-                stdout=end if stdout is None else stdout,
-                stderr=end,
-                env=environment,
-                start_new_session=True,
-            )
+        streams = [os.dup(each) for each in (end, end if stdout is None else stdout, end)]
+        self._process = start(streams)
         os.close(end)
         self.shown = b""
         self._until = time.monotonic() + SECONDS
@@ -159,7 +181,6 @@ class Terminal:
         readable, _, _ = select.select([self._descriptor], [], [], max(0.0, self._until - time.monotonic()))
         if not readable:
             self._process.kill()
-            self._process.wait()
             raise TimeoutError(f"still running after {SECONDS} s; it showed {self.shown!r}")
         with suppress(OSError):  # Linux reports the end of a terminal as an error
             data = os.read(self._descriptor, 65536)

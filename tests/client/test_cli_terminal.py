@@ -102,7 +102,7 @@ def test_no_bar_is_drawn_while_another_program_reads(overspill: Shell, tmp_path:
     (tmp_path / "long").write_bytes(content)
     capture = overspill.put(content)
     script = f"{shlex.join(command('cat', capture))} | cat >/dev/null"
-    piped = Terminal(["/bin/sh", "-c", script], overspill.environment)
+    piped = overspill.script_on_terminal(script)
     filed = overspill.terminal("cat", capture, "-o", str(tmp_path / "copy"))
 
     assert (piped.ended(), piped.shown) == (0, b"")

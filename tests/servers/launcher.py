@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import fcntl
 import gc
 import importlib
 import json
@@ -22,6 +23,7 @@ import signal
 import socket
 import subprocess
 import sys
+import termios
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -58,6 +60,10 @@ class Forked:
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGTERM)
 
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+
 
 class Launcher:
     """Owns the process that forks. It is started on first use, and ends when this process does."""
@@ -88,8 +94,7 @@ class Launcher:
             try:
                 code = process.wait(seconds)
             except subprocess.TimeoutExpired:
-                with suppress(ProcessLookupError):
-                    os.kill(process.pid, signal.SIGKILL)
+                process.kill()
                 raise
             return subprocess.CompletedProcess(command, code, out.result(), err.result())
 
@@ -100,13 +105,18 @@ class Launcher:
         streams: Sequence[int],
         *,
         own_session: bool = False,
+        on_terminal: bool = False,
     ) -> Forked:
-        """Fork a process. It gets `streams`, the descriptors of its three, which are closed here."""
+        """Fork a process. It gets `streams`, the descriptors of its three, which are closed here.
+
+        With `on_terminal` its input is the terminal of its session, whose keys become signals.
+        """
         request = {
             "words": list(words),
             "environment": dict(environment),
             "folder": str(Path.cwd()),
-            "own_session": own_session,
+            "own_session": own_session or on_terminal,
+            "on_terminal": on_terminal,
         }
         status, theirs = os.pipe()
         with self._lock:
@@ -197,6 +207,9 @@ def _become(request: dict[str, Any], descriptors: list[int]) -> list[str]:
     for number, descriptor in enumerate(descriptors[:_STREAMS]):
         os.dup2(descriptor, number)
     os.closerange(_STREAMS, _MOST_DESCRIPTORS)
+    if request["on_terminal"]:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["folder"])

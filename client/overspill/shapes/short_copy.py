@@ -203,8 +203,4 @@ def _longest(fields: dict[Any, Any]) -> Any:
 def _room(part: Any, most: int) -> int:
     if part is None or is_a(part, (bool, int, float)):
         return 0
-    return (
-        _TEXT_FACTOR * len(part)
-        if is_a(part, str)
-        else min(_COMPARED_BYTES, size_within(part, most))
-    )
+    return _TEXT_FACTOR * len(part) if is_a(part, str) else min(_COMPARED_BYTES, size_within(part, most))
