@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from contextlib import suppress
@@ -9,7 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from overspill import Guard
 from overspill.errors import ClientClosed
+from overspill.execution import calls
+from overspill.execution.loop_thread import LoopThread
 from overspill.spools import flush, own_directory
 from overspill.spools.draft import Draft
 from overspill.spools.spool import Partition, Spool
@@ -20,6 +24,8 @@ from tests.client.spooling import spilled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tests.servers.overspill import ServiceProcess
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),
@@ -129,3 +135,28 @@ def _is_closed(descriptor: int) -> bool:
     except OSError:
         return True
     return False
+
+
+def test_a_child_does_not_wait_for_what_its_parent_has_open(
+    service: ServiceProcess, spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[object] = []
+
+    def dropped() -> bool:
+        guards.pop().close()
+        gc.collect()
+        return not waits
+
+    with SyncClient(service.url) as client:
+        guards = [Guard(client, spool=spool)]
+        guards[0].process_sync(LOG, tool="t")
+        background = guards[0]._storage.uploads.background
+        assert background is not None
+        assert until(lambda: background._client is not None and background._client._calls is not None)
+        monkeypatch.setattr(calls, "wait_blocking", lambda *wait: waits.append(wait))
+        monkeypatch.setattr(LoopThread, "end", waits.append)
+        is_free = in_a_child(dropped)
+        monkeypatch.undo()
+        guards[0].close()
+
+    assert is_free

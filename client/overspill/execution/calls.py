@@ -76,6 +76,8 @@ class Calls:
         if self._is_closed:
             return
         self._is_closed = True
+        if self.thread.is_inherited:
+            return
         try:
             ended = self.thread.submit(self._end(last), set())
         except RuntimeError:  # the thread has ended already
@@ -89,6 +91,8 @@ class Calls:
         if self._is_closed:
             return
         self._is_closed = True
+        if self.thread.is_inherited:
+            return
         try:
             self.thread.submit(self._drained(), set()).add_done_callback(self._left)
         except RuntimeError:  # the thread has ended already

@@ -79,7 +79,12 @@ class LoopThread:
     def is_alive(self) -> bool:
         """Whether the thread and its loop run, in this very process."""
         is_running = self._thread.is_alive() and not self._is_over and not self.loop.is_closed()
-        return is_running and self._process == os.getpid()
+        return is_running and not self.is_inherited
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether it is the thread of a process that forked this one, which must not touch its loop."""
+        return self._process != os.getpid()
 
     @property
     def is_here(self) -> bool:
