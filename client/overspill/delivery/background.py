@@ -119,11 +119,11 @@ class Background:
         longest: float = LONGEST,
     ) -> None:
         self.address = address
-        self.rounds = Rounds() if rounds is None else rounds
+        self.rounds: Rounds = Rounds() if rounds is None else rounds
         self._backoff = Backoff(first, longest)
         self._jobs: dict[str, Job] = {}
         self._forgotten: deque[str] = deque()
-        self.failures = 0
+        self.failures: int = 0
         self.reset_after_fork()
         forks.register(self)
 

@@ -33,12 +33,12 @@ class Shared:
     """What this process knows of one service."""
 
     def __init__(self) -> None:
-        self.process = os.getpid()
-        self.circuit = Circuit()
-        self.moved_at = float("-inf")
+        self.process: int = os.getpid()
+        self.circuit: Circuit = Circuit()
+        self.moved_at: float = float("-inf")
         """When the service took bytes of any upload, on the monotonic clock."""
         self.failing_since: datetime | None = None
-        self.last_failure = ""
+        self.last_failure: str = ""
         self.absences: set[Absence] = set()
         """The absences in which its failure was noted."""
 

@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from overspill.execution.loop_thread import CLOSE_SECONDS, shared
+from overspill.execution.loop_thread import CLOSE_SECONDS, LoopThread, shared
 from overspill.execution.waiting import Reply, result, wait_blocking
 from overspill.execution.workers import CLOSING
 
@@ -23,7 +23,7 @@ class Calls:
     """
 
     def __init__(self) -> None:
-        self.thread = shared.join(self)
+        self.thread: LoopThread = shared.join(self)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._is_closed = False
 

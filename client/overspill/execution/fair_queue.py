@@ -49,7 +49,7 @@ class FairQueue(Generic[T]):
     """`size` is the bytes of all items together. For one thread at a time."""
 
     def __init__(self) -> None:
-        self.size = 0
+        self.size: int = 0
         self._heap: list[Queued[T]] = []
         self._flows: dict[Hashable, _Flow] = {}
         self._numbers = count()

@@ -58,7 +58,7 @@ class LoopThread:
 
     def __init__(self) -> None:
         self._runner = asyncio.Runner(loop_factory=_new_loop)
-        self.loop = self._runner.get_loop()
+        self.loop: asyncio.AbstractEventLoop = self._runner.get_loop()
         self._stop = asyncio.Event()
         self._is_over = False
         """Nothing is begun any more: what runs is being cancelled, and what came now would be missed."""

@@ -31,7 +31,7 @@ class Reply(Generic[R]):
     __slots__ = ("__weakref__", "_answer", "_callbacks", "is_cancelled", "on_cancel")
 
     def __init__(self) -> None:
-        self.is_cancelled = False
+        self.is_cancelled: bool = False
         self.on_cancel: Callable[[], object] | None = None
         """Called when nobody waits for the answer any more."""
         self._answer: tuple[R] | BaseException | None = None

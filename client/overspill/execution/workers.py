@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 IDLE_SECONDS: Final = 1.0
 """Seconds without work after which a thread ends."""
 
-log = logging.getLogger("overspill")
+log: Final = logging.getLogger("overspill")
 
 
 class _Work(NamedTuple):

@@ -29,9 +29,9 @@ class Connections:
 
     def __init__(self, loop: AbstractEventLoop) -> None:
         self.loop = loop
-        self.connector = aiohttp.TCPConnector(limit=0)
-        self.process = os.getpid()
-        self.users = 0
+        self.connector: aiohttp.TCPConnector = aiohttp.TCPConnector(limit=0)
+        self.process: int = os.getpid()
+        self.users: int = 0
         self._limits: dict[str, asyncio.Semaphore] = {}
 
     @classmethod

@@ -36,7 +36,7 @@ class Search:
             )
         self.ref = ref
         self.query = query
-        self.cursor = query.cursor
+        self.cursor: str | None = query.cursor
         """Where the search goes on; None once it has come to its end."""
         self._patterns = patterns
         self.incomplete: list[int] = []
