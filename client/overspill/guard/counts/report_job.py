@@ -7,7 +7,7 @@ import weakref
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from overspill.guard.counts.reporter import INTERVAL, LAST_REPORT, SOON, Reporter
+from overspill.guard.counts.reporter import INTERVAL, SOON, Reporter
 from overspill.transfer.sync import SyncClient
 
 if TYPE_CHECKING:
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from overspill.delivery.storage import Storage
     from overspill.guard.counts.tally import Tally
 
+LAST_REPORT: Final = 2.0
+"""Seconds that a last report may take."""
 _numbers: Final = count(1)
 
 
@@ -70,7 +72,7 @@ class ReportJob:
         with SyncClient(
             at.url, at.key, timeout=LAST_REPORT, connect_timeout=LAST_REPORT, retries=0
         ) as client:
-            if not self._reporter.finish(client):
+            if not self._reporter.finish(client, LAST_REPORT):
                 health.failed(f"the service took no report within {LAST_REPORT:g} s", slow=True)
 
 

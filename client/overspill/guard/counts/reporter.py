@@ -29,8 +29,6 @@ SOON: Final = 5.0
 """Seconds between reports while outputs spill, because then there is a connection anyway."""
 _MOST_DOUBLINGS: Final = 4
 """How often the interval doubles at most while reports fail."""
-LAST_REPORT: Final = 2.0
-"""Seconds that a last report may take."""
 _MOST: Final = 250
 """Observations in a batch. With the longest tool names it is still below what the service reads."""
 
@@ -94,7 +92,7 @@ class Reporter:
         finally:
             self._sending.release()
 
-    def finish(self, client: SyncClient, within: float = LAST_REPORT) -> bool:
+    def finish(self, client: SyncClient, within: float) -> bool:
         """Make a last report. Return whether it ended within so many seconds."""
         last = threading.Thread(
             target=self.send, args=[client], kwargs={"wait": within}, name="overspill-report", daemon=True
