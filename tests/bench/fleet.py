@@ -19,6 +19,7 @@ import zstandard
 
 from tests.bench import fleet_process, table
 from tests.bench.fleet_process import Figures, Task
+from tests.bench.mixed import KINDS as MIXED_KINDS
 from tests.bench.table import Goal, Row
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def measure(servers: Servers, scale: Scale) -> Iterator[Row]:
         what = f"{len(keys)} clients with keys of their own"
         yield Row(f"{what}: threads", figures.threads, THREADS, table.number)
         yield Row(f"{what}: sockets", figures.sockets, THREADS, table.number)
-    yield _cost(servers, scale)
+    for mixed in False, True:
+        yield _cost(servers, scale, mixed=mixed)
 
 
 def _rows(what: str, figures: Figures, how: str) -> Iterator[Row]:
@@ -66,30 +68,31 @@ def _total(figures: Figures) -> int:
     return sum(figures.outcomes.values())
 
 
-def _cost(servers: Servers, scale: Scale) -> Row:
+def _cost(servers: Servers, scale: Scale, *, mixed: bool) -> Row:
     count = scale.pick(300, 5)
+    outputs = fleet_process.outputs_of(count, SIZE, mixed=mixed)
     rounds = []
     for _ in range(scale.rounds):
-        ours = (
-            _run(_task(servers, scale, how="one by one", url=servers.embedded.url, count=count)).cpu / count
-        )
-        rounds.append((ours, _put_with_boto3(servers, count)))
+        task = _task(servers, scale, how="one by one", url=servers.embedded.url, count=count, mixed=mixed)
+        rounds.append((_run(task).cpu / count, _put_with_boto3(servers, outputs)))
     ratio = median(ours / theirs for ours, theirs in rounds)
     detail = ", ".join(f"{1e3 * ours:.1f} ms against {1e3 * theirs:.1f} ms" for ours, theirs in rounds)
-    return Row("CPU of a spill of 64 KB, over compressing it and boto3", ratio, COST, detail=detail)
+    kinds = f"{MIXED_KINDS} kinds" if mixed else "a log"
+    return Row(
+        f"CPU of a spill of 64 KB of {kinds}, over compressing it and boto3", ratio, COST, detail=detail
+    )
 
 
-def _put_with_boto3(servers: Servers, count: int) -> float:
+def _put_with_boto3(servers: Servers, outputs: list[str]) -> float:
     """CPU seconds for each."""
     endpoint, bucket = servers.s3.endpoint, servers.s3.create_bucket()
     client = boto3.client("s3", endpoint_url=endpoint)
-    outputs = [fleet_process.text(number, SIZE) for number in range(count)]
     compressor = zstandard.ZstdCompressor(3, write_checksum=True)
     client.put_object(Bucket=bucket, Key="first", Body=b"")
     start = time.process_time()
     for number, output in enumerate(outputs):
         client.put_object(Bucket=bucket, Key=str(number), Body=compressor.compress(output.encode()))
-    return (time.process_time() - start) / count
+    return (time.process_time() - start) / len(outputs)
 
 
 def _task(servers: Servers, scale: Scale, *, keys: list[str] | None = None, **fields: Any) -> Task:

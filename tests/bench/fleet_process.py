@@ -21,6 +21,7 @@ from overspill import Client, Guard, Policy, Spool, SyncClient
 
 from tests.bench import texts
 from tests.bench.measuring import Memory
+from tests.bench.mixed import outputs as mixed_outputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +34,7 @@ LOOK: Final = 0.25
 
 
 class Task(Struct, frozen=True, kw_only=True):
-    """`how` is one of `HOWS`. An empty `spool` is none."""
+    """`how` is one of `HOWS`. An empty `spool` is none. Outputs are of a log, or of many kinds if `mixed`."""
 
     how: str
     url: str
@@ -44,6 +45,7 @@ class Task(Struct, frozen=True, kw_only=True):
     wait: float
     idle: float
     """Seconds until the threads are counted that are left."""
+    mixed: bool = False
 
 
 class Figures(Struct, frozen=True, kw_only=True):
@@ -121,9 +123,13 @@ def _cpu() -> float:
 
 
 def run(task: Task) -> Figures:
-    outputs = [text(number, task.size) for number in range(task.count)]
+    outputs = outputs_of(task.count, task.size, mixed=task.mixed)
     with ExitStack() as stack:
         return HOWS[task.how](task, outputs, stack)
+
+
+def outputs_of(count: int, size: int, *, mixed: bool) -> list[str]:
+    return mixed_outputs(count, size) if mixed else [text(number, size) for number in range(count)]
 
 
 def text(number: int, size: int) -> str:
