@@ -76,7 +76,7 @@ def test_the_table_of_a_policy_cannot_be_changed() -> None:
             {"bands": [Band(above=5), Band()]},
             r"each band must be above the one before it; .* \[5, 0\]",
         ),
-        ({"bands": [{"above": 5}]}, r"bands must be of Band, not"),
+        ({"bands": [{"above": 5}]}, r"bands must be a sequence of Band, not"),
     ],
 )
 def test_a_setting_that_cannot_be_meant_is_refused_by_name(settings: dict[str, Any], message: str) -> None:
@@ -87,8 +87,8 @@ def test_a_setting_that_cannot_be_meant_is_refused_by_name(settings: dict[str, A
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"destinations": ("service", "moon")}, "destinations must be of service, spool, not"),
-        ({"destinations": "service"}, "destinations must be of service, spool, not 'service'"),
+        ({"destinations": ("service", "moon")}, "destinations must be a sequence of service and spool, not"),
+        ({"destinations": "service"}, "destinations must be a sequence of service and spool, not 'service'"),
         ({"above": -1}, "above must be 0 or more, not -1"),
         ({"preview_bytes": 0.5}, "preview_bytes must be a whole number, not 0.5"),
     ],

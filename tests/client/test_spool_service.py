@@ -656,7 +656,9 @@ def test_what_stands_where_the_outputs_go_is_not_followed(tmp_path: Path, plante
         (workspace / ".overspill").write_text("mine")
     kept = put_sync(Storage(None, spool=Workspace(workspace)), spilled(LOG))
 
-    assert kept == Kept(outcome=Outcome.TRUNCATED, reason=".overspill in the workspace is no directory")
+    assert kept == Kept(
+        outcome=Outcome.TRUNCATED, reason=".overspill in the workspace is no directory: remove it"
+    )
     assert list(elsewhere.iterdir()) == []
 
 

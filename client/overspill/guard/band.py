@@ -28,14 +28,16 @@ class Band:
         checks.whole("above", self.above)
         checks.whole("preview_bytes", self.preview_bytes, is_optional=True)
         if isinstance(self.destinations, str) or not set(self.destinations) <= set(DESTINATIONS):
-            raise ValueError(f"destinations must be of {', '.join(DESTINATIONS)}, not {self.destinations!r}")
+            raise ValueError(
+                f"destinations must be a sequence of {' and '.join(DESTINATIONS)}, not {self.destinations!r}"
+            )
         object.__setattr__(self, "destinations", tuple(self.destinations))
 
 
 def check_bands(bands: Any) -> None:
-    """Check that `bands` are of `Band`, each above the one before."""
+    """Check that `bands` are `Band`s, each above the one before."""
     if not all(isinstance(band, Band) for band in bands):
-        raise ValueError(f"bands must be of Band, not {bands!r}")
+        raise ValueError(f"bands must be a sequence of Band, not {bands!r}")
     edges = [band.above for band in bands]
     if edges != sorted(set(edges)):
         raise ValueError(f"each band must be above the one before it; they are above {edges}")

@@ -90,7 +90,7 @@ class Workspace(Spool):
         with suppress(FileExistsError):
             self.path.mkdir()
         if not self.exists():
-            raise NotSpooled(f"{FOLDER} in the workspace is no directory")
+            raise NotSpooled(f"{FOLDER} in the workspace is no directory: remove it")
         with suppress(FileExistsError), (self.path / ".gitignore").open("x", encoding="utf-8") as file:
             file.write(_IGNORED)
 

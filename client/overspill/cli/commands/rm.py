@@ -38,7 +38,7 @@ def rm(
     if refs:
         _remove(invocation, refs, session)
     elif session == "":  # a variable that was not set means no session at all
-        raise typer.BadParameter("it is empty", param_hint="--session")
+        raise typer.BadParameter("it is empty: name a session", param_hint="--session")
     elif session is not None:
         _remove_session(invocation, session, yes=yes)
     else:

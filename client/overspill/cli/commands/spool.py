@@ -141,7 +141,7 @@ def drop(
     if bool(refs) == everything:
         raise typer.BadParameter("name the captures, or use --all", param_hint="REF")
     if everything and session == "":  # a variable that was not set means no session at all
-        raise typer.BadParameter("it is empty", param_hint="--session")
+        raise typer.BadParameter("it is empty: name a session", param_hint="--session")
     partition = _own_partition(invocation)
     if everything:
         _drop_all(partition, session, yes=yes)
