@@ -138,13 +138,16 @@ async def test_a_capture_is_tried_again_later_and_later(service: ServiceProcess)
     assert [round(pause / 10) for pause in pauses] == [3, 6, 12, 24, 48, 96, 192, 360, 360, 360]
 
 
-async def test_what_was_put_off_is_sent_when_its_time_comes(service: ServiceProcess) -> None:
-    partition, names = five_waiting(service.url, "due")
+@pytest.mark.parametrize("seconds", [-1, 86_400])
+async def test_what_was_put_off_is_sent_when_its_time_comes_and_when_the_clock_was_set_back(
+    seconds: int, service: ServiceProcess
+) -> None:
+    partition, names = five_waiting(service.url, f"due {seconds}")
     for name in names:
         entry = partition.find(name)
         assert entry is not None
-        past = datetime.now(UTC) - timedelta(seconds=1)
-        partition.amend(structs.replace(entry, failures=7, next_try=past))
+        due = datetime.now(UTC) + timedelta(seconds=seconds)
+        partition.amend(structs.replace(entry, failures=7, next_try=due))
 
     assert (await flushed(partition, service.url)).uploaded == 5
 

@@ -147,8 +147,7 @@ class Flush:
     def _is_due(self, entry: Spooled) -> bool:
         if self._largest is not None and entry.size > self._largest:
             return False
-        is_postponed = entry.next_try is not None and entry.next_try > datetime.now(UTC)
-        return self._again or not (entry.refused or is_postponed)
+        return self._again or not (entry.refused or _is_postponed(entry))
 
     def _try(self, entry: Spooled) -> bool:
         """Upload one capture. Return whether to go on with the next."""
@@ -207,6 +206,13 @@ class Flush:
             _put(file, entry, self._client)
             self._partition.uploaded(entry)
         return True
+
+
+def _is_postponed(entry: Spooled) -> bool:
+    """Whether its next try is still to come. One further off than any pause means a clock set back."""
+    if entry.next_try is None:
+        return False
+    return 0 < (entry.next_try - datetime.now(UTC)).total_seconds() <= _BACKOFF.longest
 
 
 def _is_whole(file: IO[bytes], entry: Spooled) -> bool:
