@@ -41,6 +41,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> ModuleType:
+    """Import a module when it is first asked for."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = globals()[name] = import_module(_MODULES[name])
