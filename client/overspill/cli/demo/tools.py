@@ -58,7 +58,7 @@ async def grep_search(pattern: str) -> str:
 
 
 async def describe_python() -> dict[str, Any]:
-    """How this Python was built, and what is installed in it."""
+    """Say how this Python was built, and what is installed in it."""
     return await asyncio.to_thread(
         lambda: {
             "version": sys.version,
@@ -69,7 +69,7 @@ async def describe_python() -> dict[str, Any]:
 
 
 async def run_command(folder: Path) -> str:
-    """A verbose run of 1,500 generated tests, one of which fails in the middle."""
+    """Run 1,500 generated tests verbosely. One in the middle fails."""
     (folder / "test_invoices.py").write_text(TESTS, encoding="utf-8")
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")  # or one of a folder above would hold
     if find_spec("pytest") is None:
