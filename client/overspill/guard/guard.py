@@ -62,8 +62,8 @@ class Guard:
     calls that name none; by default it is the client's.
 
     A guard is a context manager. Closing it reports its last counts and uploads what waits in the spool, for
-    a bounded time. Raises `TypeError` for a client or a policy of another type, and `ValueError` for a URL or
-    a variable of the environment that makes no sense.
+    a bounded time. Raises `TypeError` for a client, a policy or a spool of another type, and `ValueError` for
+    a URL or a variable of the environment that makes no sense.
     """
 
     _uploads_unasked = True
