@@ -1,16 +1,14 @@
 """What the guard makes of the frameworks' own classes."""
 
+from __future__ import annotations
+
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-import mcp.types as mcp
 import pydantic
 import pytest
-from langchain_core.messages import HumanMessage, ToolMessage
-from langchain_core.tools import BaseTool, StructuredTool
-from langgraph.types import Command
 from overspill.guard.guard import Guard
 from overspill.previews import notice
 from overspill.previews.notice import Facts
@@ -19,12 +17,24 @@ from overspill.shapes import content
 from overspill.shapes.content import Shape
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.fields import Unchangeable
-from pydantic_ai import BinaryContent, ImageUrl, ToolReturn
+
+from tests.lazy import LazyModule
 
 if TYPE_CHECKING:
+    import pydantic_ai
     from anthropic.types import ToolResultBlockParam
+    from langchain_core import messages as chain
+    from langchain_core import tools as chain_tools
+    from langgraph import types as graph
+    from mcp import types as mcp
     from openai.types.chat import ChatCompletionToolMessageParam
     from openai.types.responses.response_input_item_param import FunctionCallOutput, ShellCallOutput
+else:
+    mcp = LazyModule("mcp.types")
+    chain = LazyModule("langchain_core.messages")
+    chain_tools = LazyModule("langchain_core.tools")
+    graph = LazyModule("langgraph.types")
+    pydantic_ai = LazyModule("pydantic_ai")
 
 ID = "cap_abcdefghij234567abcd"
 NOTICE = notice.captured(
@@ -242,7 +252,7 @@ def test_both_streams_of_a_shells_output_are_text_and_its_outcome_stays() -> Non
 
 def test_a_tool_message_of_langchain_keeps_artifact_status_and_ids() -> None:
     artifact = object()
-    message = ToolMessage(
+    message = chain.ToolMessage(
         content=LONG, tool_call_id="c", id="m", name="grep", artifact=artifact, status="error"
     )
     new = replaced(message)
@@ -254,22 +264,22 @@ def test_a_tool_message_of_langchain_keeps_artifact_status_and_ids() -> None:
 
 def test_a_tool_message_of_langchain_may_hold_strings_and_blocks() -> None:
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
-    message = ToolMessage(content=[LONG, image, {"type": "text", "text": LONG}], tool_call_id="c")
+    message = chain.ToolMessage(content=[LONG, image, {"type": "text", "text": LONG}], tool_call_id="c")
 
     assert replaced(message).content == [TEXT, image, {"type": "text", "text": PLACEHOLDER}]
 
 
 def test_of_a_command_only_the_tool_messages_are_touched() -> None:
-    said = HumanMessage("hi " * 500)
-    command: Command[Any] = Command(
+    said = chain.HumanMessage("hi " * 500)
+    command: graph.Command[Any] = graph.Command(
         goto="next",
-        update={"messages": [said, ToolMessage(content=LONG, tool_call_id="c")], "notes": "n" * 9_999},
+        update={"messages": [said, chain.ToolMessage(content=LONG, tool_call_id="c")], "notes": "n" * 9_999},
     )
     new = replaced(command)
     update: Any = new.update
 
     assert examine(command).body == LONG
-    assert type(new) is Command
+    assert type(new) is graph.Command
     assert new.goto == "next"
     assert update["notes"] == "n" * 9_999
     assert update["messages"][0] is said
@@ -277,7 +287,7 @@ def test_of_a_command_only_the_tool_messages_are_touched() -> None:
 
 
 def test_a_list_of_tool_messages_keeps_every_one_of_them() -> None:
-    messages = [ToolMessage(content=LONG, tool_call_id=str(number)) for number in range(40)]
+    messages = [chain.ToolMessage(content=LONG, tool_call_id=str(number)) for number in range(40)]
     new = replaced(messages)
 
     assert [message.tool_call_id for message in new] == [str(number) for number in range(40)]
@@ -288,21 +298,23 @@ def test_a_list_of_tool_messages_keeps_every_one_of_them() -> None:
 
 
 def test_a_tool_return_has_a_value_and_content() -> None:
-    image = BinaryContent(b"\x89PNG", media_type="image/png")
-    result: ToolReturn[Any] = ToolReturn(LONG, content=[LONG, image], metadata={"k": 1})
+    image = pydantic_ai.BinaryContent(b"\x89PNG", media_type="image/png")
+    result: pydantic_ai.ToolReturn[Any] = pydantic_ai.ToolReturn(
+        LONG, content=[LONG, image], metadata={"k": 1}
+    )
     new = replaced(result)
 
     assert (new.return_value, new.content, new.metadata) == (TEXT, [PLACEHOLDER, image], {"k": 1})
 
 
 def test_a_tool_returns_data_has_the_notice_in_it() -> None:
-    new = replaced(ToolReturn({"rows": [LONG]}))
+    new = replaced(pydantic_ai.ToolReturn({"rows": [LONG]}))
 
     assert new.return_value == {"rows": [TEXT]}
 
 
 def test_user_content_is_a_list_of_blocks() -> None:
-    image = BinaryContent(b"\x89PNG", media_type="image/png")
+    image = pydantic_ai.BinaryContent(b"\x89PNG", media_type="image/png")
 
     assert replaced([LONG, image]) == [TEXT, image]
 
@@ -368,15 +380,16 @@ def test_rows_of_data_that_have_a_type_are_data(rows: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "picture",
+    "make",
     [
-        BinaryContent(data=bytes(100_000), media_type="image/png"),
-        ImageUrl("data:image/png;base64," + "A" * 100_000),
-        ImageUrl("https://files.example/" + "a" * 900, force_download=True),
+        lambda: pydantic_ai.BinaryContent(data=bytes(100_000), media_type="image/png"),
+        lambda: pydantic_ai.ImageUrl("data:image/png;base64," + "A" * 100_000),
+        lambda: pydantic_ai.ImageUrl("https://files.example/" + "a" * 900, force_download=True),
     ],
     ids=["bytes", "data", "signed"],
 )
-def test_pictures_of_pydantic_ai_stay_beside_a_text_that_goes(picture: Any) -> None:
+def test_pictures_of_pydantic_ai_stay_beside_a_text_that_goes(make: Callable[[], Any]) -> None:
+    picture = make()
     result = [LONG, *[picture] * 5]
 
     assert examine(result).body == LONG
@@ -420,11 +433,11 @@ def long_text(times: int) -> str:
 
 
 def test_a_structured_tool_stays_one_and_its_results_are_guarded() -> None:
-    tool = StructuredTool.from_function(long_text)
+    tool = chain_tools.StructuredTool.from_function(long_text)
     wrapped = Guard(spool=False).wrap(tool)
     call: Any = {"name": "long_text", "args": {"times": 1}, "id": "call_1", "type": "tool_call"}
 
-    assert type(wrapped) is StructuredTool
+    assert type(wrapped) is chain_tools.StructuredTool
     assert (wrapped.name, wrapped.args_schema) == (tool.name, tool.args_schema)
     assert is_notice(wrapped.invoke({"times": 1}))
     assert is_notice(wrapped.invoke(call).content)
@@ -439,7 +452,9 @@ async def test_a_tool_that_returns_an_artifact_keeps_it_whole() -> None:
     async def both_async() -> tuple[str, list[str]]:
         return both()
 
-    tool = StructuredTool.from_function(both, coroutine=both_async, response_format="content_and_artifact")
+    tool = chain_tools.StructuredTool.from_function(
+        both, coroutine=both_async, response_format="content_and_artifact"
+    )
     wrapped = Guard(spool=False).wrap(tool)
     call: Any = {"name": "both", "args": {}, "id": "call_1", "type": "tool_call"}
     for message in (wrapped.invoke(call), await wrapped.ainvoke(call)):
@@ -448,7 +463,7 @@ async def test_a_tool_that_returns_an_artifact_keeps_it_whole() -> None:
 
 
 def test_a_tool_of_a_class_of_its_own_stays_one() -> None:
-    class Reader(BaseTool):
+    class Reader(chain_tools.BaseTool):
         name: str = "reader"
         description: str = "reads"
 

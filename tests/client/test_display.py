@@ -1,26 +1,28 @@
 """What user interfaces show of tool outputs."""
 
+from __future__ import annotations
+
 import base64
 import copy
 import dataclasses
 import json
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from langchain_core.messages import ToolMessage
-from mcp.types import (
-    AudioContent,
-    BlobResourceContents,
-    CallToolResult,
-    EmbeddedResource,
-    ImageContent,
-    TextContent,
-)
 from overspill.shapes.content import examine
 from overspill.shapes.display import for_display
 from overspill.text.sanitize import may_cut, sanitize
+
+from tests.lazy import LazyModule
+
+if TYPE_CHECKING:
+    from langchain_core import messages as chain
+    from mcp import types as mcp
+else:
+    chain = LazyModule("langchain_core.messages")
+    mcp = LazyModule("mcp.types")
 
 PNG: Final = b"\x89PNG\r\n\x1a\n" + bytes(34_492)
 DATA: Final = base64.b64encode(PNG).decode()
@@ -134,7 +136,7 @@ def test_a_result_that_is_an_error_shows_the_first_line_of_what_it_says() -> Non
 
 
 def test_messages_with_an_errors_status_are_errors() -> None:
-    message = ToolMessage("it failed\n" + "trace\n" * 500, tool_call_id="call_1", status="error")
+    message = chain.ToolMessage("it failed\n" + "trace\n" * 500, tool_call_id="call_1", status="error")
     shown = for_display(message)
 
     assert shown["content"] == "it failed … [3,000 characters not shown]"
@@ -164,15 +166,17 @@ def test_a_short_error_is_the_same_object() -> None:
         {"type": "image", "data": PNG},
         {"type": "input_file", "filename": "x", "file_data": URL},
         {"type": "resource", "resource": {"uri": "file:///x", "mimeType": "image/png", "blob": DATA}},
-        ImageContent(type="image", data=DATA, mime_type="image/png"),
-        EmbeddedResource(
-            type="resource", resource=BlobResourceContents(uri="file:///x", blob=DATA, mime_type="image/png")
+        lambda: mcp.ImageContent(type="image", data=DATA, mime_type="image/png"),
+        lambda: mcp.EmbeddedResource(
+            type="resource",
+            resource=mcp.BlobResourceContents(uri="file:///x", blob=DATA, mime_type="image/png"),
         ),
     ],
-    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+    ids=lambda value: type(value).__name__,
 )
 def test_a_block_of_image_data_says_how_many_bytes_are_omitted(block: Any) -> None:
     before = {"type": "text", "text": "see:"}
+    block = block() if callable(block) else block
     kind = block["type"] if isinstance(block, dict) else block.type
 
     assert for_display([before, block]) == [
@@ -184,7 +188,7 @@ def test_a_block_of_image_data_says_how_many_bytes_are_omitted(block: Any) -> No
 def test_audio_is_omitted_too() -> None:
     sound = base64.b64encode(bytes(2_000_000)).decode()
     blocks = [
-        AudioContent(type="audio", data=sound, mime_type="audio/ogg"),
+        mcp.AudioContent(type="audio", data=sound, mime_type="audio/ogg"),
         {"type": "input_audio", "input_audio": {"data": sound, "format": "wav"}},
     ]
 
@@ -294,7 +298,7 @@ def test_a_message_keeps_its_fields_but_for_long_ones() -> None:
 
 
 def test_mcps_results_are_shown_as_dicts_of_their_fields() -> None:
-    result = CallToolResult(content=[TextContent(type="text", text="x" * 9_000)], is_error=False)
+    result = mcp.CallToolResult(content=[mcp.TextContent(type="text", text="x" * 9_000)], is_error=False)
     (block,) = for_display(result)["content"]
 
     assert block["type"] == "text"

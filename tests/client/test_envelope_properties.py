@@ -6,13 +6,10 @@ import copy
 import dataclasses
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import mcp.types as mcp
 import pydantic
 import pydantic_core
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from langchain_core.messages import ToolMessage
-from langgraph.types import Command
 from overspill import Guard, Policy
 
 from tests.lazy import LazyModule
@@ -21,7 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from google.genai import types as genai
+    from langchain_core import messages as chain
+    from langgraph import types as graph
+    from mcp import types as mcp
 else:
+    mcp = LazyModule("mcp.types")
+    chain = LazyModule("langchain_core.messages")
+    graph = LazyModule("langgraph.types")
     genai = LazyModule("google.genai.types")
 
 PICTURE = "iVBORw0KGgo" + "A" * 400
@@ -68,9 +71,9 @@ class Shape(NamedTuple):
     kept: Callable[[Any], Any]
 
 
-def message(texts: list[str], **more: Any) -> ToolMessage:
+def message(texts: list[str], **more: Any) -> chain.ToolMessage:
     blocks: list[Any] = [{"type": "text", "text": text} for text in texts]
-    return ToolMessage(blocks, tool_call_id="call_1", status="error", name="grep", **more)
+    return chain.ToolMessage(blocks, tool_call_id="call_1", status="error", name="grep", **more)
 
 
 def mcp_result(texts: list[str], data: Any) -> mcp.CallToolResult:
@@ -130,7 +133,7 @@ SHAPES = [
     ),
     Shape(
         "LangGraph",
-        lambda texts, _: Command(update={"messages": [message(texts)], "n": 1}, goto="next"),
+        lambda texts, _: graph.Command(update={"messages": [message(texts)], "n": 1}, goto="next"),
         lambda value: (value.goto, value.update["n"], value.update["messages"][0].tool_call_id),
     ),
     Shape("Strands", strands, lambda value: (value["toolUseId"], value["status"], value["content"][0])),

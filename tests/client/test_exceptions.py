@@ -1,5 +1,7 @@
 """Exceptions: the type and all that programs read stays, what a model reads is the notice."""
 
+from __future__ import annotations
+
 import asyncio
 import builtins
 import contextlib
@@ -7,7 +9,7 @@ import pickle
 import subprocess
 import traceback
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pydantic
 import pytest
@@ -18,7 +20,15 @@ from overspill.shapes import content
 from overspill.shapes.exceptions import ExceptionShape
 from overspill.text.limits import Limits
 from overspill.wire import Outcome
-from pydantic_ai import ModelRetry
+
+from tests.lazy import LazyModule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pydantic_ai
+else:
+    pydantic_ai = LazyModule("pydantic_ai")
 
 ID = "cap_abcdefghij234567abcd"
 NOTICE = notice.captured(
@@ -107,7 +117,7 @@ def unicode_error() -> UnicodeDecodeError:
         lambda: Coded(7, LONG),
         lambda: Slotted(7, message=LONG),
         lambda: Told("/a"),
-        lambda: ModelRetry(LONG),
+        lambda: pydantic_ai.ModelRetry(LONG),
         lambda: subprocess.CalledProcessError(1, LONG, output="o"),
         lambda: ExceptionGroup("g", [ValueError(LONG)]),
         lambda: TimeoutError(LONG),
@@ -176,13 +186,13 @@ def test_attributes_that_programs_read_stay() -> None:
 
 
 def test_an_attribute_that_is_the_message_says_the_notice_too() -> None:
-    new = replaced(ModelRetry(LONG))
+    new = replaced(pydantic_ai.ModelRetry(LONG))
 
     assert new.message == TEXT
 
 
 def test_the_original_is_not_changed() -> None:
-    error = ModelRetry(LONG)
+    error = pydantic_ai.ModelRetry(LONG)
     replaced(error)
 
     assert (str(error), error.message, error.args) == (LONG, LONG, (LONG,))
@@ -313,13 +323,24 @@ async def test_what_gather_returns_is_clamped_like_what_is_raised() -> None:
     assert str(replaced(error)) == TEXT
 
 
-@pytest.mark.parametrize("kind", [ValueError, KeyError, subprocess.SubprocessError, ModelRetry])
+@pytest.mark.parametrize(
+    "make",
+    [
+        ValueError,
+        KeyError,
+        subprocess.SubprocessError,
+        lambda text: pydantic_ai.ModelRetry(text),  # noqa: PLW0108  (imported when the test runs)
+    ],
+    ids=["ValueError", "KeyError", "SubprocessError", "ModelRetry"],
+)
 @pytest.mark.parametrize("is_raised", [True, False])
-def test_a_very_long_message_is_captured_as_python_prints_it(kind: type[Exception], is_raised: bool) -> None:
-    error = kind("a line\n" * 200_000)
+def test_a_very_long_message_is_captured_as_python_prints_it(
+    make: Callable[[str], Exception], is_raised: bool
+) -> None:
+    error = make("a line\n" * 200_000)
     error.add_note("seen\ntwice")
     if is_raised:
-        with contextlib.suppress(kind):
+        with contextlib.suppress(type(error)):
             raise error
 
     assert ExceptionShape(error).body == "".join(traceback.format_exception(error))

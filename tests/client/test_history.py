@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, message_to_dict
 from overspill import Client, SyncClient
 from overspill.guard.guard import Guard
 from overspill.guard.policy import Policy
@@ -24,10 +23,12 @@ from tests.client.shell import CAPTURE_ID
 from tests.lazy import LazyModule
 
 if TYPE_CHECKING:
+    from langchain_core import messages as chain
     from openai.types import responses
 
     from tests.servers.overspill import ServiceProcess
 else:
+    chain = LazyModule("langchain_core.messages")
     responses = LazyModule("openai.types.responses")
 
 LONG = "".join(f"line {number} of a long output\n" for number in range(3_000))
@@ -79,22 +80,22 @@ def anthropic(result: Any) -> list[Any]:
 def langchain(result: Any) -> list[Any]:
     call = {"name": "run_command", "args": {}, "id": "call_1"}
     return [
-        HumanMessage(LONG),
-        AIMessage(LONG, tool_calls=[call]),
-        ToolMessage(result, tool_call_id="call_1", artifact={"full": LONG}, status="error"),
+        chain.HumanMessage(LONG),
+        chain.AIMessage(LONG, tool_calls=[call]),
+        chain.ToolMessage(result, tool_call_id="call_1", artifact={"full": LONG}, status="error"),
     ]
 
 
 def langchain_dicts(result: Any) -> list[Any]:
-    return [message_to_dict(message) for message in langchain(result)]
+    return [chain.message_to_dict(message) for message in langchain(result)]
 
 
 def langchain_of_anthropic(result: Any) -> list[Any]:
     return [
-        AIMessage(
+        chain.AIMessage(
             [{"type": "tool_use", "id": "call_1", "name": "run_command", "input": {}}],
         ),
-        HumanMessage([{"type": "tool_result", "tool_use_id": "call_1", "content": result}]),
+        chain.HumanMessage([{"type": "tool_result", "tool_use_id": "call_1", "content": result}]),
     ]
 
 
@@ -320,7 +321,7 @@ def test_rows_that_are_no_blocks_leave_a_message_that_langchain_takes() -> None:
     clamped = clamp_messages(langchain(rows))
 
     assert is_notice(one(clamped).value[-1]["name"])
-    assert ToolMessage.model_validate(clamped[-1].model_dump()) == clamped[-1]
+    assert chain.ToolMessage.model_validate(clamped[-1].model_dump()) == clamped[-1]
 
 
 def test_objects_of_openais_package_are_understood() -> None:

@@ -16,7 +16,6 @@ from aiohttp import ClientResponseError, RequestInfo
 from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.exceptions import ContextOverflowError
 from multidict import CIMultiDict, CIMultiDictProxy
 from overspill.errors import error_for
 from overspill.histories.overflow import Overflow, OverflowKind, is_overflow, overflow
@@ -28,7 +27,9 @@ from tests.lazy import LazyModule
 if TYPE_CHECKING:
     import anthropic
     import openai
+    from langchain_core import exceptions as chain
 else:
+    chain = LazyModule("langchain_core.exceptions")
     anthropic, openai = LazyModule("anthropic"), LazyModule("openai")
 
 CONTEXT: Final = OverflowKind.CONTEXT
@@ -178,7 +179,7 @@ def test_http_errors_of_aiohttp_and_of_the_standard_library_are_understood() -> 
 
 
 def test_langchains_own_error_is_understood() -> None:
-    assert overflow(ContextOverflowError("too much")) == Overflow(CONTEXT)
+    assert overflow(chain.ContextOverflowError("too much")) == Overflow(CONTEXT)
 
 
 def test_llama_cpps_numbers_are_found_beside_its_text() -> None:
@@ -257,7 +258,7 @@ def test_one_of_a_group_is_enough() -> None:
 def test_a_wrapper_with_a_telling_name_leaves_the_numbers_to_its_cause() -> None:
     inner = RuntimeError("prompt is too long: 205668 tokens > 200000 maximum")
 
-    assert overflow(wrapped(ContextOverflowError("?"), inner, explicit=True)) == Overflow(
+    assert overflow(wrapped(chain.ContextOverflowError("?"), inner, explicit=True)) == Overflow(
         CONTEXT, 200_000, 205_668
     )
 

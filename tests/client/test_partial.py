@@ -1,17 +1,26 @@
 """Partial updates: cut within their shape, and not stored."""
 
-from typing import Any
+from __future__ import annotations
 
-import mcp.types as mcp
+from typing import TYPE_CHECKING, Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import ToolMessage
 from overspill import Guard
 from overspill.guard.policy import Policy
 from overspill.shapes.partial import clamp_partial, clamp_text
 from overspill.text.limits import UNLIMITED, Limits, exceeds
 from overspill.text.measure import extent_of
+
+from tests.lazy import LazyModule
+
+if TYPE_CHECKING:
+    from langchain_core import messages as chain
+    from mcp import types as mcp
+else:
+    mcp = LazyModule("mcp.types")
+    chain = LazyModule("langchain_core.messages")
 
 LIMITS = Limits(600, 20)
 TEXT = st.text(st.sampled_from("ab é😀\n\r"), max_size=3_000)
@@ -111,13 +120,13 @@ def test_thousands_of_texts_do_not_become_thousands_of_remarks() -> None:
 
 def test_results_of_frameworks_stay_what_they_are() -> None:
     result = mcp.CallToolResult(content=[mcp.TextContent(type="text", text="x" * 5_000)], is_error=True)
-    message = ToolMessage(content="x" * 5_000, tool_call_id="c", artifact=IMAGE)
+    message = chain.ToolMessage(content="x" * 5_000, tool_call_id="c", artifact=IMAGE)
     shown, said = clamp_partial(result, LIMITS), clamp_partial(message, LIMITS)
 
     assert isinstance(shown, mcp.CallToolResult)
     assert shown.is_error
     assert len(shown.model_dump()["content"][0]["text"]) <= 600
-    assert isinstance(said, ToolMessage)
+    assert isinstance(said, chain.ToolMessage)
     assert said.tool_call_id == "c"
     assert said.artifact is IMAGE
     assert len(said.content) <= 600

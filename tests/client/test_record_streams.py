@@ -14,7 +14,6 @@ import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessageChunk
 from overspill import Guard, Policy, Spool, Workspace
 from overspill.previews import styles
 from overspill.previews.notice_forms import is_notice
@@ -22,11 +21,16 @@ from overspill.text.measure import size
 from overspill.text.rendering import compact_json
 from overspill.wire import Outcome
 
+from tests.lazy import LazyModule
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
+    from langchain_core import messages as chain
     from overspill import Guarded
+else:
+    chain = LazyModule("langchain_core.messages")
 
 DEADLINE = 30
 
@@ -105,7 +109,7 @@ async def test_an_async_stream_is_the_same(guard: Guard, spool: Spool) -> None:
     [
         (lambda number: Model(number=number, text="y" * 100), "text"),
         (lambda number: Row("row_0123456789", number, "y" * 100), "output"),
-        (lambda _: AIMessageChunk(content="token ", id="run-0123456789"), "content"),
+        (lambda _: chain.AIMessageChunk(content="token ", id="run-0123456789"), "content"),
     ],
 )
 def test_the_last_is_of_the_class_of_the_others(guard: Guard, make: Any, field: str) -> None:

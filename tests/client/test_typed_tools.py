@@ -1,14 +1,23 @@
 """Typed tools of an MCP server, wrapped: every result is valid, and the model sees the handle."""
 
+from __future__ import annotations
+
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from mcp.client import Client
-from mcp.server import MCPServer
 from overspill import Guard
 from pydantic import BaseModel
+
+from tests.lazy import LazyModule
+
+if TYPE_CHECKING:
+    from mcp import client as mcp_client
+    from mcp import server as mcp_server
+else:
+    mcp_client = LazyModule("mcp.client")
+    mcp_server = LazyModule("mcp.server")
 
 
 class Row(BaseModel):
@@ -54,9 +63,9 @@ def numbers() -> list[int]:
 
 
 async def called(tool: Any) -> Any:
-    server = MCPServer("typed")
+    server = mcp_server.MCPServer("typed")
     server.tool()(Guard(spool=False).wrap(tool))
-    async with Client(server) as client:
+    async with mcp_client.Client(server) as client:
         return await client.call_tool(tool.__name__, {})
 
 
@@ -109,7 +118,7 @@ def test_the_annotation_counts_as_soon_as_pydantic_is_there(monkeypatch: pytest.
 
 
 def test_an_annotation_counts_as_soon_as_its_names_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    def late() -> "Later":  # type: ignore[name-defined]  # noqa: F821  (the name that is missing)
+    def late() -> Later:  # type: ignore[name-defined]  # noqa: F821  (the name that is missing)
         return numbers()
 
     tool = Guard(spool=False).wrap(late)
