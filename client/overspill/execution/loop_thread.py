@@ -221,6 +221,7 @@ class _Shared:
         forks.register(self)
 
     def reset_after_fork(self) -> None:
+        """In a forked child, begin without a loop thread: the parent's does not exist there."""
         self._lock = threading.RLock()
         if self._thread is not None:
             self._abandoned.append(self._thread)
