@@ -27,6 +27,7 @@ from overspill_service.resources.memory_limit import default_budget
 from overspill_service.settings.settings import SettingError, Settings
 from overspill_service.telemetry.metered import MeteredCatalog, MeteredStore
 from overspill_service.telemetry.metrics import Metrics
+from overspill_service.telemetry.scrapes import Scrapes
 from overspill_service.tenants import Limits, TenantDirectory, read_tenants
 from overspill_service.web.authentication import Authenticator
 from overspill_service.web.middleware import middleware, set_headers
@@ -220,6 +221,7 @@ async def _serve(app: web.Application, settings: Settings, clock: Callable[[], f
             directory=directory,
             authenticator=authenticator,
             metrics=metrics,
+            scrapes=Scrapes(metrics.collect),
             settings=settings,
             upload_slots=asyncio.Semaphore(settings.max_uploads),
         )

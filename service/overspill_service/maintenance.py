@@ -67,6 +67,7 @@ class Maintenance:
             await self._attempt("mending", self.repair_once())
             self._service.failure_log.flush()
             await self._measure_free_space()
+            self._service.metrics.measure_process()
             if interval and waited >= due:
                 if not await self._attempt("sweep", self.sweep_once()):
                     self._service.metrics.sweep(0, is_done=False)
@@ -85,7 +86,7 @@ class Maintenance:
         if time.monotonic() >= self._clock_due:
             self._clock_due = time.monotonic() + CLOCK_SECONDS
             await self._archive.shared_clock.measure()
-        self._service.metrics.clock_skew.set(abs(self._archive.shared_clock.skew))
+        self._service.metrics.clock_skew(abs(self._archive.shared_clock.skew))
 
     async def _measure_free_space(self) -> None:
         """Set the metrics of free space. A disk that does not answer has none."""
@@ -135,13 +136,13 @@ class Maintenance:
         if await self._archive.catalog.lease(ORPHAN_LEASE, self._holder, ORPHAN_INTERVAL):
             await self._find_orphans()
         else:
-            self._service.metrics.orphan_bytes.set(0)  # another replica reports them
+            self._service.metrics.orphans(0)  # another replica reports them
 
     async def _find_orphans(self) -> None:
         self._orphans_due = time.monotonic() + ORPHAN_INTERVAL
         age = max(self._service.settings.orphan_age, MIN_ORPHAN_AGE)
         orphans = await sweep_orphans(self._archive, age=age)
-        self._service.metrics.orphan_bytes.set(orphans.size)
+        self._service.metrics.orphans(orphans.size)
         if orphans.deleted:
             log.warning("deleted %d orphaned objects", orphans.deleted)
 

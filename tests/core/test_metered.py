@@ -12,6 +12,7 @@ from overspill_service.objects import ObjectStore
 from overspill_service.objects.memory import MemoryStore
 from overspill_service.telemetry.metered import MeteredCatalog, MeteredStore
 from overspill_service.telemetry.metrics import Metrics
+from prometheus_client import generate_latest
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -46,7 +47,7 @@ class Answering:
 
 def operations(metrics: Metrics, result: str = "done") -> set[str]:
     """The operations that were counted once with this result."""
-    lines = metrics.exposition().decode().splitlines()
+    lines = generate_latest(metrics.collect()).decode().splitlines()
     counted = [line for line in lines if line.startswith("overspill_backend_operations_total{")]
     return {
         line.partition('operation="')[2].partition('"')[0]

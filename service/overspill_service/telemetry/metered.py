@@ -6,6 +6,7 @@ composition root uses a wrapper as the port.
 
 from __future__ import annotations
 
+import inspect
 import time
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
@@ -27,9 +28,15 @@ class _Metered(Generic[Port]):
     def __init__(self, inner: Port, backend: str, metrics: Metrics) -> None:
         """`backend` is the value of the metrics' label of that name."""
         self._inner, self._backend, self._metrics = inner, backend, metrics
+        methods = vars(type(self)).items()
+        metrics.expect_operations(backend, [name for name, method in methods if _is_counted(method)])
 
     def _count(self, name: str, result: str, seconds: float) -> None:
         self._metrics.operation(self._backend, name, result, seconds)
+
+
+def _is_counted(method: object) -> bool:
+    return inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method)
 
 
 def _counted(

@@ -8,11 +8,12 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from aiohttp import web
+from aiohttp import hdrs, web
 from overspill.wire import Path
-from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
 from overspill_service.errors import DeadlineExceeded, ShuttingDown
+from overspill_service.telemetry.scrapes import OPENMETRICS, PLAIN
+from overspill_service.web.negotiation import prefers_openmetrics
 from overspill_service.web.registry import PUBLIC, Route
 
 if TYPE_CHECKING:
@@ -45,8 +46,10 @@ async def ready(context: RequestContext[wire.NoQuery]) -> web.Response:
 
 
 async def metrics(context: RequestContext[wire.NoQuery]) -> web.Response:
-    text = await asyncio.to_thread(context.service.metrics.exposition)
-    return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
+    accept = ",".join(context.request.headers.getall(hdrs.ACCEPT, ()))
+    format_ = OPENMETRICS if prefers_openmetrics(accept) else PLAIN
+    text = await context.service.scrapes.text(format_)
+    return web.Response(body=text, headers={"Content-Type": format_.content_type})
 
 
 async def front_page(_call: RequestContext[wire.NoQuery]) -> web.Response:

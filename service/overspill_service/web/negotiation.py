@@ -52,6 +52,13 @@ def prefers_text(accept: str) -> bool:
     return text > 0 and text >= json
 
 
+def prefers_openmetrics(accept: str) -> bool:
+    """Return whether an `Accept` field weighs OpenMetrics above 0, and text/plain no higher."""
+    weights = _weights(accept)
+    openmetrics = weights.get("application/openmetrics-text", 0.0)
+    return openmetrics > 0 and openmetrics >= weights.get("text/plain", 0.0)
+
+
 def body_coding(content_encoding: str | None) -> str | None:
     """Return the one coding of a body in lower case, None if it has none.
 

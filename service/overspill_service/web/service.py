@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from overspill_service.archive.archive import Archive
     from overspill_service.settings.settings import Settings
     from overspill_service.telemetry.metrics import Metrics
+    from overspill_service.telemetry.scrapes import Scrapes
     from overspill_service.tenants import TenantDirectory
     from overspill_service.web.authentication import Authenticator
 
@@ -65,6 +66,7 @@ class Service:
     settings: Settings
     upload_slots: asyncio.Semaphore
     connections: Connections = field(default_factory=Connections)
+    scrapes: Scrapes
     failure_log: FailureLog = field(default_factory=FailureLog)
     in_flight: InFlight = field(default_factory=InFlight)
     is_stopping: bool = field(default=False)

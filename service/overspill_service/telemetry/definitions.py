@@ -1,0 +1,192 @@
+"""Every metric of the service, declared once.
+
+/metrics, the page service/docs/metrics.md, and the tests of rules and dashboards read these declarations.
+Names follow Prometheus' conventions: base units, the unit last, `_total` for counters
+(https://prometheus.io/docs/practices/naming/). No label is a session, call or capture id.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+from overspill.wire import SIZE_BOUNDS, Code, Outcome
+
+NAMESPACE: Final = "overspill"
+
+
+class Kind(StrEnum):
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+class Merge(StrEnum):
+    """How a gauge's values of several workers become one, in `prometheus_client`'s words."""
+
+    SUM = "livesum"
+    MAX = "livemax"
+
+
+class Label(Struct, frozen=True):
+    name: str
+    values: tuple[str, ...] = ()
+    """All values there are, or nothing if only events tell them."""
+
+
+class Metric(Struct, frozen=True, kw_only=True):
+    kind: Kind
+    name: str
+    """The name without the namespace, and without `_total`."""
+    help: str
+    labels: tuple[Label, ...] = ()
+    buckets: tuple[float, ...] = ()
+    """The inclusive upper bounds of a histogram's buckets, in the unit of the name."""
+    merge: Merge = Merge.SUM
+    namespace: str = NAMESPACE
+    is_detail: bool = False
+    """Whether it is for a closer look only: no rule and no dashboard shows it."""
+
+    @property
+    def full_name(self) -> str:
+        """The name in queries. A histogram's series add `_bucket`, `_sum` and `_count`."""
+        name = f"{self.namespace}_{self.name}" if self.namespace else self.name
+        return f"{name}_total" if self.kind is Kind.COUNTER else name
+
+    @property
+    def open_labels(self) -> tuple[str, ...]:
+        """The labels whose values only events tell."""
+        return tuple(label.name for label in self.labels if not label.values)
+
+
+def _counter(name: str, text: str, *labels: Label, is_detail: bool = False) -> Metric:
+    return Metric(kind=Kind.COUNTER, name=name, help=text, labels=labels, is_detail=is_detail)
+
+
+def _gauge(name: str, text: str, *labels: Label, merge: Merge = Merge.SUM, is_detail: bool = False) -> Metric:
+    return Metric(kind=Kind.GAUGE, name=name, help=text, labels=labels, merge=merge, is_detail=is_detail)
+
+
+def _histogram(name: str, text: str, buckets: tuple[float, ...], *labels: Label) -> Metric:
+    return Metric(kind=Kind.HISTOGRAM, name=name, help=text, labels=labels, buckets=buckets)
+
+
+def _of_process(kind: Kind, name: str, text: str) -> Metric:
+    """Declare a metric under the name that Prometheus' client libraries share."""
+    return Metric(kind=kind, name=f"process_{name}", help=text, namespace="")
+
+
+_TENANT: Final = Label("tenant")
+_TOOL: Final = Label("tool")
+_KEY: Final = Label("key")
+_BACKEND: Final = Label("backend", ("store", "catalog"))
+_DONE_OR_FAILED: Final = Label("result", ("done", "failed"))
+_ROUTE: Final = Label("route"), Label("method")
+_OPERATION: Final = _BACKEND, Label("operation")
+_OUTPUT: Final = _TENANT, _TOOL, Label("outcome", tuple(Outcome))
+_MODE: Final = Label("mode", ("content", "head", "tail", "lines", "grep", "summary"))
+
+_SIZES: Final = tuple(float(4**power) for power in range(5, 18))
+"""Bytes: 1 KiB to 16 GiB."""
+_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+# --- what clients report ---------------------------------------------------------------------------
+
+TOOL_OUTPUTS: Final = _counter("tool_outputs", "Tool outputs seen by clients.", *_OUTPUT)
+TOOL_OUTPUT_BYTES: Final = _counter("tool_output_bytes", "Bytes of tool outputs as they were.", *_OUTPUT)
+TOOL_OUTPUT_KEPT_BYTES: Final = _counter(
+    "tool_output_kept_bytes", "Bytes of tool outputs that entered a conversation.", *_OUTPUT
+)
+TOOL_OUTPUT_SIZE: Final = _histogram(
+    "tool_output_size_bytes",
+    "Sizes of tool outputs as they were, from clients that report them.",
+    tuple(map(float, SIZE_BOUNDS)),
+    _TENANT,
+)
+
+# --- captures --------------------------------------------------------------------------------------
+
+CAPTURES: Final = _counter(
+    "captures", "Captures by result.", _TENANT, _TOOL, Label("result", ("created", "repeated"))
+)
+CAPTURE_BYTES: Final = _counter("capture_bytes", "Bytes of content of new captures.", _TENANT, _TOOL)
+CAPTURE_STORED_BYTES: Final = _counter(
+    "capture_stored_bytes", "Bytes stored for new captures.", _TENANT, _TOOL
+)
+CAPTURE_SIZE: Final = _histogram("capture_size_bytes", "Sizes of new captures.", _SIZES, _TENANT)
+READS: Final = _counter("reads", "Reads of captures by mode.", _TENANT, _MODE)
+READ_BYTES: Final = _counter("read_bytes", "Bytes of answers to reads.", _TENANT, _MODE)
+UPLOADS_IN_PROGRESS: Final = _gauge("uploads_in_progress", "Uploads in progress.")
+SWEPT_CAPTURES: Final = _counter("swept_captures", "Captures removed by sweeps.")
+SWEEPS: Final = _counter("sweeps", "Sweeps by result.", _DONE_OR_FAILED)
+ORPHAN_BYTES: Final = _gauge(
+    "orphan_bytes",
+    "Stored bytes that no capture needs, running uploads included, at the last search for orphans.",
+)
+
+# --- requests --------------------------------------------------------------------------------------
+
+HTTP_REQUESTS: Final = _counter("http_requests", "Requests by route and status.", *_ROUTE, Label("status"))
+HTTP_REQUEST_SECONDS: Final = _histogram("http_request_seconds", "Time to answer.", _SECONDS, *_ROUTE)
+PROBLEMS: Final = _counter("problems", "Problems answered, by code.", Label("code", tuple(Code)))
+TENANT_REQUESTS: Final = _counter(
+    "tenant_requests",
+    "Requests by tenant, key and problem code. Tenant and key are empty without a valid key.",
+    *(_TENANT, _KEY, Label("code")),
+)
+TENANT_RECEIVED_BYTES: Final = _counter(
+    "tenant_received_bytes", "Bytes of bodies of requests.", _TENANT, _KEY
+)
+TENANT_SENT_BYTES: Final = _counter("tenant_sent_bytes", "Bytes of bodies of answers.", _TENANT, _KEY)
+
+# --- back ends, disks and the process --------------------------------------------------------------
+
+BACKEND_OPERATIONS: Final = _counter(
+    "backend_operations", "Operations of the back ends.", *_OPERATION, _DONE_OR_FAILED
+)
+BACKEND_OPERATION_SECONDS: Final = _histogram(
+    "backend_operation_seconds", "Time of back-end operations.", _SECONDS, *_OPERATION
+)
+CATALOG_DAMAGED_RECORDS: Final = _counter(
+    "catalog_damaged_records",
+    "Records of the catalog that cannot be decoded, by result.",
+    Label("result", ("mended", "left")),
+)
+CLOCK_SKEW: Final = _gauge(
+    "clock_skew_seconds",
+    "Seconds by which this machine's clock differs from that of the back ends.",
+    merge=Merge.MAX,
+)
+FREE_BYTES: Final = _gauge(
+    "free_bytes",
+    "Free bytes of the disk that holds a back end in the data directory.",
+    Label("backend"),
+    merge=Merge.MAX,
+)
+FREE_INODES: Final = _gauge(
+    "free_inodes",
+    "Free inodes of the disk that holds a back end in the data directory.",
+    Label("backend"),
+    merge=Merge.MAX,
+)
+BUILD_INFO: Final = _gauge(
+    "build_info",
+    "1, with the versions of service and Python.",
+    Label("version"),
+    Label("python"),
+    merge=Merge.MAX,
+)
+PROCESS_CPU: Final = _of_process(Kind.COUNTER, "cpu_seconds", "User and system CPU time in seconds.")
+PROCESS_MEMORY: Final = _of_process(Kind.GAUGE, "resident_memory_bytes", "Resident memory in bytes.")
+PROCESS_OPEN_FDS: Final = _of_process(Kind.GAUGE, "open_fds", "Open file descriptors.")
+PROCESS_MAX_FDS: Final = _of_process(Kind.GAUGE, "max_fds", "File descriptors that may be open.")
+PROCESS_START_TIME: Final = Metric(
+    kind=Kind.GAUGE,
+    name="process_start_time_seconds",
+    help="Start of the process in seconds since the epoch, of the youngest worker.",
+    namespace="",
+    merge=Merge.MAX,
+)
+
+METRICS: Final = tuple(value for value in list(globals().values()) if isinstance(value, Metric))

@@ -1,0 +1,52 @@
+"""Bounds on label values. A client may send any tool name, and a fleet may have any number of tenants."""
+
+from __future__ import annotations
+
+from typing import Final
+
+OTHER: Final = "other"
+"""Stands for all values beyond a bound."""
+MAX_TENANTS: Final = 1000
+RESERVED_TOOLS: Final = 4
+"""Tool names that every tenant may have, whatever the others send."""
+MAX_TOOLS: Final = 100
+"""Tool names of one tenant."""
+SHARED_TOOLS: Final = 4000
+"""Tool names of all tenants beyond their reserved ones."""
+
+
+class BoundedNames:
+    """Keeps the first `most` names, and replaces all others by `other`."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._known: set[str] = set()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._known
+
+    def __call__(self, name: str) -> str:
+        if name not in self._known:
+            if len(self._known) >= self._most:
+                return OTHER
+            self._known.add(name)
+        return name
+
+
+class ToolNames:
+    """Keeps each tenant's first tool names. No tenant's names take the reserved room of another one."""
+
+    def __init__(
+        self, reserved: int = RESERVED_TOOLS, most: int = MAX_TOOLS, shared: int = SHARED_TOOLS
+    ) -> None:
+        self._reserved, self._most, self._shared = reserved, most, shared
+        self._known: dict[str, set[str]] = {}
+
+    def __call__(self, tenant: str, tool: str) -> str:
+        known = self._known.setdefault(tenant, set())
+        if tool not in known:
+            if len(known) >= self._most or (len(known) >= self._reserved and self._shared <= 0):
+                return OTHER
+            self._shared -= len(known) >= self._reserved
+            known.add(tool)
+        return tool

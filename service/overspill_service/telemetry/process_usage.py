@@ -1,0 +1,42 @@
+"""What this process uses of the machine, under the names that Prometheus' client libraries share.
+
+The library's own collector knows one process only. So each worker copies its values to series of its own,
+and a scrape adds up those of all workers.
+"""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client import ProcessCollector
+
+from overspill_service.telemetry import definitions as d
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_GAUGES = {
+    metric.full_name: metric
+    for metric in (d.PROCESS_MEMORY, d.PROCESS_OPEN_FDS, d.PROCESS_MAX_FDS, d.PROCESS_START_TIME)
+}
+
+
+class ProcessUsage:
+    def __init__(self, series: Callable[..., Any]) -> None:
+        """`series` returns the series of a metric."""
+        self._series = series
+        self._collector = ProcessCollector(registry=None)
+        self._cpu_seconds = 0.0
+        series(d.BUILD_INFO, version("overspill-service"), platform.python_version()).set(1)
+
+    def measure(self) -> None:
+        """Set the series. Where there is no /proc they stay 0."""
+        found = {sample.name: sample.value for each in self._collector.collect() for sample in each.samples}
+        for name, metric in _GAUGES.items():
+            if name in found:
+                self._series(metric).set(found[name])
+        cpu_seconds = found.get(d.PROCESS_CPU.full_name, self._cpu_seconds)
+        self._series(d.PROCESS_CPU).inc(cpu_seconds - self._cpu_seconds)
+        self._cpu_seconds = cpu_seconds

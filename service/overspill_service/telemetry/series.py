@@ -1,0 +1,102 @@
+"""The time series of the declared metrics, in a registry of this process.
+
+With several workers the values of all processes are added up: see `multiprocess`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    values,
+)
+
+from overspill_service.telemetry.definitions import METRICS, Kind, Metric
+from overspill_service.telemetry.multiprocess import (
+    VARIABLE,
+    SharedMemories,
+    SharedValues,
+    SumCollector,
+    value_class,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+disable_created_metrics()  # type: ignore[no-untyped-call]  # one more series for each counter and histogram, which no query here uses
+
+
+class Series:
+    """Finds the series of a metric by its label values, and makes it at its first event."""
+
+    def __init__(self) -> None:
+        self._registry, self._memories = CollectorRegistry(), _shared_memories()
+        self._metrics = {metric.name: _make(metric, self._registry) for metric in METRICS}
+        self._found: dict[tuple[str, ...], Any] = {}
+        self.prepare()
+
+    def of(self, metric: Metric, *labels: str) -> Any:
+        """Return the series with these label values: a counter, gauge or histogram of `prometheus_client`."""
+        key = (metric.name, *labels)
+        series = self._found.get(key)
+        if series is None:
+            parent = self._metrics[metric.name]
+            series = self._found[key] = parent.labels(*labels) if labels else parent
+        return series
+
+    def prepare(self, **known: str) -> None:
+        """Make the series whose open labels are exactly the `known` ones: they are 0, not absent."""
+        for metric in METRICS:
+            if metric.open_labels == tuple(known):
+                choices = (label.values or (known[label.name],) for label in metric.labels)
+                for labels in itertools.product(*choices):
+                    self.of(metric, *labels)
+
+    @property
+    def registry(self) -> CollectorRegistry:
+        """The registry of all workers' values."""
+        if self._memories is None:
+            return self._registry
+        registry = CollectorRegistry()
+        registry.register(SumCollector(self._memories.descriptors))
+        return registry
+
+
+class MergedHistogram(Histogram):
+    """A histogram that adds values which were counted elsewhere, in the same buckets."""
+
+    def add(self, counts: Sequence[int], total: int) -> None:
+        """`counts` has the number of values in each bucket alone, `total` is the sum of the values."""
+        self._sum.inc(total)
+        for bucket, count in zip(self._buckets, counts, strict=True):
+            bucket.inc(count)
+
+
+def _make(metric: Metric, registry: CollectorRegistry) -> Counter | Gauge | Histogram:
+    labels = [label.name for label in metric.labels]
+    names = {"name": metric.name, "documentation": metric.help, "namespace": metric.namespace}
+    if metric.kind is Kind.COUNTER:
+        return Counter(**names, labelnames=labels, registry=registry)
+    if metric.kind is Kind.GAUGE:
+        return Gauge(**names, labelnames=labels, registry=registry, multiprocess_mode=metric.merge.value)
+    return MergedHistogram(**names, labelnames=labels, registry=registry, buckets=metric.buckets)
+
+
+def _shared_memories() -> SharedMemories | None:
+    """Keep this worker's values in shared memory.
+
+    Return the memories of all workers, None without workers.
+    """
+    given = os.environ.get(VARIABLE)
+    if not given:
+        return None
+    memories = SharedMemories.of(given)
+    values.ValueClass = value_class(SharedValues(memories.descriptors[memories.own]))
+    return memories

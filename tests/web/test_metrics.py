@@ -1,0 +1,199 @@
+"""The metrics at /metrics: their formats, their names, and what bounds them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from overspill.wire import Observation, Outcome
+from overspill_service.catalog import Catalog
+from overspill_service.telemetry.definitions import METRICS, Kind
+from overspill_service.telemetry.metrics import Metrics
+from overspill_service.telemetry.names import OTHER, BoundedNames, ToolNames
+from overspill_service.telemetry.scrapes import PLAIN, Scrapes
+from prometheus_client import CollectorRegistry, Gauge, generate_latest, parser
+from prometheus_client.openmetrics import parser as openmetrics_parser
+
+if TYPE_CHECKING:
+    from tests.web.conftest import Api
+
+OPENMETRICS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
+
+
+def observed(tool: str, count: int = 1, outcome: Outcome = Outcome.CAPTURED) -> Observation:
+    return Observation(tool=tool, outcome=outcome, count=count, bytes_before=1000, bytes_after=10)
+
+
+def samples(text: str) -> dict[tuple[str, ...], float]:
+    """Every sample by its name and its labels' values, in the order of the labels' names."""
+    return {
+        (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
+        for family in parser.text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def shown(metrics: Metrics) -> dict[tuple[str, ...], float]:
+    return samples(generate_latest(metrics.collect()).decode())
+
+
+# --- formats --------------------------------------------------------------------------------------
+
+
+async def test_the_text_is_openmetrics_if_the_scraper_asks_for_it(api: Api) -> None:
+    await api.put(b"x" * 1000)
+    response = await api.get("/metrics", headers={"Accept": OPENMETRICS})
+    text = await response.text()
+
+    assert response.headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
+    assert text.endswith("# EOF\n")
+    families = list(openmetrics_parser.text_string_to_metric_families(text))  # type: ignore[no-untyped-call]
+    assert {"overspill_captures", "process_cpu_seconds"} <= {family.name for family in families}
+
+
+@pytest.mark.parametrize(
+    "accept",
+    ["", "*/*", "text/html", "application/openmetrics-text;version=x", ";;=,", "text/plain;version=9" * 50],
+)
+async def test_whatever_a_scraper_accepts_it_gets_the_metrics(api: Api, accept: str) -> None:
+    response = await api.get("/metrics", headers={"Accept": accept})
+
+    assert response.status == 200
+    assert "overspill_captures" in await response.text()
+
+
+async def test_there_are_no_series_of_creation_times(api: Api) -> None:
+    await api.put(b"x" * 1000)
+    for accept in ("", OPENMETRICS):
+        assert "_created" not in await (await api.get("/metrics", headers={"Accept": accept})).text()
+
+
+# --- declarations ---------------------------------------------------------------------------------
+
+
+def test_every_declaration_is_one_metric_with_a_name_by_the_conventions() -> None:
+    names = [metric.full_name for metric in METRICS]
+
+    assert len(set(names)) == len(names)
+    for metric in METRICS:
+        assert metric.name.removesuffix("_info").isidentifier(), metric.name
+        assert metric.help.endswith("."), metric.name
+        assert not metric.name.endswith("_total"), metric.name
+        assert bool(metric.buckets) == (metric.kind is Kind.HISTOGRAM), metric.name
+        if metric.kind is Kind.HISTOGRAM:
+            assert metric.name.endswith(("_bytes", "_seconds")), metric.name
+            assert list(metric.buckets) == sorted(set(metric.buckets)), metric.name
+
+
+def test_no_series_is_missing_before_its_first_event() -> None:
+    metrics = Metrics()
+    before = shown(metrics)
+    metrics.sweep(3, is_done=False)
+    metrics.problem("not_found")
+    metrics.damaged_record(is_repaired=True)
+
+    assert shown(metrics).keys() == before.keys()
+
+
+def test_all_series_of_a_tool_are_there_from_its_first_event() -> None:
+    metrics = Metrics()
+    metrics.observation("acme", observed("grep"))
+    series = shown(metrics)
+
+    for outcome in Outcome:
+        assert series["overspill_tool_outputs_total", outcome, "acme", "grep"] == (
+            outcome is Outcome.CAPTURED
+        )
+    assert series["overspill_captures_total", "created", "acme", "grep"] == 0
+    assert series["overspill_reads_total", "grep", "acme"] == 0
+
+
+async def test_every_operation_of_the_ports_is_there_before_the_first_of_them(api: Api) -> None:
+    series = samples(await (await api.get("/metrics")).text())
+    names = {
+        key[2] for key in series if key[0] == "overspill_backend_operations_total" and key[1] == "catalog"
+    }
+
+    assert {"revoke_key", "forget_tenant", "doubt", "find"} <= names
+    assert names <= set(dir(Catalog))
+
+
+# --- bounds ---------------------------------------------------------------------------------------
+
+
+def test_names_beyond_the_bound_are_one() -> None:
+    names = BoundedNames(2)
+
+    assert [names(each) for each in "abcab"] == ["a", "b", OTHER, "a", "b"]
+
+
+def test_one_tenants_tool_names_never_push_out_those_of_another() -> None:
+    names = ToolNames(reserved=2, most=5, shared=4)
+    hostile = [names("hostile", f"tool {number}") for number in range(100)]
+    second = [names("second", f"tool {number}") for number in range(100)]
+
+    assert [len(set(each) - {OTHER}) for each in (hostile, second)] == [5, 3]
+    assert [names(f"tenant {number}", "grep") for number in range(100)] == ["grep"] * 100
+    assert names("hostile", "tool 4") == "tool 4"
+    assert names("hostile", "tool 5") == OTHER
+
+
+def test_invented_tool_names_make_a_bounded_number_of_series() -> None:
+    metrics = Metrics()
+    for number in range(3000):
+        metrics.observation("hostile", observed(f"tool {number}"))
+    metrics.observation("honest", observed("grep"))
+    series = shown(metrics)
+    outputs = {key: value for key, value in series.items() if key[0] == "overspill_tool_outputs_total"}
+
+    assert len(outputs) < 500
+    assert sum(outputs.values()) == 3001
+    assert outputs["overspill_tool_outputs_total", Outcome.CAPTURED, "honest", "grep"] == 1
+
+
+# --- scrapers -------------------------------------------------------------------------------------
+
+
+class Collecting:
+    """Collects when it is told to, and counts."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.may_end = threading.Semaphore(0)
+
+    def __call__(self) -> CollectorRegistry:
+        self.count += 1
+        registry = CollectorRegistry()
+        Gauge("number", "The collection.", registry=registry).set(self.count)
+        assert self.may_end.acquire(timeout=30)
+        return registry
+
+
+async def scrape_together(scrapes: Scrapes, count: int) -> list[asyncio.Task[bytes]]:
+    tasks = [asyncio.create_task(scrapes.text(PLAIN)) for _ in range(count)]
+    await asyncio.sleep(0.01)
+    return tasks
+
+
+async def test_many_scrapers_share_a_text_that_is_no_older_than_their_request() -> None:
+    collecting = Collecting()
+    scrapes = Scrapes(collecting)
+    first = await scrape_together(scrapes, 1)
+    late = await scrape_together(scrapes, 50)
+    collecting.may_end.release(2)
+
+    assert b"\nnumber 1.0" in await first[0]
+    assert [b"\nnumber 2.0" in text for text in await asyncio.gather(*late)] == [True] * 50
+    assert collecting.count == 2
+
+
+async def test_a_scraper_that_hangs_up_takes_the_text_from_no_other() -> None:
+    collecting = Collecting()
+    scrapes = Scrapes(collecting)
+    gone, waiting = await scrape_together(scrapes, 2)
+    gone.cancel()
+    collecting.may_end.release()
+
+    assert b"\nnumber 1.0" in await waiting
