@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Tombstone,
         Totals,
     )
+    from overspill_service.catalog.statistics import Cell, Resolution, Sums
 
 
 class Entries(Protocol):
@@ -141,7 +142,27 @@ class KeyStore(Protocol):
         """Return when each key was last used, by its hash."""
 
 
-class Catalog(Entries, Ledger, Coordination, KeyStore, Protocol):
+class Statistics(Protocol):
+    """Sums of what happened, by tenant and time. A lost catalog loses them: the objects do not tell them."""
+
+    async def add_sums(
+        self, tenant: str, sums: Mapping[Cell, int], *, now: float, batch: str, memory: float
+    ) -> bool:
+        """Add to the buckets of `now`. Return False, and add nothing, if `batch` was added before.
+
+        The name of a batch is remembered for `memory` seconds.
+        """
+
+    async def sums(
+        self, tenant: str, resolution: Resolution, *, since: float, until: float
+    ) -> dict[int, Sums]:
+        """Return the sums of every bucket that begins in `since <= start < until`, by its start.
+
+        Buckets without any are missing, and so are those beyond their time.
+        """
+
+
+class Catalog(Entries, Ledger, Coordination, KeyStore, Statistics, Protocol):
     async def now(self) -> float | None:
         """Return the time of the catalog's own clock, or None if it has none."""
 

@@ -130,6 +130,9 @@ class MeteredCatalog(_Metered[Catalog]):
     note_uses = _counted(Catalog.note_uses)
     uses = _counted(Catalog.uses)
 
+    add_sums = _counted(Catalog.add_sums)
+    sums = _counted(Catalog.sums)
+
     now = _counted(Catalog.now)
     ping = _counted(Catalog.ping)
     close = _counted(Catalog.close)

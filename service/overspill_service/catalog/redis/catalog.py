@@ -9,7 +9,8 @@ from overspill_service.catalog.redis.coordination import RedisCoordination
 from overspill_service.catalog.redis.entries import RedisEntries
 from overspill_service.catalog.redis.key_store import RedisKeyStore
 from overspill_service.catalog.redis.ledger import RedisLedger
+from overspill_service.catalog.redis.statistics import RedisStatistics
 
 
-class RedisCatalog(RedisEntries, RedisLedger, RedisCoordination, RedisKeyStore):
+class RedisCatalog(RedisEntries, RedisLedger, RedisCoordination, RedisKeyStore, RedisStatistics):
     """The whole port. Each part of it is a class of its own, over one link."""

@@ -13,6 +13,8 @@ names have no braces.
     ov1:{tenant}:expiry             zset    id -> expires
     ov1:{tenant}:totals             hash    captures, size, stored; where it is, the tenant is in ov1:tenants;
                                             complete: the complete state in which limits were held to it
+    ov1:stats:{tenant}:{length}:{start}  hash  sums of one bucket: see `catalog.statistics`; expires
+    ov1:stats:{tenant}:batch:{batch}     string  who added the batch; expires
     ov1:tenants                     set     for ever
     ov1:keys                        hash    key hash -> record, until revoked
     ov1:uses                        hash    key hash -> the hash, and its last use; until revoked
@@ -79,6 +81,14 @@ def expiry(tenant: str) -> str:
 
 def totals(tenant: str) -> str:
     return f"ov1:{{{tenant}}}:totals"
+
+
+def statistics(tenant: str, seconds: int | str, start: int | str) -> str:
+    return f"ov1:stats:{{{tenant}}}:{seconds}:{start}"
+
+
+def batch(tenant: str, name: str) -> str:
+    return f"ov1:stats:{{{tenant}}}:batch:{name}"
 
 
 def lease(name: str) -> str:

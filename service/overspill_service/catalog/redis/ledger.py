@@ -21,6 +21,7 @@ class RedisLedger(RedisAccess):
         self._registered.discard(tenant)
         await self._client.call("SREM", key_names.TENANTS, tenant)
         await self._client.call("DEL", key_names.totals(tenant))
+        await self._client.delete_matching(key_names.statistics(tenant, "*", "*"))
 
     async def totals(self, tenant: str) -> Totals:
         keys = [key_names.totals(tenant), key_names.created(tenant)]

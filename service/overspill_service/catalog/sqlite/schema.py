@@ -17,8 +17,6 @@ from overspill_service.errors.system import failure
 if TYPE_CHECKING:
     from pathlib import Path
 
-VERSION: Final = 1
-"""The schema's version, in `user_version`."""
 BUSY_TIMEOUT_SECONDS: Final = 10.0
 """Seconds to wait for another process's write."""
 BUSY_PAUSE_SECONDS: Final = 0.01
@@ -57,6 +55,22 @@ CREATE TABLE keys   (hash TEXT PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE uses   (hash TEXT PRIMARY KEY, used REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE facts  (name TEXT PRIMARY KEY) WITHOUT ROWID;
 """
+
+STATISTICS: Final = """
+CREATE TABLE sums (
+    tenant  TEXT NOT NULL,
+    seconds INTEGER NOT NULL,     -- length of the bucket
+    start   INTEGER NOT NULL,
+    cell    TEXT NOT NULL,
+    amount  INTEGER NOT NULL,
+    PRIMARY KEY (tenant, seconds, start, cell)
+) WITHOUT ROWID;
+"""
+
+STEPS: Final = (TABLES, STATISTICS)
+"""What each version of the schema adds to the one before."""
+VERSION: Final = len(STEPS)
+"""The schema's version, in `user_version`."""
 
 
 def prepare(path: Path | None) -> tuple[CatalogFile, sqlite3.Connection]:
@@ -106,10 +120,9 @@ def _create(connection: sqlite3.Connection) -> None:
     _use_write_ahead_log(connection)
     connection.execute("BEGIN IMMEDIATE")  # of several processes that start at once, one creates the tables
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version == 0:
-        for statement in TABLES.split(";"):
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {VERSION}")
+    for statement in "".join(STEPS[version:]).split(";"):
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {max(version, VERSION)}")
     connection.execute("COMMIT")
     if version > VERSION:
         raise CatalogUnavailable(

@@ -1,0 +1,57 @@
+"""Statistics in Redis: one hash for each bucket, which expires."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from typing import TYPE_CHECKING
+
+from overspill_service.catalog.redis import key_names, scripts
+from overspill_service.catalog.redis.access import RedisAccess
+from overspill_service.catalog.redis.scripts import milliseconds
+from overspill_service.catalog.statistics import (
+    MAX_CELLS,
+    OTHER,
+    RESOLUTIONS,
+    Cell,
+    Resolution,
+    Sums,
+    bucket_start,
+    bucket_starts,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class RedisStatistics(RedisAccess):
+    async def add_sums(
+        self, tenant: str, sums: Mapping[Cell, int], *, now: float, batch: str, memory: float
+    ) -> bool:
+        buckets = [
+            key_names.statistics(tenant, each.seconds, bucket_start(now, each)) for each in RESOLUTIONS
+        ]
+        lifetimes = [each.seconds + each.kept for each in RESOLUTIONS]
+        added = await self._client.step(
+            scripts.ADD_SUMS,
+            [key_names.batch(tenant, batch), *buckets],
+            *(secrets.token_hex(8), milliseconds(memory), MAX_CELLS, *lifetimes),
+            *(word for cell, amount in sums.items() for word in _words(cell, amount)),
+        )
+        return bool(added == scripts.DONE)
+
+    async def sums(
+        self, tenant: str, resolution: Resolution, *, since: float, until: float
+    ) -> dict[int, Sums]:
+        starts = bucket_starts(since, until, resolution)
+        keys = (key_names.statistics(tenant, resolution.seconds, start) for start in starts)
+        answers = await asyncio.gather(*(self._client.call("HGETALL", key) for key in keys))
+        return {start: _decoded(answer) for start, answer in zip(starts, answers, strict=True) if answer}
+
+
+def _words(cell: Cell, amount: int) -> tuple[str, str, int]:
+    return cell.encode(), cell._replace(tool=OTHER).encode(), amount
+
+
+def _decoded(answer: dict[bytes, bytes]) -> Sums:
+    return {Cell.decode(field.decode()): int(amount) for field, amount in answer.items()}

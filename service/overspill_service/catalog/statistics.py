@@ -1,0 +1,75 @@
+"""How statistics are kept, the same in every adapter: sums by tenant, in buckets of three lengths.
+
+A bucket begins at a multiple of its length since the epoch (UTC). It is kept for a fixed time, so that the
+room of a tenant is bounded. A bucket of a new tool beyond `MAX_CELLS` counts it as `other`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+OTHER: Final = "other"
+"""The tool that stands for all tools beyond the bound."""
+MAX_CELLS: Final = 2000
+"""Sums in one bucket. Those of `other` come on top."""
+_SEPARATOR: Final = "\0"
+
+
+class Resolution(NamedTuple):
+    seconds: int
+    """The length of a bucket."""
+    kept: int
+    """How long a bucket is kept after its end, in seconds."""
+
+
+MINUTES: Final = Resolution(60, 3 * 3600)
+QUARTERS: Final = Resolution(900, 7 * 86400)
+DAYS: Final = Resolution(86400, 400 * 86400)
+RESOLUTIONS: Final = (MINUTES, QUARTERS, DAYS)
+
+
+class Cell(NamedTuple):
+    """What a sum is of."""
+
+    figure: str
+    """The name of a metric."""
+    tool: str = ""
+    outcome: str = ""
+    """What became of outputs or captures, or the mode of reads."""
+
+    def encode(self) -> str:
+        return _SEPARATOR.join(self)
+
+    @classmethod
+    def decode(cls, text: str) -> Cell:
+        """The inverse of `encode`. Only a tool's name may contain the separator."""
+        figure, _, rest = text.partition(_SEPARATOR)
+        tool, _, outcome = rest.rpartition(_SEPARATOR)
+        return cls(figure, tool, outcome)
+
+
+Sums = dict[Cell, int]
+
+
+def bucket_start(now: float, resolution: Resolution) -> int:
+    """Return when the bucket of an instant begins, in seconds since the epoch."""
+    return int(now) // resolution.seconds * resolution.seconds
+
+
+def bucket_starts(since: float, until: float, resolution: Resolution) -> range:
+    """Return the starts of all buckets with `since <= start < until`."""
+    first = math.ceil(since / resolution.seconds) * resolution.seconds
+    return range(first, math.ceil(until), resolution.seconds)
+
+
+def merged(sums: Iterable[Mapping[Cell, int]]) -> Sums:
+    """Return the sums of several buckets."""
+    total: Sums = {}
+    for each in sums:
+        for cell, amount in each.items():
+            total[cell] = total.get(cell, 0) + amount
+    return total

@@ -1,0 +1,101 @@
+"""Every catalog keeps statistics: sums by tenant and time, each batch once, bounded."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+from overspill_service.catalog import statistics
+from overspill_service.catalog.statistics import DAYS, MINUTES, OTHER, QUARTERS, RESOLUTIONS, Cell, merged
+
+from tests.contracts.entries import TENANT
+
+if TYPE_CHECKING:
+    from overspill_service.catalog import Catalog
+    from overspill_service.catalog.statistics import Resolution, Sums
+
+NOON = 1_800_014_400.0
+"""The beginning of a bucket of every length but a day's."""
+GREP = Cell("tool_outputs", "grep", "captured")
+ODD = Cell("tool_outputs", "a\0b\nc{}*✓", "inline")
+
+
+async def add(catalog: Catalog, sums: Sums, batch: str, *, now: float = NOON, tenant: str = TENANT) -> bool:
+    return await catalog.add_sums(tenant, sums, now=now, batch=batch, memory=60.0)
+
+
+async def kept(
+    catalog: Catalog, resolution: Resolution, *, since: float = 0, until: float = NOON * 2
+) -> dict[int, Sums]:
+    if since == 0:
+        since, until = NOON - 2 * 86400, NOON + 2 * 86400
+    return await catalog.sums(TENANT, resolution, since=since, until=until)
+
+
+async def test_sums_add_up_in_buckets_of_every_length(catalog: Catalog) -> None:
+    await add(catalog, {GREP: 2, ODD: 2**50}, "one")
+    await add(catalog, {GREP: 3}, "two", now=NOON + 59.9)
+    await add(catalog, {GREP: 5}, "three", now=NOON + 60)
+
+    assert await kept(catalog, MINUTES) == {NOON: {GREP: 5, ODD: 2**50}, NOON + 60: {GREP: 5}}
+    assert await kept(catalog, QUARTERS) == {NOON: {GREP: 10, ODD: 2**50}}
+    assert await kept(catalog, DAYS) == {NOON // 86400 * 86400: {GREP: 10, ODD: 2**50}}
+
+
+async def test_a_batch_is_added_once_however_often_it_comes(catalog: Catalog) -> None:
+    answers = await asyncio.gather(*(add(catalog, {GREP: 1}, "same") for _ in range(20)))
+    assert sum(answers) == 1
+    assert await add(catalog, {GREP: 1}, "same", tenant="another")
+
+    assert merged((await kept(catalog, MINUTES)).values()) == {GREP: 1}
+
+
+async def test_tenants_do_not_see_each_others_sums(catalog: Catalog) -> None:
+    await add(catalog, {GREP: 1}, "one", tenant="another")
+
+    assert await kept(catalog, MINUTES) == {}
+
+
+async def test_only_buckets_that_begin_in_the_time_are_returned(catalog: Catalog) -> None:
+    for number in range(4):
+        await add(catalog, {GREP: 1}, f"{number}", now=NOON + 60 * number)
+
+    found = await kept(catalog, MINUTES, since=NOON + 1, until=NOON + 180)
+    assert list(found) == [NOON + 60, NOON + 120]
+
+
+async def test_beyond_the_bound_new_tools_are_one(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("redis", "sqlite"):
+        monkeypatch.setattr(f"overspill_service.catalog.{module}.statistics.MAX_CELLS", 3)
+    tools = [Cell("tool_outputs", f"tool {number}", "inline") for number in range(6)]
+    await add(catalog, dict.fromkeys(tools, 1), "one")
+    await add(catalog, dict.fromkeys(tools, 10), "two")
+
+    rest = Cell("tool_outputs", OTHER, "inline")
+    (sums,) = (await kept(catalog, MINUTES)).values()
+    assert sums == dict.fromkeys(tools[:3], 11) | {rest: 33}
+
+
+async def test_buckets_beyond_their_time_go(catalog: Catalog) -> None:
+    await add(catalog, {GREP: 1}, "old")
+    later = NOON + max(each.kept + 2 * each.seconds for each in (MINUTES, QUARTERS))
+    await add(catalog, {GREP: 1}, "new", now=later)
+
+    if "sqlite" in type(catalog).__module__:  # Redis goes by its own clock
+        for resolution in (MINUTES, QUARTERS):
+            assert NOON not in await kept(catalog, resolution)
+    assert NOON // 86400 * 86400 in await kept(catalog, DAYS)
+
+
+async def test_a_forgotten_tenant_has_no_sums(catalog: Catalog) -> None:
+    await add(catalog, {GREP: 1}, "one")
+    await catalog.forget_tenant(TENANT)
+
+    assert [await kept(catalog, each) for each in RESOLUTIONS] == [{}, {}, {}]
+
+
+@pytest.mark.parametrize("cell", [GREP, ODD, Cell("reads"), Cell("reads", "", "grep"), Cell("x", "\0\0", "")])
+def test_cells_survive_their_encoding(cell: Cell) -> None:
+    assert Cell.decode(cell.encode()) == cell
+    assert statistics.MAX_CELLS > 0
