@@ -65,6 +65,7 @@ class Maintenance:
             await self._attempt("rebuild", self.rebuild_once())
             self.first_round_ended.set()
             await self._attempt("mending", self.repair_once())
+            await self._attempt("statistics", self._write_statistics())
             self._service.failure_log.flush()
             await self._measure_free_space()
             self._service.metrics.measure_process()
@@ -80,7 +81,11 @@ class Maintenance:
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self._attempt("uses of keys", self._service.authenticator.report_uses())
+                await self._attempt("statistics", self._write_statistics())
                 await self._attempt("generation", self._generations.close())
+
+    async def _write_statistics(self) -> None:
+        await self._service.metrics.write_pending(self._archive.catalog, self._archive.clock())
 
     async def _measure_clock(self) -> None:
         if time.monotonic() >= self._clock_due:

@@ -289,7 +289,7 @@ async def test_an_observation_without_sizes_is_in_no_histogram(api: Api) -> None
 
     assert await answer.json() == {"counted": True}
     assert 'overspill_tool_outputs_total{outcome="inline",tenant="default",tool="grep"} 3.0' in figures
-    assert "overspill_tool_output_size_bytes_count" not in figures
+    assert 'overspill_tool_output_size_bytes_count{tenant="default"} 0.0' in figures
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from overspill.wire import SIZE_CLASSES, Code, Observation, Outcome
+from overspill.wire import SIZE_CLASSES, Code, Observation, Observations, Outcome
 from overspill_service.tenants import hash_key, new_key
 
 from tests.web.conftest import Api, path_of, problem
@@ -42,7 +42,8 @@ async def test_a_stopping_service_is_alive_but_not_ready(api: Api) -> None:
 async def test_the_figures_are_clean_for_promtool(api: Api) -> None:
     await api.put(b"x" * 1000)
     await api.get("/nowhere")
-    api.service.metrics.observation("default", OBSERVED)
+    batch = Observations(batch="a" * 8, observations=[OBSERVED])
+    await api.service.metrics.observe(api.service.archive.catalog, "default", batch, 0)
     figures = await (await api.get("/metrics")).read()
     checked = subprocess.run(
         ["promtool", "check", "metrics"], input=figures, capture_output=True, check=False

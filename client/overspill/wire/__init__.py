@@ -4,7 +4,17 @@ Both sides import this package and mention no path, header or code of their own.
 HTTP libraries, storage or agents.
 """
 
-from overspill.wire.captures import DEFAULT_TTL, Amendment, Entry, Listing, Removed, State, Usage
+from overspill.wire.captures import (
+    DEFAULT_TTL,
+    PREVIEW_LABEL,
+    Amendment,
+    Entry,
+    Listing,
+    PreviewKind,
+    Removed,
+    State,
+    Usage,
+)
 from overspill.wire.headers import Header, decode_digest, decode_header, encode_digest, encode_header
 from overspill.wire.identity import CALL_PREFIX, CAPTURE_ID, MAX_VALUE, call_id_of, capture_id, fit
 from overspill.wire.observations import (
@@ -39,6 +49,7 @@ __all__ = [
     "DEFAULT_TTL",
     "DEFAULT_URL",
     "MAX_VALUE",
+    "PREVIEW_LABEL",
     "PROBLEM_TYPE",
     "SIZE_BOUNDS",
     "SIZE_CLASSES",
@@ -62,6 +73,7 @@ __all__ = [
     "Observations",
     "Outcome",
     "Path",
+    "PreviewKind",
     "Problem",
     "ReadQuery",
     "RefQuery",

@@ -12,6 +12,19 @@ DEFAULT_TTL: Final = 24 * 3600
 """Seconds that a capture lives if nobody asks for another time."""
 
 
+PREVIEW_LABEL: Final = "overspill.preview"
+"""The label of a capture that says which kind of preview its notice shows: a `PreviewKind`."""
+
+
+class PreviewKind(StrEnum):
+    """Which part of an output a notice shows: the lines that matter, its beginning, its end, or both."""
+
+    PREVIEW = "preview"
+    HEAD = "head"
+    TAIL = "tail"
+    ENDS = "ends"
+
+
 class State(StrEnum):
     """Whether a capture still grows, is whole, or ended early."""
 
@@ -39,6 +52,8 @@ class Entry(Struct, frozen=True, kw_only=True):
     labels: dict[str, str]
     created: datetime
     expires: datetime
+    first_read: datetime | None = None
+    """When the content was first read; null if nobody has read it, or that was forgotten."""
 
 
 class Listing(Struct, frozen=True, kw_only=True):

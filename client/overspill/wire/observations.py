@@ -45,6 +45,12 @@ class Observation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     bytes_before: Annotated[int, Meta(ge=0, le=2**63 - 1)]
     bytes_after: Annotated[int, Meta(ge=0, le=2**63 - 1)]
     sizes: _Sizes | None = None
+    tokens_kept_out: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 0
+    """Estimated tokens of the outputs less those of what entered the conversation."""
+    identical: Annotated[int, Meta(ge=0, le=2**53)] = 0
+    """How many of the outputs have the same bytes as an earlier one of their session."""
+    bursts: Annotated[int, Meta(ge=0, le=2**53)] = 0
+    """How often calls came in a burst soon after a notice: the model runs the tool again."""
 
     def __post_init__(self) -> None:
         if self.sizes is not None and sum(self.sizes) != self.count:

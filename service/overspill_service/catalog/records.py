@@ -55,6 +55,8 @@ class Entry(Struct, frozen=True, kw_only=True):
     """The packed frame map, if it is small enough."""
     marker: str | None = None
     """The key of the object that holds a changed expiry."""
+    first_read: float | None = None
+    """When the content was first read, as far as this catalog knows. The objects do not tell it."""
 
     @property
     def stored_size(self) -> int:
@@ -91,6 +93,7 @@ class Entry(Struct, frozen=True, kw_only=True):
             labels=self.labels,
             created=instant(self.created),
             expires=instant(self.expires),
+            first_read=None if self.first_read is None else instant(self.first_read),
         )
 
 

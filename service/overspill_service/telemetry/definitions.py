@@ -8,10 +8,15 @@ Names follow Prometheus' conventions: base units, the unit last, `_total` for co
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
-from overspill.wire import SIZE_BOUNDS, Code, Outcome
+from overspill.wire import SIZE_BOUNDS, Code, Outcome, PreviewKind
+
+from overspill_service.catalog.statistics import Cell
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 NAMESPACE: Final = "overspill"
 
@@ -45,6 +50,8 @@ class Metric(Struct, frozen=True, kw_only=True):
     """The inclusive upper bounds of a histogram's buckets, in the unit of the name."""
     merge: Merge = Merge.SUM
     namespace: str = NAMESPACE
+    is_kept: bool = False
+    """Whether the catalog keeps it over time, by tenant, tool and the label that is left."""
     is_detail: bool = False
     """Whether it is for a closer look only: no rule and no dashboard shows it."""
 
@@ -54,18 +61,28 @@ class Metric(Struct, frozen=True, kw_only=True):
         name = f"{self.namespace}_{self.name}" if self.namespace else self.name
         return f"{name}_total" if self.kind is Kind.COUNTER else name
 
+    def cell(self, labels: Sequence[str]) -> Cell:
+        """Return what the statistics call the series with these label values."""
+        values = {label.name: value for label, value in zip(self.labels, labels, strict=True)}
+        values.pop("tenant")
+        return Cell(self.name, values.pop("tool", ""), *values.values())
+
     @property
     def open_labels(self) -> tuple[str, ...]:
         """The labels whose values only events tell."""
         return tuple(label.name for label in self.labels if not label.values)
 
 
-def _counter(name: str, text: str, *labels: Label, is_detail: bool = False) -> Metric:
-    return Metric(kind=Kind.COUNTER, name=name, help=text, labels=labels, is_detail=is_detail)
+def _counter(name: str, text: str, *labels: Label, is_kept: bool = False) -> Metric:
+    return Metric(kind=Kind.COUNTER, name=name, help=text, labels=labels, is_kept=is_kept)
 
 
-def _gauge(name: str, text: str, *labels: Label, merge: Merge = Merge.SUM, is_detail: bool = False) -> Metric:
-    return Metric(kind=Kind.GAUGE, name=name, help=text, labels=labels, merge=merge, is_detail=is_detail)
+def _kept(name: str, text: str, *labels: Label) -> Metric:
+    return _counter(name, text, *labels, is_kept=True)
+
+
+def _gauge(name: str, text: str, *labels: Label, merge: Merge = Merge.SUM) -> Metric:
+    return Metric(kind=Kind.GAUGE, name=name, help=text, labels=labels, merge=merge)
 
 
 def _histogram(name: str, text: str, buckets: tuple[float, ...], *labels: Label) -> Metric:
@@ -85,6 +102,7 @@ _DONE_OR_FAILED: Final = Label("result", ("done", "failed"))
 _ROUTE: Final = Label("route"), Label("method")
 _OPERATION: Final = _BACKEND, Label("operation")
 _OUTPUT: Final = _TENANT, _TOOL, Label("outcome", tuple(Outcome))
+_PREVIEW: Final = Label("preview", (*PreviewKind, "none"))
 _MODE: Final = Label("mode", ("content", "head", "tail", "lines", "grep", "summary"))
 
 _SIZES: Final = tuple(float(4**power) for power in range(5, 18))
@@ -93,10 +111,25 @@ _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2
 
 # --- what clients report ---------------------------------------------------------------------------
 
-TOOL_OUTPUTS: Final = _counter("tool_outputs", "Tool outputs seen by clients.", *_OUTPUT)
-TOOL_OUTPUT_BYTES: Final = _counter("tool_output_bytes", "Bytes of tool outputs as they were.", *_OUTPUT)
-TOOL_OUTPUT_KEPT_BYTES: Final = _counter(
+TOOL_OUTPUTS: Final = _kept("tool_outputs", "Tool outputs seen by clients.", *_OUTPUT)
+TOOL_OUTPUT_BYTES: Final = _kept("tool_output_bytes", "Bytes of tool outputs as they were.", *_OUTPUT)
+TOOL_OUTPUT_KEPT_BYTES: Final = _kept(
     "tool_output_kept_bytes", "Bytes of tool outputs that entered a conversation.", *_OUTPUT
+)
+TOKENS_KEPT_OUT: Final = _kept(
+    "tool_output_tokens_kept_out",
+    "Tokens of tool outputs that notices kept out of conversations, as clients estimate them.",
+    *(_TENANT, _TOOL),
+)
+IDENTICAL_OUTPUTS: Final = _kept(
+    "identical_tool_outputs",
+    "Spilled tool outputs with the same bytes as an earlier one of the session.",
+    *(_TENANT, _TOOL),
+)
+RERUN_BURSTS: Final = _kept(
+    "tool_rerun_bursts",
+    "Bursts of calls: a tool was called again and again in a session soon after a notice.",
+    *(_TENANT, _TOOL),
 )
 TOOL_OUTPUT_SIZE: Final = _histogram(
     "tool_output_size_bytes",
@@ -107,15 +140,28 @@ TOOL_OUTPUT_SIZE: Final = _histogram(
 
 # --- captures --------------------------------------------------------------------------------------
 
-CAPTURES: Final = _counter(
+CAPTURES: Final = _kept(
     "captures", "Captures by result.", _TENANT, _TOOL, Label("result", ("created", "repeated"))
 )
-CAPTURE_BYTES: Final = _counter("capture_bytes", "Bytes of content of new captures.", _TENANT, _TOOL)
-CAPTURE_STORED_BYTES: Final = _counter(
-    "capture_stored_bytes", "Bytes stored for new captures.", _TENANT, _TOOL
-)
+CAPTURE_BYTES: Final = _kept("capture_bytes", "Bytes of content of new captures.", _TENANT, _TOOL)
+CAPTURE_STORED_BYTES: Final = _kept("capture_stored_bytes", "Bytes stored for new captures.", _TENANT, _TOOL)
 CAPTURE_SIZE: Final = _histogram("capture_size_bytes", "Sizes of new captures.", _SIZES, _TENANT)
-READS: Final = _counter("reads", "Reads of captures by mode.", _TENANT, _MODE)
+CAPTURES_READ: Final = _kept("captures_read", "Captures that were read for the first time.", _TENANT, _TOOL)
+FIRST_READ_DELAY: Final = _histogram(
+    "first_read_delay_seconds",
+    "Time from the end of a capture's upload to its first read.",
+    (1, 5, 15, 60, 300, 1800, 3600, 6 * 3600, 86400, 7 * 86400),
+    _TENANT,
+)
+PREVIEWED_CAPTURES: Final = _counter(
+    "previewed_captures", "New captures by the kind of preview in their notice.", _TENANT, _PREVIEW
+)
+PREVIEWED_CAPTURES_READ: Final = _counter(
+    "previewed_captures_read",
+    "Captures that were read for the first time, by the kind of preview in their notice.",
+    *(_TENANT, _PREVIEW),
+)
+READS: Final = _kept("reads", "Reads of captures by mode.", _TENANT, _MODE)
 READ_BYTES: Final = _counter("read_bytes", "Bytes of answers to reads.", _TENANT, _MODE)
 UPLOADS_IN_PROGRESS: Final = _gauge("uploads_in_progress", "Uploads in progress.")
 SWEPT_CAPTURES: Final = _counter("swept_captures", "Captures removed by sweeps.")

@@ -104,6 +104,7 @@ class MeteredCatalog(_Metered[Catalog]):
     restore = _counted(Catalog.restore)
     find = _counted(Catalog.find)
     amend = _counted(Catalog.amend)
+    note_read = _counted(Catalog.note_read)
     remove = _counted(Catalog.remove)
 
     tenants = _counted(Catalog.tenants)

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from overspill import wire
+
+from overspill_service.catalog.statistics import merged
 from overspill_service.telemetry import definitions as d
 from overspill_service.telemetry.names import MAX_TENANTS, OTHER, BoundedNames, ToolNames
+from overspill_service.telemetry.pending import PendingReads, PendingSums
 from overspill_service.telemetry.process_usage import ProcessUsage
 from overspill_service.telemetry.series import Series
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from overspill.wire import Observation
     from prometheus_client import CollectorRegistry, Gauge
 
+    from overspill_service.catalog import Catalog, Statistics
     from overspill_service.catalog.records import Entry
 
 METHODS: Final = frozenset({"GET", "HEAD", "PUT", "PATCH", "POST", "DELETE", "OPTIONS"})
 """Methods with a label of their own. A client may send any method."""
 MAX_KEYS: Final = 1000
+_PREVIEWS: Final = frozenset(wire.PreviewKind)
+_Count = tuple[d.Metric, tuple[str, ...], int]
+"""A metric, the values of its labels, and what to add."""
 
 
 class Metrics:
@@ -29,6 +36,7 @@ class Metrics:
         self._series = Series()
         self._of = self._series.of
         self._tenants, self._tools, self._key = BoundedNames(MAX_TENANTS), ToolNames(), BoundedNames(MAX_KEYS)
+        self._sums, self._reads = PendingSums(), PendingReads()
         self._prepared: set[tuple[str, ...]] = set()
         self._process = ProcessUsage(self._of)
 
@@ -38,30 +46,66 @@ class Metrics:
         gauge: Gauge = self._of(d.UPLOADS_IN_PROGRESS)
         return gauge
 
-    def observation(self, tenant: str, seen: Observation) -> None:
-        """Count tool outputs that a client reports."""
-        tenant, tool = self._tool(tenant, seen.tool)
-        labels = tenant, tool, seen.outcome.value
-        self._of(d.TOOL_OUTPUTS, *labels).inc(seen.count)
-        self._of(d.TOOL_OUTPUT_BYTES, *labels).inc(seen.bytes_before)
-        self._of(d.TOOL_OUTPUT_KEPT_BYTES, *labels).inc(seen.bytes_after)
-        if seen.sizes is not None:
-            self._of(d.TOOL_OUTPUT_SIZE, tenant).add(seen.sizes, seen.bytes_before)
+    async def observe(self, catalog: Statistics, tenant: str, seen: wire.Observations, now: float) -> bool:
+        """Count tool outputs that a client reports. Return False if this batch was counted before.
+
+        The statistics get them in one step with the batch's name. Raises `CatalogUnavailable`.
+        """
+        counts = [count for each in seen.observations for count in self._counts(tenant, each)]
+        sums = merged({metric.cell(labels): amount} for metric, labels, amount in counts if amount)
+        memory = wire.BATCH_MEMORY
+        if not await catalog.add_sums(tenant, sums, now=now, batch=seen.batch, memory=memory):
+            return False
+        for metric, labels, amount in counts:
+            self._of(metric, *labels).inc(amount)
+        for each in seen.observations:
+            if each.sizes is not None:
+                self._of(d.TOOL_OUTPUT_SIZE, self._tenant(tenant)).add(each.sizes, each.bytes_before)
+        return True
+
+    def _counts(self, tenant: str, seen: wire.Observation) -> Iterable[_Count]:
+        who = self._tool(tenant, seen.tool)
+        labels = *who, seen.outcome.value
+        yield d.TOOL_OUTPUTS, labels, seen.count
+        yield d.TOOL_OUTPUT_BYTES, labels, seen.bytes_before
+        yield d.TOOL_OUTPUT_KEPT_BYTES, labels, seen.bytes_after
+        yield d.TOKENS_KEPT_OUT, who, seen.tokens_kept_out
+        yield d.IDENTICAL_OUTPUTS, who, seen.identical
+        yield d.RERUN_BURSTS, who, seen.bursts
 
     def capture(self, entry: Entry, *, is_new: bool) -> None:
         """Count a stored capture, or a repeated one."""
         tenant, tool = self._tool(entry.tenant, entry.tool)
-        self._of(d.CAPTURES, tenant, tool, "created" if is_new else "repeated").inc()
+        self._add(entry.tenant, d.CAPTURES, tenant, tool, "created" if is_new else "repeated")
         if is_new:
-            self._of(d.CAPTURE_BYTES, tenant, tool).inc(entry.size)
-            self._of(d.CAPTURE_STORED_BYTES, tenant, tool).inc(entry.stored_size)
+            self._add(entry.tenant, d.CAPTURE_BYTES, tenant, tool, amount=entry.size)
+            self._add(entry.tenant, d.CAPTURE_STORED_BYTES, tenant, tool, amount=entry.stored_size)
             self._of(d.CAPTURE_SIZE, tenant).observe(entry.size)
+            self._of(d.PREVIEWED_CAPTURES, tenant, _preview(entry)).inc()
 
-    def read(self, tenant: str, mode: str, size: int) -> None:
+    def read(self, entry: Entry, mode: str, size: int, now: float) -> None:
         """Count one read and the bytes of its answer."""
-        tenant = self._tenant(tenant)
-        self._of(d.READS, tenant, mode).inc()
+        tenant = self._tenant(entry.tenant)
+        self._add(entry.tenant, d.READS, tenant, mode)
         self._of(d.READ_BYTES, tenant, mode).inc(size)
+        self._reads.add(entry, now)
+
+    async def write_pending(self, catalog: Catalog, now: float) -> None:
+        """Write first reads and statistics to the catalog. Raises `CatalogUnavailable`."""
+        async for entry, at in self._reads.write(catalog):
+            self._first_read(entry, at)
+        await self._sums.write(catalog, now)
+
+    def _first_read(self, entry: Entry, at: float) -> None:
+        tenant, tool = self._tool(entry.tenant, entry.tool)
+        self._add(entry.tenant, d.CAPTURES_READ, tenant, tool)
+        self._of(d.FIRST_READ_DELAY, tenant).observe(max(0.0, at - entry.created))
+        self._of(d.PREVIEWED_CAPTURES_READ, tenant, _preview(entry)).inc()
+
+    def _add(self, tenant: str, metric: d.Metric, *labels: str, amount: int = 1) -> None:
+        """Add to a metric that the catalog keeps."""
+        self._of(metric, *labels).inc(amount)
+        self._sums.add(tenant, metric.cell(labels), amount)
 
     def request(self, route: str, method: str, status: int, seconds: float) -> None:
         method = method if method in METHODS else OTHER
@@ -135,3 +179,8 @@ class Metrics:
             self._prepared.add(labels)
             self._series.prepare(tenant=tenant, tool=labels[1])
         return labels
+
+
+def _preview(entry: Entry) -> str:
+    kind = entry.labels.get(wire.PREVIEW_LABEL)
+    return kind if kind in _PREVIEWS else "none"

@@ -8,6 +8,7 @@ from overspill import wire
 from overspill.wire import Path, Scope
 
 from overspill_service.archive.sweep import sweep_expired
+from overspill_service.resources.tasks import run_to_completion
 from overspill_service.web.registry import Route
 
 if TYPE_CHECKING:
@@ -17,13 +18,10 @@ if TYPE_CHECKING:
 
 
 async def observe(context: RequestContext[wire.NoQuery]) -> web.Response:
+    service, tenant = context.service, context.principal.tenant.name
     async with context.body(wire.Observations) as batch:
-        tenant = context.principal.tenant.name
-        name = f"observations:{tenant}:{batch.batch}"
-        is_new = await context.service.archive.catalog.once(name, wire.BATCH_MEMORY)
-        if is_new:
-            for each in batch.observations:
-                context.service.metrics.observation(tenant, each)
+        counting = service.metrics.observe(service.archive.catalog, tenant, batch, service.archive.clock())
+        is_new = await run_to_completion(counting)  # in the catalog and in the metrics, or in neither
     return context.json(wire.Accepted(counted=is_new))
 
 

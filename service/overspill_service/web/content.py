@@ -78,7 +78,7 @@ async def _send_stored(
     """Send the stored frames as they are: the client decodes them."""
     headers[hdrs.CONTENT_ENCODING] = "zstd"
     length = reader.frames.stored_start(len(reader.frames))
-    return await _send(context, 200, headers, length, reader.stored_frames())
+    return await _send(context, reader.entry, 200, headers, length, reader.stored_frames())
 
 
 async def _send_decoded(
@@ -91,13 +91,13 @@ async def _send_decoded(
     span = asked or ContentRange(0, reader.entry.size, reader.entry.size)
     if asked is not None:
         headers[hdrs.CONTENT_RANGE] = str(asked)
-    return await _send(
-        context, 200 if asked is None else 206, headers, len(span), reader.content(span.start, span.stop)
-    )
+    pieces = reader.content(span.start, span.stop)
+    return await _send(context, reader.entry, 200 if asked is None else 206, headers, len(span), pieces)
 
 
 async def _send(
     context: RequestContext[wire.RefQuery],
+    entry: Entry,
     status: int,
     headers: dict[str, str],
     length: int,
@@ -113,7 +113,7 @@ async def _send(
             await send(context.request, response, pieces, length, context.service.settings.write_timeout)
         finally:
             if response.prepared:
-                context.service.metrics.read(context.principal.tenant.name, "content", length)
+                context.count_read(entry, "content", length)
     return response
 
 

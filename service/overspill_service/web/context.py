@@ -101,9 +101,14 @@ class RequestContext(Generic[Q_co]):
             body=msgspec.json.encode(answer), status=status, content_type="application/json", headers=headers
         )
 
-    def text(self, answer: Text) -> web.Response:
+    def count_read(self, entry: Entry, mode: str, size: int) -> None:
+        """Count a read whose answer has `size` bytes."""
+        archive = self.service.archive
+        self.service.metrics.read(entry, mode, size, archive.clock())
+
+    def text(self, entry: Entry, answer: Text) -> web.Response:
         """Answer a bounded read: JSON, or only the text for a client that asks for text/plain."""
-        self.service.metrics.read(self.principal.tenant.name, answer.mode, len(answer.content.encode()))
+        self.count_read(entry, answer.mode, len(answer.content.encode()))
         if prefers_text(list_field(self.request.headers, hdrs.ACCEPT) or ""):
             return web.Response(text=answer.content, content_type="text/plain", charset="utf-8")
         return self.json(self._with_whole_next(answer))

@@ -31,14 +31,16 @@ async def head(context: RequestContext[wire.HeadQuery]) -> web.Response:
     def begin(extent: Extent) -> lines.LineRead:
         return lines.head(context.query.lines, extent, caps=_caps(context), ansi=context.query.ansi)
 
-    return context.text(await inspect(context.service.archive, await context.entry(), begin))
+    entry = await context.entry()
+    return context.text(entry, await inspect(context.service.archive, entry, begin))
 
 
 async def tail(context: RequestContext[wire.TailQuery]) -> web.Response:
     def begin(extent: Extent) -> lines.TailRead:
         return lines.tail(context.query.lines, extent, caps=_caps(context), ansi=context.query.ansi)
 
-    return context.text(await inspect(context.service.archive, await context.entry(), begin))
+    entry = await context.entry()
+    return context.text(entry, await inspect(context.service.archive, entry, begin))
 
 
 async def between(context: RequestContext[wire.LinesQuery]) -> web.Response:
@@ -49,7 +51,8 @@ async def between(context: RequestContext[wire.LinesQuery]) -> web.Response:
             query.start, query.end, extent, offset=query.offset, caps=_caps(context), ansi=query.ansi
         )
 
-    return context.text(await inspect(context.service.archive, await context.entry(), begin))
+    entry = await context.entry()
+    return context.text(entry, await inspect(context.service.archive, entry, begin))
 
 
 async def grep(context: RequestContext[wire.GrepQuery]) -> web.Response:
@@ -58,7 +61,8 @@ async def grep(context: RequestContext[wire.GrepQuery]) -> web.Response:
     def begin(extent: Extent) -> Search:
         return Search(context.query, extent, caps=_caps(context), expired=is_late)
 
-    return context.text(await search(context.service.archive, await context.entry(), begin))
+    entry = await context.entry()
+    return context.text(entry, await search(context.service.archive, entry, begin))
 
 
 async def summary(context: RequestContext[wire.RefQuery]) -> web.Response:
@@ -76,7 +80,7 @@ async def summary(context: RequestContext[wire.RefQuery]) -> web.Response:
 
     answer = await inspect(context.service.archive, entry, begin)
     response = context.json(answer)
-    context.service.metrics.read(context.principal.tenant.name, answer.mode, response.content_length or 0)
+    context.count_read(entry, answer.mode, response.content_length or 0)
     return response
 
 

@@ -101,17 +101,31 @@ class RedisEntries(RedisAccess):
 
     async def amend(self, entry: Entry, *, expires: float, marker: str | None) -> Entry | None:
         stored: Entry | None = entry
-        keys = key_names.of_entry(entry)[:2]
-        # Optimistic: compare and set, and try again with what another request has stored meanwhile.
         while stored is not None and stored.marker == entry.marker:
             changed = replace(stored, expires=expires, marker=marker)
-            values = encoding.encode_entry(stored), encoding.encode_entry(changed)
-            answer = await self._client.step(scripts.AMEND, keys, *values, entry.id, repr(expires))
-            if answer == scripts.DONE:
-                self._completeness.note_write()
+            stored = await self._replace(stored, changed)
+            if stored is changed:
                 return changed
-            stored = _same_upload(entry, answer)
         return stored
+
+    async def note_read(self, entry: Entry, at: float) -> bool:
+        stored: Entry | None = entry
+        while stored is not None and stored.first_read is None:
+            changed = replace(stored, first_read=at)
+            stored = await self._replace(stored, changed)
+            if stored is changed:
+                return True
+        return False
+
+    async def _replace(self, stored: Entry, changed: Entry) -> Entry | None:
+        """Compare and set. Return `changed`, or what another request has made of the upload meanwhile."""
+        keys = key_names.of_entry(stored)[:2]
+        values = encoding.encode_entry(stored), encoding.encode_entry(changed)
+        answer = await self._client.step(scripts.AMEND, keys, *values, changed.id, repr(changed.expires))
+        if answer != scripts.DONE:
+            return _same_upload(stored, answer)
+        self._completeness.note_write()
+        return changed
 
     async def remove(self, entry: Entry, tombstone: Tombstone, *, keep: float) -> bool:
         encoded_tombstone = encoding.encode_tombstone(tombstone, secrets.token_bytes(encoding.NONCE))

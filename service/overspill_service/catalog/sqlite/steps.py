@@ -154,9 +154,21 @@ def amend(entry: Entry, expires: float, marker: str | None, db: sqlite3.Connecti
     if stored.marker != entry.marker:
         return stored
     changed = replace(stored, expires=expires, marker=marker)
-    update = "UPDATE captures SET expires = ?, value = ? WHERE tenant = ? AND id = ?"
-    db.execute(update, (expires, encoding.encode_entry(changed), entry.tenant, entry.id))
+    _replace(changed, db)
     return changed
+
+
+def note_read(entry: Entry, at: float, db: sqlite3.Connection) -> bool:
+    stored = _stored_entry(entry.tenant, entry.id, db)
+    if stored is None or stored.upload != entry.upload or stored.first_read is not None:
+        return False
+    _replace(replace(stored, first_read=at), db)
+    return True
+
+
+def _replace(changed: Entry, db: sqlite3.Connection) -> None:
+    update = "UPDATE captures SET expires = ?, value = ? WHERE tenant = ? AND id = ?"
+    db.execute(update, (changed.expires, encoding.encode_entry(changed), changed.tenant, changed.id))
 
 
 def remove(entry: Entry, tombstone: Tombstone, now: float, until: float, db: sqlite3.Connection) -> bool:

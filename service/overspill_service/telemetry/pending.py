@@ -1,0 +1,78 @@
+"""What this process has still to write to the catalog: statistics, and which captures were read first.
+
+Requests only add to it. The maintenance job writes it every few seconds, so that no read waits for a write.
+A process that is killed loses what it had not written yet.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from overspill_service.catalog import Entries, Statistics
+    from overspill_service.catalog.records import Entry
+    from overspill_service.catalog.statistics import Cell, Sums
+
+BATCH_MEMORY_SECONDS: Final = 3600.0
+MAX_READS: Final = 10_000
+"""Captures that wait for the note of their first read. Beyond that a first read is noted by a later one."""
+
+
+class _Batch(NamedTuple):
+    name: str
+    sums: Sums
+    at: float
+
+
+class PendingSums:
+    """Sums by tenant. At most one batch of a tenant is on its way, and what comes meanwhile waits."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, Sums] = {}
+        self._sent: dict[str, _Batch] = {}
+
+    def add(self, tenant: str, cell: Cell, amount: int) -> None:
+        sums = self._waiting.setdefault(tenant, {})
+        sums[cell] = sums.get(cell, 0) + amount
+
+    async def write(self, catalog: Statistics, now: float) -> None:
+        """Write everything. What fails is written again next time, under the same name.
+
+        Raises what `add_sums` raises.
+        """
+        await self._send(catalog)
+        for tenant, sums in self._waiting.items():
+            self._sent[tenant] = _Batch(secrets.token_hex(8), sums, now)
+        self._waiting = {}
+        await self._send(catalog)
+
+    async def _send(self, catalog: Statistics) -> None:
+        for tenant, (name, sums, at) in [*self._sent.items()]:
+            await catalog.add_sums(tenant, sums, now=at, batch=name, memory=BATCH_MEMORY_SECONDS)
+            del self._sent[tenant]
+
+
+class PendingReads:
+    """Captures that were read for the first time as far as their entries tell, and when."""
+
+    def __init__(self, most: int = MAX_READS) -> None:
+        self._most = most
+        self._waiting: dict[tuple[str, str], tuple[Entry, float]] = {}
+
+    def add(self, entry: Entry, now: float) -> None:
+        if entry.first_read is None and len(self._waiting) < self._most:
+            self._waiting.setdefault((entry.tenant, entry.id), (entry, now))
+
+    async def write(self, catalog: Entries) -> AsyncIterator[tuple[Entry, float]]:
+        """Note the first reads in the catalog. Yield those that no other process has noted.
+
+        What fails is written again next time. Raises what `note_read` raises.
+        """
+        for name, (entry, at) in [*self._waiting.items()]:
+            is_first = await catalog.note_read(entry, at)
+            del self._waiting[name]
+            if is_first:
+                yield entry, at
