@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from overspill_service.settings.help import descriptions
+from overspill_service.telemetry.definitions import METRICS
 from overspill_service.web.registry import Access
 from overspill_service.web.routes import ROUTES
 
@@ -28,5 +29,14 @@ def settings_table() -> str:
     return "\n".join(rows)
 
 
+def metrics_table() -> str:
+    rows = ["| metric | kind | labels | meaning |", "|---|---|---|---|"]
+    for each in METRICS:
+        labels = ", ".join(f"`{label.name}`" for label in each.labels)
+        name = f"`{each.full_name}`{' *' if each.is_kept else ''}"
+        rows.append(f"| {name} | {each.kind.value} | {labels} | {each.help} |")
+    return "\n".join(rows)
+
+
 if __name__ == "__main__":
-    print(api_table(), settings_table(), sep="\n\n")
+    print(api_table(), settings_table(), metrics_table(), sep="\n\n")

@@ -41,6 +41,7 @@ from overspill.wire.queries import (
 )
 from overspill.wire.ranges import ByteRange, ContentRange
 from overspill.wire.reads import Match, Repeated, Severity, Summary, Text, approx_tokens
+from overspill.wire.statistics import MAX_ROWS, STEPS, Stats, StatsQuery, StatsRow
 
 __all__ = [
     "BATCH_MEMORY",
@@ -48,11 +49,13 @@ __all__ = [
     "CAPTURE_ID",
     "DEFAULT_TTL",
     "DEFAULT_URL",
+    "MAX_ROWS",
     "MAX_VALUE",
     "PREVIEW_LABEL",
     "PROBLEM_TYPE",
     "SIZE_BOUNDS",
     "SIZE_CLASSES",
+    "STEPS",
     "VERSION",
     "Accepted",
     "Amendment",
@@ -82,6 +85,9 @@ __all__ = [
     "Scope",
     "Severity",
     "State",
+    "Stats",
+    "StatsQuery",
+    "StatsRow",
     "Summary",
     "TailQuery",
     "Text",

@@ -24,6 +24,8 @@ class Path:
     SESSION: Final = "/v1/sessions/{session}"
     OBSERVATIONS: Final = "/v1/observations"
     USAGE: Final = "/v1/usage"
+    STATS: Final = "/v1/stats"
+    FLEET_STATS: Final = "/v1/admin/stats"
     SWEEP: Final = "/v1/admin/sweep"
     HEALTHZ: Final = "/healthz"
     READYZ: Final = "/readyz"
@@ -33,13 +35,14 @@ class Path:
 
 
 class Scope(StrEnum):
-    """What a key may do."""
+    """What a key may do: the first five to its own tenant, `fleet` read the statistics of all tenants."""
 
     WRITE = "write"
     READ = "read"
     DELETE = "delete"
     OBSERVE = "observe"
     ADMIN = "admin"
+    FLEET = "fleet"
 
 
 def encode_path(value: str) -> str:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 OTHER: Final = "other"
 """The tool that stands for all tools beyond the bound."""
+FLEET: Final = "*"
+"""The tenant of the sums of all tenants: each of their cells has a tenant in the place of the tool."""
 MAX_CELLS: Final = 2000
 """Sums in one bucket. Those of `other` come on top."""
 _SEPARATOR: Final = "\0"

@@ -56,6 +56,7 @@ class Metrics:
         memory = wire.BATCH_MEMORY
         if not await catalog.add_sums(tenant, sums, now=now, batch=seen.batch, memory=memory):
             return False
+        self._sums.add_fleet(tenant, sums)
         for metric, labels, amount in counts:
             self._of(metric, *labels).inc(amount)
         for each in seen.observations:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from overspill_service.catalog.statistics import FLEET
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
@@ -35,6 +37,16 @@ class PendingSums:
         self._sent: dict[str, _Batch] = {}
 
     def add(self, tenant: str, cell: Cell, amount: int) -> None:
+        """Add to the sums of the tenant and of all tenants."""
+        self._add(tenant, cell, amount)
+        self._add(FLEET, cell._replace(tool=tenant), amount)
+
+    def add_fleet(self, tenant: str, sums: Sums) -> None:
+        """Add a tenant's sums, which are in the catalog already, to those of all tenants."""
+        for cell, amount in sums.items():
+            self._add(FLEET, cell._replace(tool=tenant), amount)
+
+    def _add(self, tenant: str, cell: Cell, amount: int) -> None:
         sums = self._waiting.setdefault(tenant, {})
         sums[cell] = sums.get(cell, 0) + amount
 

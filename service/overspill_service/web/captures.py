@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC
 from typing import TYPE_CHECKING, Final
 
 from overspill import wire
 from overspill.wire import Header, Path, Scope
 
 from overspill_service.catalog.records import Query
+from overspill_service.web.instants import seconds_of
 from overspill_service.web.registry import Route
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from aiohttp import web
 
     from overspill_service.catalog.records import Entry
@@ -36,8 +34,8 @@ async def find(context: RequestContext[wire.ListQuery]) -> web.Response:
         call_id=query.call_id,
         tool=query.tool,
         state=query.state,
-        since=_instant(query.since),
-        until=_instant(query.until),
+        since=None if query.since is None else seconds_of(query.since),
+        until=None if query.until is None else seconds_of(query.until),
     )
     async with context.service.archive.memory.reads.shares(LISTING_SIZE):
         return context.json(await context.captures.find(selected, limit=query.limit, cursor=query.cursor))
@@ -59,13 +57,6 @@ async def delete_session(context: RequestContext[wire.NoQuery]) -> web.Response:
 
 async def usage(context: RequestContext[wire.NoQuery]) -> web.Response:
     return context.json(await context.captures.usage())
-
-
-def _instant(when: datetime | None) -> float | None:
-    """Return seconds since the epoch. A time without a zone is UTC, whatever this machine's zone."""
-    if when is None:
-        return None
-    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
 def entry_headers(entry: Entry) -> dict[str, str]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from overspill_service.web import admin, captures, content, health, openapi, reads, uploads
+from overspill_service.web import admin, captures, content, health, openapi, reads, statistics, uploads
 
 _DESCRIBED: Final = (
     *uploads.ROUTES,
     *captures.ROUTES,
     *content.ROUTES,
     *reads.ROUTES,
+    *statistics.ROUTES,
     *admin.ROUTES,
     *health.ROUTES,
 )

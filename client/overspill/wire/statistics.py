@@ -1,0 +1,50 @@
+"""What happened over time: the main figures of a tenant, or of all tenants, in buckets."""
+
+from __future__ import annotations
+
+from datetime import datetime  # noqa: TC003  (msgspec resolves annotations at run time)
+from typing import Final
+
+from msgspec import Struct
+
+STEPS: Final = (60, 900, 86400)
+"""Lengths of buckets in seconds. The service keeps the short ones for 3 hours, then for 7 and 400 days."""
+MAX_ROWS: Final = 20_000
+"""Rows of one answer."""
+
+
+class StatsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which buckets are summed up: those that begin in `since <= start < until`.
+
+    Without `since` it is an hour before `until`, which is now if it is missing. Without `step` it is the
+    shortest that the service still keeps from `since` on.
+    """
+
+    since: datetime | None = None
+    until: datetime | None = None
+    step: int | None = None
+    """One of `STEPS`."""
+    total: bool = False
+    """Sum up all buckets: rows by tool and outcome, which all start at `since`."""
+
+
+class StatsRow(Struct, frozen=True, kw_only=True):
+    """The sums of one bucket, tool and outcome."""
+
+    start: datetime
+    tenant: str
+    tool: str
+    """Empty for figures that have no tool, and for all tools of a tenant in the view of all tenants."""
+    outcome: str
+    """What became of outputs or captures, the mode of reads, or empty."""
+    figures: dict[str, int]
+    """Sums by the name of the metric, without `overspill_` and `_total`."""
+
+
+class Stats(Struct, frozen=True, kw_only=True):
+    """The answer: rows by start, tenant, tool and outcome. `step` is in seconds."""
+
+    since: datetime
+    until: datetime
+    step: int
+    rows: list[StatsRow]

@@ -1,0 +1,129 @@
+"""Routes for what happened over time, of one tenant and of all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from overspill import wire
+from overspill.wire import Path, Scope
+
+from overspill_service.catalog.records import instant
+from overspill_service.catalog.statistics import FLEET, RESOLUTIONS, Cell, Resolution, bucket_starts, merged
+from overspill_service.errors import InvalidParameter
+from overspill_service.web.instants import seconds_of
+from overspill_service.web.registry import Route
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from aiohttp import web
+
+    from overspill_service.catalog import Catalog
+    from overspill_service.catalog.statistics import Sums
+    from overspill_service.web.context import RequestContext
+
+DEFAULT_SECONDS: Final = 3600.0
+CHUNK: Final = 32
+"""Buckets that are read at once."""
+ANSWER_SIZE: Final = 16 * 2**20
+"""Bytes of memory for an answer of the most rows."""
+
+
+async def of_tenant(context: RequestContext[wire.StatsQuery]) -> web.Response:
+    return await _answer(context, context.principal.tenant.name)
+
+
+async def of_fleet(context: RequestContext[wire.StatsQuery]) -> web.Response:
+    return await _answer(context, FLEET)
+
+
+async def _answer(context: RequestContext[wire.StatsQuery], tenant: str) -> web.Response:
+    archive, query = context.service.archive, context.query
+    until = archive.clock() if query.until is None else seconds_of(query.until)
+    since = until - DEFAULT_SECONDS if query.since is None else seconds_of(query.since)
+    if since >= until:
+        raise InvalidParameter("since must be before until")
+    resolution = _resolution(query.step, archive.clock() - since)
+    async with archive.memory.reads.shares(ANSWER_SIZE):
+        found = _buckets(archive.catalog, tenant, resolution, since, until)
+        rows = await (_total if query.total else _series)(found, tenant, since)
+        return context.json(
+            wire.Stats(since=instant(since), until=instant(until), step=resolution.seconds, rows=rows)
+        )
+
+
+def _resolution(step: int | None, age: float) -> Resolution:
+    """Return the resolution with this step, else the finest that is kept for `age` seconds."""
+    if step is None:
+        return next((each for each in RESOLUTIONS if each.kept >= age), RESOLUTIONS[-1])
+    found = next((each for each in RESOLUTIONS if each.seconds == step), None)
+    if found is None:
+        raise InvalidParameter(f"step must be one of {', '.join(map(str, wire.STEPS))} seconds")
+    return found
+
+
+async def _buckets(
+    catalog: Catalog, tenant: str, resolution: Resolution, since: float, until: float
+) -> AsyncIterator[tuple[int, Sums]]:
+    """Yield the buckets in the order of time. None is older than what is kept."""
+    starts = bucket_starts(since, until, resolution)[-(resolution.kept // resolution.seconds + 1) :]
+    for first in range(0, len(starts), CHUNK):
+        chunk = starts[first : first + CHUNK]
+        found = await catalog.sums(tenant, resolution, since=chunk[0], until=chunk[-1] + 1)
+        for start in sorted(found):
+            yield start, found[start]
+
+
+async def _series(
+    buckets: AsyncIterator[tuple[int, Sums]], tenant: str, _since: float
+) -> list[wire.StatsRow]:
+    rows: list[wire.StatsRow] = []
+    async for start, sums in buckets:
+        rows += _rows(tenant, start, sums)
+        if len(rows) > wire.MAX_ROWS:
+            raise InvalidParameter(
+                f"the answer has more than {wire.MAX_ROWS} rows; ask for a shorter time, a longer step, or "
+                "total=true"
+            )
+    return rows
+
+
+async def _total(buckets: AsyncIterator[tuple[int, Sums]], tenant: str, since: float) -> list[wire.StatsRow]:
+    total: Sums = {}
+    async for _, sums in buckets:
+        total = merged((total, sums))
+    return _rows(tenant, since, total)
+
+
+def _rows(tenant: str, start: float, sums: Sums) -> list[wire.StatsRow]:
+    figures: dict[Cell, dict[str, int]] = {}
+    for cell in sorted(sums):
+        figures.setdefault(cell._replace(figure=""), {})[cell.figure] = sums[cell]
+    return [
+        wire.StatsRow(
+            start=instant(start),
+            tenant=cell.tool if tenant == FLEET else tenant,
+            tool="" if tenant == FLEET else cell.tool,
+            outcome=cell.outcome,
+            figures=each,
+        )
+        for cell, each in sorted(figures.items())
+    ]
+
+
+def _route(path: str, scope: Scope, handler: object, summary: str) -> Route:
+    return Route(
+        method="GET",
+        path=path,
+        scope=scope,
+        handler=handler,  # type: ignore[arg-type]  # both handlers take this query
+        summary=summary,
+        query=wire.StatsQuery,
+        answers={200: wire.Stats},
+    )
+
+
+ROUTES: Final = (
+    _route(Path.STATS, Scope.READ, of_tenant, "The main figures over time, by tool and outcome."),
+    _route(Path.FLEET_STATS, Scope.FLEET, of_fleet, "The main figures of all tenants over time."),
+)
