@@ -31,6 +31,8 @@ ORPHAN_INTERVAL: Final = 6 * 3600.0
 """How often all replicas together list all objects, in seconds."""
 CLOCK_SECONDS: Final = 60.0
 """How often a process compares its clock with those of the back ends."""
+TOTALS_SECONDS: Final = 30.0
+"""How often a process reads from the catalog how much is stored."""
 CLOSE_SECONDS: Final = 3.0
 """How long a stopping process waits for its last records."""
 SWEEP_LEASE: Final = "sweep"
@@ -48,6 +50,7 @@ class Maintenance:
         self._generations = Generations(self._archive, self._holder)
         self._orphans_due = time.monotonic()
         self._clock_due = time.monotonic() + CLOCK_SECONDS
+        self._totals_due = time.monotonic()
         self._failing: dict[str, str] = {}
         self.first_round_ended = asyncio.Event()
         """Set after the first round. A small or intact catalog is complete then."""
@@ -59,6 +62,9 @@ class Maintenance:
         waited = 0.0
         while True:
             await self._measure_clock()
+            if time.monotonic() >= self._totals_due:
+                self._totals_due = time.monotonic() + TOTALS_SECONDS
+                await self._attempt("totals", self.measure_totals())
             await self._attempt("generation", self._generations.keep())
             await self._attempt("keys", self._service.authenticator.refresh())
             await self._attempt("uses of keys", self._service.authenticator.report_uses())
@@ -92,6 +98,12 @@ class Maintenance:
             self._clock_due = time.monotonic() + CLOCK_SECONDS
             await self._archive.shared_clock.measure()
         self._service.metrics.clock_skew(abs(self._archive.shared_clock.skew))
+
+    async def measure_totals(self) -> None:
+        catalog = self._archive.catalog
+        tenants = await catalog.tenants()
+        totals = await asyncio.gather(*map(catalog.totals, tenants))
+        self._service.metrics.stored(dict(zip(tenants, totals, strict=True)))
 
     async def _measure_free_space(self) -> None:
         """Set the metrics of free space. A disk that does not answer has none."""

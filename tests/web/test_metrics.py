@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from overspill.wire import Observation, Observations, Outcome
 from overspill_service.catalog import Catalog
+from overspill_service.catalog.records import Totals
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
+from overspill_service.maintenance import Maintenance
 from overspill_service.telemetry.definitions import METRICS, Kind
 from overspill_service.telemetry.metrics import Metrics
 from overspill_service.telemetry.names import OTHER, BoundedNames, ToolNames
@@ -127,6 +129,28 @@ async def test_every_operation_of_the_ports_is_there_before_the_first_of_them(ap
 
     assert {"revoke_key", "forget_tenant", "doubt", "find"} <= names
     assert names <= set(dir(Catalog))
+
+
+def test_what_is_stored_is_shown_by_tenant_and_that_of_a_tenant_that_went_is_nothing() -> None:
+    metrics = Metrics()
+    metrics.stored({"acme": Totals(2, 300, 30), "beta": Totals(1, 10, 5)})
+    both = shown(metrics)
+    metrics.stored({"beta": Totals(1, 10, 5)})
+    one = shown(metrics)
+
+    names = "overspill_stored_captures", "overspill_stored_content_bytes", "overspill_stored_bytes"
+    assert [both[name, "acme"] for name in names] == [2, 300, 30]
+    assert [one[name, "acme"] for name in names] == [0, 0, 0]
+    assert [one[name, "beta"] for name in names] == [1, 10, 5]
+
+
+async def test_the_service_shows_what_is_stored(api: Api) -> None:
+    entry = await api.put(b"x" * 1000)
+    await Maintenance(api.service).measure_totals()
+    series = samples(await (await api.get("/metrics")).text())
+
+    assert series["overspill_stored_bytes", "default"] == entry.stored_size
+    assert series["overspill_stored_content_bytes", "default"] == 1000
 
 
 # --- bounds ---------------------------------------------------------------------------------------

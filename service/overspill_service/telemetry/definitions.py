@@ -163,6 +163,15 @@ PREVIEWED_CAPTURES_READ: Final = _counter(
 )
 READS: Final = _kept("reads", "Reads of captures by mode.", _TENANT, _MODE)
 READ_BYTES: Final = _counter("read_bytes", "Bytes of answers to reads.", _TENANT, _MODE)
+STORED_CAPTURES: Final = _gauge(
+    "stored_captures", "Captures that are stored now. The same on every replica.", _TENANT, merge=Merge.MAX
+)
+STORED_BYTES: Final = _gauge(
+    "stored_bytes", "Bytes that they take in the object store.", _TENANT, merge=Merge.MAX
+)
+STORED_CONTENT_BYTES: Final = _gauge(
+    "stored_content_bytes", "Bytes of their content before compression.", _TENANT, merge=Merge.MAX
+)
 UPLOADS_IN_PROGRESS: Final = _gauge("uploads_in_progress", "Uploads in progress.")
 SWEPT_CAPTURES: Final = _counter("swept_captures", "Captures removed by sweeps.")
 SWEEPS: Final = _counter("sweeps", "Sweeps by result.", _DONE_OR_FAILED)

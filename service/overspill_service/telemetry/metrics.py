@@ -14,16 +14,17 @@ from overspill_service.telemetry.process_usage import ProcessUsage
 from overspill_service.telemetry.series import Series
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from prometheus_client import CollectorRegistry, Gauge
 
     from overspill_service.catalog import Catalog, Statistics
-    from overspill_service.catalog.records import Entry
+    from overspill_service.catalog.records import Entry, Totals
 
 METHODS: Final = frozenset({"GET", "HEAD", "PUT", "PATCH", "POST", "DELETE", "OPTIONS"})
 """Methods with a label of their own. A client may send any method."""
 MAX_KEYS: Final = 1000
+_STORED: Final = d.STORED_CAPTURES, d.STORED_BYTES, d.STORED_CONTENT_BYTES
 _PREVIEWS: Final = frozenset(wire.PreviewKind)
 _Count = tuple[d.Metric, tuple[str, ...], int]
 """A metric, the values of its labels, and what to add."""
@@ -37,6 +38,8 @@ class Metrics:
         self._of = self._series.of
         self._tenants, self._tools, self._key = BoundedNames(MAX_TENANTS), ToolNames(), BoundedNames(MAX_KEYS)
         self._sums, self._reads = PendingSums(), PendingReads()
+        self._storing: set[str] = set()
+        """The labels of tenants that have something stored, or had."""
         self._prepared: set[tuple[str, ...]] = set()
         self._process = ProcessUsage(self._of)
 
@@ -119,6 +122,18 @@ class Metrics:
         self._of(d.TENANT_REQUESTS, *who, code).inc()
         self._of(d.TENANT_RECEIVED_BYTES, *who).inc(received)
         self._of(d.TENANT_SENT_BYTES, *who).inc(sent)
+
+    def stored(self, totals: Mapping[str, Totals]) -> None:
+        """Set what is stored, by tenant. Tenants beyond the bound are added up."""
+        sums = {label: [0, 0, 0] for label in self._storing}  # of a tenant that has gone, nothing is stored
+        for tenant, each in totals.items():
+            amounts = each.captures, each.stored_size, each.size
+            label = self._tenant(tenant)
+            sums[label] = [*map(int.__add__, sums.get(label, [0, 0, 0]), amounts)]
+        self._storing = set(sums)
+        for label, amounts in sums.items():
+            for metric, amount in zip(_STORED, amounts, strict=True):
+                self._of(metric, label).set(amount)
 
     def free_space(self, backend: str, free_bytes: int, free_inodes: int) -> None:
         """Set the free space of a disk."""
