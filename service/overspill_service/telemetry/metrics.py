@@ -131,8 +131,8 @@ class Metrics:
             label = self._tenant(tenant)
             sums[label] = [*map(int.__add__, sums.get(label, [0, 0, 0]), amounts)]
         self._storing = set(sums)
-        for label, amounts in sums.items():
-            for metric, amount in zip(_STORED, amounts, strict=True):
+        for label, total in sums.items():
+            for metric, amount in zip(_STORED, total, strict=True):
                 self._of(metric, label).set(amount)
 
     def free_space(self, backend: str, free_bytes: int, free_inodes: int) -> None:
