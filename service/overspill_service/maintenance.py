@@ -31,7 +31,7 @@ ORPHAN_INTERVAL: Final = 6 * 3600.0
 """How often all replicas together list all objects, in seconds."""
 CLOCK_SECONDS: Final = 60.0
 """How often a process compares its clock with those of the back ends."""
-TOTALS_SECONDS: Final = 30.0
+TOTALS_SECONDS: Final = 10.0
 """How often a process reads from the catalog how much is stored."""
 CLOSE_SECONDS: Final = 3.0
 """How long a stopping process waits for its last records."""

@@ -123,7 +123,7 @@ def test_everything_that_keeps_running_is_given_time_to_stop(services: dict[str,
 def test_ports_are_published_on_loopback_only(services: dict[str, Document]) -> None:
     ports = {name: service["ports"] for name, service in services.items() if "ports" in service}
 
-    assert ports.keys() == {"balancer", "prometheus"}
+    assert ports.keys() == {"balancer", "grafana", "prometheus"}
     assert all(re.match(r"\$\{\w+:-127\.0\.0\.1:\d+\}:\d+$", port) for [port] in ports.values())
 
 

@@ -1,0 +1,210 @@
+"""The health of the service: rate, errors and duration of requests and back ends, and the processes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from overspill_service.telemetry import definitions as d
+
+from dashboards import panels as p
+from dashboards import queries as q
+from dashboards.panels import Query, Step
+
+if TYPE_CHECKING:
+    from grafana_foundation_sdk.builders.dashboard import Dashboard
+
+ON = 'instance=~"$instance"'
+FAILED = 'status=~"5.."'
+RESULT_FAILED = 'result="failed"'
+
+
+def health() -> Dashboard:
+    page = p.page(
+        "overspill-health",
+        "Overspill service",
+        "Rate, errors and duration of requests and back ends, and what the processes use.",
+        p.choice("instance", "Replica", f"label_values({d.BUILD_INFO.full_name}, instance)"),
+    )
+    groups = {
+        "Now": _now(),
+        "Requests": _requests(),
+        "Back ends": _back_ends(),
+        "Processes": _processes(),
+    }
+    return p.with_rows(page, groups)
+
+
+def _now() -> tuple[p.Panel, ...]:
+    requests, errors = q.rate(d.HTTP_REQUESTS, ON), q.rate(d.HTTP_REQUESTS, ON, FAILED)
+    return (
+        p.number(
+            "Replicas",
+            "Replicas that answer Prometheus.",
+            p.COUNT,
+            Query(f"sum(min by (instance) ({q.selector(d.BUILD_INFO, ON)}))", "replicas"),
+        ),
+        p.number("Requests", "Requests per second.", p.REQUESTS_PER_SECOND, Query(requests, "requests")),
+        p.number(
+            "Errors",
+            "Share of requests that fail (5xx). The objective is 0.1 %.",
+            p.PERCENT,
+            Query(f"({q.ratio(errors, requests)}) or vector(0)", "errors"),
+            Step(None, p.GREEN),
+            Step(0.001, p.AMBER),
+            Step(0.01, p.RED),
+        ),
+        p.number(
+            "Reads, 99 %",
+            "Time in which 99 % of bounded reads are answered. The objective is 0.5 s.",
+            p.SECONDS,
+            Query(q.quantile(0.99, d.HTTP_REQUEST_SECONDS, ON, q.READS), "99 %"),
+            Step(None, p.GREEN),
+            Step(0.5, p.AMBER),
+            Step(2, p.RED),
+        ),
+        p.number(
+            "Uploads in progress",
+            "Uploads that the replicas are receiving.",
+            p.COUNT,
+            Query(f"sum({q.selector(d.UPLOADS_IN_PROGRESS, ON)})", "uploads"),
+        ),
+        p.number(
+            "Clock skew",
+            "By how much the worst clock differs from the back ends'.",
+            p.SECONDS,
+            Query(f"max({q.selector(d.CLOCK_SKEW, ON)})", "skew"),
+            Step(None, p.GREEN),
+            Step(5, p.AMBER),
+            Step(10, p.RED),
+        ),
+    )
+
+
+def _requests() -> tuple[p.Panel, ...]:
+    by = "method, route"
+    return (
+        p.graph(
+            "Rate",
+            "Requests by route.",
+            p.REQUESTS_PER_SECOND,
+            Query(q.rate(d.HTTP_REQUESTS, ON, by=by), "{{method}} {{route}}"),
+            width=8,
+            stacked=True,
+        ),
+        p.graph(
+            "Errors",
+            "Requests that fail (5xx), by route and status.",
+            p.REQUESTS_PER_SECOND,
+            Query(q.rate(d.HTTP_REQUESTS, ON, FAILED, by=f"{by}, status"), "{{method}} {{route}} {{status}}"),
+            width=8,
+        ),
+        p.graph(
+            "Duration, 99 %",
+            "Time in which 99 % of a route's requests are answered.",
+            p.SECONDS,
+            Query(q.quantile(0.99, d.HTTP_REQUEST_SECONDS, ON, by=by), "{{method}} {{route}}"),
+            width=8,
+        ),
+        p.graph(
+            "Problems by code",
+            "Answers that were no success, by their stable code.",
+            p.REQUESTS_PER_SECOND,
+            Query(f"{q.rate(d.PROBLEMS, ON, by='code')} > 0", "{{code}}"),
+            stacked=True,
+        ),
+        p.heat(
+            "Duration of bounded reads",
+            "How long head, tail, lines, grep and summary take.",
+            p.SECONDS,
+            Query(q.rate(d.HTTP_REQUEST_SECONDS, ON, q.READS, by="le", suffix="_bucket"), "{{le}}"),
+        ),
+    )
+
+
+def _back_ends() -> tuple[p.Panel, ...]:
+    by = "backend, operation"
+    return (
+        p.graph(
+            "Rate",
+            "Operations of the object store and the catalog.",
+            p.PER_SECOND,
+            Query(f"{q.rate(d.BACKEND_OPERATIONS, ON, by=by)} > 0", "{{backend}} {{operation}}"),
+            width=8,
+        ),
+        p.graph(
+            "Errors",
+            "Operations that failed.",
+            p.PER_SECOND,
+            Query(
+                q.top(10, q.rate(d.BACKEND_OPERATIONS, ON, RESULT_FAILED, by=by)),
+                "{{backend}} {{operation}}",
+            ),
+            width=8,
+        ),
+        p.graph(
+            "Duration, 99 %",
+            "Time in which 99 % of an operation's calls end.",
+            p.SECONDS,
+            Query(q.quantile(0.99, d.BACKEND_OPERATION_SECONDS, ON, by=by), "{{backend}} {{operation}}"),
+            width=8,
+        ),
+        p.graph(
+            "Damaged records",
+            "Records of the catalog that cannot be decoded, by what became of them.",
+            p.PER_SECOND,
+            Query(q.rate(d.CATALOG_DAMAGED_RECORDS, ON, by="result"), "{{result}}"),
+        ),
+        p.graph(
+            "Sweeps",
+            "Rounds that remove expired captures, and the captures that they removed.",
+            p.PER_SECOND,
+            Query(q.rate(d.SWEEPS, ON, by="result"), "sweeps {{result}}"),
+            Query(q.rate(d.SWEPT_CAPTURES, ON), "captures removed"),
+        ),
+    )
+
+
+def _processes() -> tuple[p.Panel, ...]:
+    job = f'job="overspill", {ON}'
+    return (
+        p.graph(
+            "CPU",
+            "Cores in use by replica.",
+            p.COUNT,
+            Query(q.rate(d.PROCESS_CPU, job, by="instance"), "{{instance}}"),
+            width=8,
+        ),
+        p.graph(
+            "Memory",
+            "Resident memory by replica, all its workers together.",
+            p.BYTES,
+            Query(q.selector(d.PROCESS_MEMORY, job), "{{instance}}"),
+            width=8,
+        ),
+        p.graph(
+            "Open files",
+            "Open descriptors by replica, of those that may be open.",
+            p.PERCENT,
+            Query(
+                q.ratio(q.selector(d.PROCESS_OPEN_FDS, job), q.selector(d.PROCESS_MAX_FDS, job)),
+                "{{instance}}",
+            ),
+            width=8,
+            most=1,
+        ),
+        p.graph(
+            "Time since the last start",
+            "A drop is a restart.",
+            p.SECONDS,
+            Query(f"time() - {q.selector(d.PROCESS_START_TIME, job)}", "{{instance}}"),
+        ),
+        p.graph(
+            "Versions",
+            "Replicas by version of the service and of Python.",
+            p.COUNT,
+            Query(
+                f"sum by (version, python) ({q.selector(d.BUILD_INFO, ON)})", "{{version}}, Python {{python}}"
+            ),
+            stacked=True,
+        ),
+    )
