@@ -130,7 +130,7 @@ def test_ports_are_published_on_loopback_only(services: dict[str, Document]) -> 
 def test_the_inner_network_has_no_way_out(stack: Document, services: dict[str, Document]) -> None:
     assert stack["networks"]["inner"] == {"internal": True}
     outside = {name for name, service in services.items() if "outer" in service.get("networks", [])}
-    assert outside == {"balancer", "prometheus"}
+    assert outside == {"balancer", "grafana", "prometheus"}
 
 
 def test_files_and_volumes_that_are_mounted_exist(stack: Document, services: dict[str, Document]) -> None:
