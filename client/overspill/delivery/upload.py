@@ -84,6 +84,7 @@ class Upload:
             session=request.origin.session,
             tool=request.origin.tool,
             status=request.origin.status,
+            labels=request.labels,
             content_type=request.content_type,
             ttl=request.ttl,
             progress=self._note,

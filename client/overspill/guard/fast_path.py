@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import methodcaller
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from overspill.shapes.parts import sole_text_of
 from overspill.text import measure
@@ -17,21 +17,30 @@ _SHORT_CHARS: Final = 128 * 1024
 """A text of more characters is not measured here: it would hold up the event loop."""
 
 
+class Follower(Protocol):
+    """The guard's pipeline, as far as a fast path knows it."""
+
+    def follow(self, tool: str, session: str | None) -> None:
+        """Count a burst if this output of the tool completes one."""
+
+
 class FastPath:
     """Finds out in microseconds that an output stays inline: a short text, or a message with only one.
 
     Nearly every output is such. A fast path belongs to one tool, and knows its limits and counts.
     """
 
-    __slots__ = ("_fits", "_max_bytes", "_max_chars", "_max_lines", "_sizes", "_whose")
+    __slots__ = ("_fits", "_max_bytes", "_max_chars", "_max_lines", "_sizes", "_whose", "is_followed")
 
-    def __init__(self, limits: Limits, sizes: InlineSizes, whose: tuple[object, str] | None = None) -> None:
+    def __init__(self, limits: Limits, sizes: InlineSizes, whose: tuple[Follower, str] | None = None) -> None:
         self._whose = whose
         self._fits = surely_fitting_chars(limits)
         self._max_bytes = min(_SHORT_CHARS, surely_fitting_bytes(limits))
         self._max_chars = UNLIMITED if limits.max_chars is None else limits.max_chars
         self._max_lines = limits.max_lines
         self._sizes = sizes
+        self.is_followed = False
+        """Whether outputs of the tool may follow a notice, so that bursts of calls are looked for."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return how another process finds this: in the guard that was pickled with it."""
@@ -39,8 +48,11 @@ class FastPath:
         pipeline, tool = self._whose
         return methodcaller("fast_path", tool), (pipeline,)
 
-    def inline_size(self, result: Any) -> int | None:
-        """Count a result that surely stays inline and return its bytes; return None for any other."""
+    def inline_size(self, result: Any, session: str | None = None) -> int | None:
+        """Count a result that surely stays inline and return its bytes; return None for any other.
+
+        Without a `session` it is that of the call, or of the guard.
+        """
         text = result if type(result) is str else sole_text_of(result)
         if text is None:
             return None
@@ -58,4 +70,7 @@ class FastPath:
         ):
             return None
         self._sizes.note(size)
+        if self.is_followed and self._whose is not None:
+            pipeline, tool = self._whose
+            pipeline.follow(tool, session)
         return size

@@ -152,7 +152,7 @@ class Guard:
         """
         shared = turn.current(self)
         if shared is None and policy is None:
-            quick = self._pipeline.quick(result, tool, matches_dropped)
+            quick = self._pipeline.quick(result, tool, session, matches_dropped)
             if quick is not None:
                 return quick
         await pacing.wait_to_begin()
@@ -181,7 +181,7 @@ class Guard:
         """As `process`, for code without an event loop. An asynchronous iterator is guarded as it is read."""
         shared = turn.current(self)
         if shared is None and policy is None:
-            quick = self._pipeline.quick(result, tool, matches_dropped)
+            quick = self._pipeline.quick(result, tool, session, matches_dropped)
             if quick is not None:
                 return quick
         given = self.policy if policy is None else policy

@@ -19,7 +19,8 @@ class Guarded(Struct, frozen=True, kw_only=True):
     for an output that spilled. `capture` is the handle, if the output is stored. `reason` says why it is not
     in the service, or why it could not be measured. `matches_dropped` is the tool's own figure of what its
     view left out, passed on as given; it has another unit than bytes and is never added to them. `notice` is
-    what stands in `value` for the text that was cut.
+    what stands in `value` for the text that was cut. `same_as` is the handle of an earlier output of the
+    session with the same bytes.
     """
 
     value: Any
@@ -31,6 +32,15 @@ class Guarded(Struct, frozen=True, kw_only=True):
     reason: str | None = None
     matches_dropped: int | None = None
     notice: Notice | None = None
+    same_as: str | None = None
+
+    @property
+    def tokens_kept_out(self) -> int:
+        """About how many tokens of the output did not enter the conversation."""
+        if self.notice is None or self.bytes_before <= 0:
+            return 0
+        share = max(0, self.bytes_before - self.bytes_after) / self.bytes_before
+        return round(self.notice.tokens * share)
 
     def as_response(self) -> dict[str, Any]:
         """Return a dict with `status`, the outcome, and the untouched `result` or the parts of the notice.

@@ -15,6 +15,7 @@ from overspill.execution import threads
 from overspill.execution.loop_thread import NoLoop
 from overspill.guard import call_context
 from overspill.guard.assessment import pending_result, saves_enough, surely_saves_enough
+from overspill.guard.bursts import Bursts
 from overspill.guard.counts.report_job import ReportJob
 from overspill.guard.counts.tally import Tally
 from overspill.guard.decisions import Decision, Decisions
@@ -78,6 +79,7 @@ class Pipeline:
         self.tally.on_outputs = self.reports.start
         self._duplicates = Duplicates()
         self._decisions = Decisions()
+        self._bursts = Bursts()
         self._fast_paths: dict[str, FastPath] = {}
         self.owner: object = None
         """The guard. It is pickled with a wrapped tool that is sent to another process."""
@@ -94,12 +96,14 @@ class Pipeline:
             self._fast_paths[tool] = path
         return path
 
-    def quick(self, result: Any, tool: str, matches_dropped: int | None) -> Guarded | None:
+    def quick(
+        self, result: Any, tool: str, session: str | None, matches_dropped: int | None
+    ) -> Guarded | None:
         """Return a short text at once, in microseconds; None for any other output. Nearly all are short."""
         if type(tool) is not str:
             return None
         path = self._fast_paths.get(tool) or self.fast_path(tool)
-        size = path.inline_size(result)
+        size = path.inline_size(result, session)
         if size is None:
             return None
         return Guarded(
@@ -121,7 +125,7 @@ class Pipeline:
                 guarded = await self._spilled(executor, flow, output, content, verdict)
         except Exception as error:  # noqa: BLE001  (the boundary: the guard never breaks its agent)
             guarded = unmeasured(output, error)
-        self._count(output, guarded)
+        self.count(output, guarded)
         return guarded
 
     async def replaced(self, executor: Executor, output: Output, content: StreamShape) -> Guarded:
@@ -134,26 +138,43 @@ class Pipeline:
                 guarded = inline(as_read(output, content), size_of(content))
         except Exception as error:  # noqa: BLE001  (as above)
             guarded = lost(output, content, error)
-        self._count(output, guarded)
+        self.count(output, guarded)
         return guarded
 
     def flow(self, output: Output) -> Hashable:
         """Return whose place in the queue an output takes: each session of each guard has its own."""
         return id(self), output.session
 
-    def count(
-        self, output: Output, outcome: Outcome, before: int, after: int, *, is_left_whole: bool = False
-    ) -> None:
-        """Count one output by its bytes before and after the guard."""
-        self.tally.add(output.tool, outcome, before, after, is_left_whole=is_left_whole)
+    def count(self, output: Output, guarded: Guarded) -> None:
+        """Count one output by what the guard made of it."""
+        tool, is_inline = output.tool, guarded.outcome is Outcome.INLINE
+        self.tally.add(
+            tool,
+            guarded.outcome,
+            guarded.bytes_before,
+            guarded.bytes_after,
+            is_left_whole=is_inline and guarded.reason is not None,
+            is_identical=guarded.same_as is not None,
+            tokens_kept_out=guarded.tokens_kept_out,
+        )
         self.reports.start()
-        if outcome is not Outcome.INLINE:
+        self.follow(tool, output.session)
+        if not is_inline:
+            self._bursts.noticed(self._session_of(output.session), tool)
+            self.fast_path(tool).is_followed = True
             self.reports.hurry()
 
-    def _count(self, output: Output, guarded: Guarded) -> None:
-        is_left_whole = guarded.outcome is Outcome.INLINE and guarded.reason is not None
-        before, after = guarded.bytes_before, guarded.bytes_after
-        self.count(output, guarded.outcome, before, after, is_left_whole=is_left_whole)
+    def follow(self, tool: str, session: str | None) -> None:
+        """Count a burst if this output of the tool completes one."""
+        if self._bursts.called(self._session_of(session), tool):
+            self.tally.add_burst(tool)
+
+    def _session_of(self, session: str | None) -> str:
+        """Return the given session, else that of `calling`, else the guard's own."""
+        if session is None:
+            call = call_context.current()
+            session = self.session if call is None or call.session is None else call.session
+        return name_text(session)
 
     async def _verdict(self, executor: Executor, flow: Hashable, output: Output, content: Shape) -> _Verdict:
         """Decide on an output. The other results of its turn may make it spill, or leave it less room."""
@@ -260,6 +281,7 @@ class Pipeline:
             reason=one_safe_line(kept.reason) if kept.reason else None,
             matches_dropped=output.matches_dropped,
             notice=made,
+            same_as=same_as,
         )
 
     def _repeated(self, spill: Spill, kept: Kept) -> str | None:

@@ -7,7 +7,7 @@ the only I/O is the output's own temporary file.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,6 +28,7 @@ from overspill.text.buffer import Buffer, BufferFull
 from overspill.text.limits import PREVIEW_BYTES_PER_TOKEN, UNLIMITED, Limits, exceeds
 from overspill.text.measure import extent_of
 from overspill.text.rendering import JSON_TYPE
+from overspill.text.tokens import estimate_from_size
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ class Spill:
             wait=self.policy.wait,
             deadline=self.policy.deadline(self.size),
             destinations=self.policy.band(self.size).destinations,
+            labels={wire.PREVIEW_LABEL: self.policy.cut_strategy.name},
         )
 
     @classmethod
@@ -135,7 +137,7 @@ class Spill:
         left, body = self._limits(), self._previewed()
         extent = Extent(self.size, self.lines) if body is self.content.body else extent_of(body)
         tokens = self._tokens(body, extent.size) if counts_tokens else None
-        return self.policy.notice_style.notice(
+        made = self.policy.notice_style.notice(
             Case(
                 facts=self._facts(same_as, tokens),
                 kept=kept,
@@ -151,6 +153,8 @@ class Spill:
                 previews=self.previews,
             )
         )
+        whole = estimate_from_size(extent.size) if tokens is None else tokens
+        return replace(made, tokens=whole.tokens)
 
     def gains_by(self, made: Notice) -> bool:
         """Return whether the result with this notice in it is enough shorter than the output."""

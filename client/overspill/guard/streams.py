@@ -173,8 +173,7 @@ class Stream:
     def _count(self) -> None:
         """Count a stream that stayed whole."""
         if self.guarded is None and not self._is_dropped:
-            size = self._flow.size or self._size
-            self._pipeline.count(self._output, Outcome.INLINE, size, size)
+            self._pipeline.count(self._output, self._inline(None))
 
     def _inline(self, value: Any) -> Guarded:
         size = self._flow.size or self._size

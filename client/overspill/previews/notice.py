@@ -91,7 +91,7 @@ class Notice:
     `read_more` is the call in `head` that reads the capture. It and `id` are empty if nothing is stored.
     `path` is a file that the agent can open, if there is one. `text` is the whole, for styles with another
     form. A notice that `is_alone` leaves no room beside it: the output's other texts go without a
-    placeholder.
+    placeholder. `tokens` is about how many tokens the whole output has.
     """
 
     id: str
@@ -104,6 +104,7 @@ class Notice:
     path: str = ""
     text: str | None = None
     is_alone: bool = False
+    tokens: int = 0
 
     @property
     def stored(self) -> bool:

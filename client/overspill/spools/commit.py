@@ -47,6 +47,7 @@ def entry_for(
         call_id=wire.fit(origin.call_id),
         tool=wire.fit(origin.tool),
         status=wire.fit(origin.status),
+        labels=dict(request.labels),
         content_type=request.content_type,
         ttl=ttl,
         created=now,

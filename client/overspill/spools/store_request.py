@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from overspill.text.body import FileBody
 
 __all__ = ["Origin", "StoreRequest"]
@@ -44,3 +46,4 @@ class StoreRequest:
     wait: float
     deadline: float
     destinations: tuple[str, ...]
+    labels: Mapping[str, str] = field(default_factory=dict)

@@ -113,12 +113,12 @@ class Reporter:
 
     def _collect(self) -> None:
         self._spilled, counts = self._tally.spilled, self._tally.counts()
-        seen = [
-            _observation(tool, outcome, new)
-            for (tool, outcome), count in counts.items()
-            if (new := count - self._reported.get((tool, outcome), OutputCount())).count
-        ]
-        self._reported = counts
+        seen = []
+        for (tool, outcome), count in counts.items():
+            new = count - self._reported.get((tool, outcome), OutputCount())
+            if new.count:  # a burst waits for the next output, which its observation counts
+                seen.append(_observation(tool, outcome, new))
+                self._reported[tool, outcome] = count
         for start in range(0, len(seen), _MOST):
             content = wire.Observations(batch=secrets.token_hex(16), observations=seen[start : start + _MOST])
             self._batches.append(_Batch(content, self._clock()))
@@ -157,4 +157,7 @@ def _observation(tool: str, outcome: Outcome, new: OutputCount) -> wire.Observat
         bytes_before=new.bytes_before,
         bytes_after=new.bytes_after,
         sizes=new.sizes,
+        tokens_kept_out=new.tokens_kept_out,
+        identical=new.identical,
+        bursts=new.bursts,
     )

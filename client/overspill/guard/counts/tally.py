@@ -27,7 +27,9 @@ class OutputCount:
     """A number of outputs, with their bytes as the tools returned them and as the model got them.
 
     `sizes` says how many of them, as returned, are in each class of `wire.SIZE_BOUNDS`. `left_whole` says how
-    many were too long and stayed because no shorter copy could be made. Comparisons leave both out.
+    many were too long and stayed because no shorter copy could be made. `tokens_kept_out` is an estimate,
+    `identical` says how many had the bytes of an earlier output of the session, and `bursts` how often the
+    tool was called again and again soon after a notice. Comparisons leave these out.
     """
 
     count: int = 0
@@ -35,6 +37,9 @@ class OutputCount:
     bytes_after: int = 0
     sizes: tuple[int, ...] = field(default=(0,) * SIZE_CLASSES, compare=False)
     left_whole: int = field(default=0, compare=False)
+    tokens_kept_out: int = field(default=0, compare=False)
+    identical: int = field(default=0, compare=False)
+    bursts: int = field(default=0, compare=False)
 
     def __add__(self, other: OutputCount) -> OutputCount:
         return OutputCount(
@@ -43,6 +48,9 @@ class OutputCount:
             self.bytes_after + other.bytes_after,
             tuple(map(int.__add__, self.sizes, other.sizes)),
             self.left_whole + other.left_whole,
+            self.tokens_kept_out + other.tokens_kept_out,
+            self.identical + other.identical,
+            self.bursts + other.bursts,
         )
 
     def __sub__(self, earlier: OutputCount) -> OutputCount:
@@ -53,6 +61,9 @@ class OutputCount:
             self.bytes_after - earlier.bytes_after,
             tuple(map(int.__sub__, self.sizes, earlier.sizes)),
             self.left_whole - earlier.left_whole,
+            self.tokens_kept_out - earlier.tokens_kept_out,
+            self.identical - earlier.identical,
+            self.bursts - earlier.bursts,
         )
 
 
@@ -102,7 +113,15 @@ class Tally:
         return self._spilled
 
     def add(
-        self, tool: str, outcome: Outcome, before: int, after: int, *, is_left_whole: bool = False
+        self,
+        tool: str,
+        outcome: Outcome,
+        before: int,
+        after: int,
+        *,
+        is_left_whole: bool = False,
+        is_identical: bool = False,
+        tokens_kept_out: int = 0,
     ) -> None:
         """Count one output, with its bytes before and after the guard."""
         with self._lock:
@@ -110,9 +129,16 @@ class Tally:
             total = self._sum(tool, outcome)
             total.count += 1
             total.left_whole += is_left_whole
+            total.identical += is_identical
+            total.tokens_kept_out += tokens_kept_out
             total.before += before
             total.after += after
             total.sizes[bisect_left(SIZE_BOUNDS, before)] += 1
+
+    def add_burst(self, tool: str) -> None:
+        """Count a burst of calls, with the outputs of the tool that stayed inline."""
+        with self._lock:
+            self._sum(tool, Outcome.INLINE).bursts += 1
 
     def add_inline(self, tool: str, sizes: list[int]) -> None:
         """Count inline outputs of these sizes in bytes. Sorts `sizes`."""
@@ -154,14 +180,21 @@ class Tally:
 class _Sum:
     """A count as it grows."""
 
-    __slots__ = ("after", "before", "count", "left_whole", "sizes")
+    __slots__ = (
+        *("after", "before", "bursts", "count", "identical", "left_whole"),
+        *("sizes", "tokens_kept_out"),
+    )
 
     def __init__(self) -> None:
         self.count = self.before = self.after = self.left_whole = 0
+        self.tokens_kept_out = self.identical = self.bursts = 0
         self.sizes = [0] * SIZE_CLASSES
 
     def as_count(self) -> OutputCount:
-        return OutputCount(self.count, self.before, self.after, tuple(self.sizes), self.left_whole)
+        return OutputCount(
+            *(self.count, self.before, self.after, tuple(self.sizes), self.left_whole),
+            *(self.tokens_kept_out, self.identical, self.bursts),
+        )
 
 
 class InlineSizes:
