@@ -1,0 +1,156 @@
+"""What a load generator counts itself is what metrics and statistics say, whatever restarts or repeats."""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+from urllib.request import urlopen
+
+import msgspec
+from overspill import wire
+from overspill.transfer.sync import SyncClient
+from overspill.wire import Observation, Observations, Outcome
+from prometheus_client import parser
+
+if TYPE_CHECKING:
+    from tests.faults.conftest import StartServices
+    from tests.servers.overspill import ServiceProcess
+    from tests.servers.redis import RedisServer
+
+TOOLS = "grep", "ls", "read ✓"
+OUTPUT_FIGURES = "tool_outputs", "tool_output_bytes", "tool_output_kept_bytes"
+TOOL_FIGURES = (
+    *("tool_output_tokens_kept_out", "identical_tool_outputs", "tool_rerun_bursts"),
+    *("capture_bytes", "captures_read"),
+)
+
+Figures = Counter[tuple[str, str, str]]
+"""Sums by metric, tool and outcome."""
+
+
+class Load:
+    """One client of both replicas, which counts what it does."""
+
+    def __init__(self, number: int, urls: list[str]) -> None:
+        self._random = random.Random(number)
+        self._urls = urls
+        self._number = number
+        self.done: Figures = Counter()
+
+    def run(self, rounds: int) -> None:
+        for number in range(rounds):
+            with SyncClient(self._random.choice(self._urls)) as client:
+                self._report(client)
+                self._capture(client, f"{self._number} {number} {secrets.token_hex(4)}")
+
+    def _report(self, client: SyncClient) -> None:
+        """Send a batch, now and then several times, as a client that gets no answer does."""
+        seen = [self._observation(tool) for tool in TOOLS]
+        batch = Observations(batch=secrets.token_hex(8), observations=seen)
+        for _ in range(self._random.choice([1, 1, 3])):
+            with SyncClient(self._random.choice(self._urls)) as another:
+                another.observe(batch)
+        client.observe(batch)
+        for each in seen:
+            amounts = each.count, each.bytes_before, each.bytes_after
+            for figure, amount in zip(OUTPUT_FIGURES, amounts, strict=True):
+                self.done[figure, each.tool, each.outcome] += amount
+            self.done["tool_output_tokens_kept_out", each.tool, ""] += each.tokens_kept_out
+            self.done["identical_tool_outputs", each.tool, ""] += each.identical
+            self.done["tool_rerun_bursts", each.tool, ""] += each.bursts
+
+    def _observation(self, tool: str) -> Observation:
+        some = self._random.randrange
+        return Observation(
+            tool=tool,
+            outcome=self._random.choice([*Outcome]),
+            count=some(1, 9),
+            bytes_before=some(10**9),
+            bytes_after=some(1000),
+            tokens_kept_out=some(10**6),
+            identical=some(3),
+            bursts=some(2),
+        )
+
+    def _capture(self, client: SyncClient, text: str) -> None:
+        """Store a capture, send it again, and read it, now and then, by any replica."""
+        tool = self._random.choice(TOOLS)
+        entry = client.put(text, tool=tool, call_id=text)
+        client.put(text, tool=tool, call_id=text)
+        self.done["captures", tool, "created"] += 1
+        self.done["captures", tool, "repeated"] += 1
+        self.done["capture_bytes", tool, ""] += entry.size
+        for number in range(self._random.choice([0, 1, 3])):
+            with SyncClient(self._random.choice(self._urls)) as another:
+                another.head(entry.id)
+            self.done["captures_read", tool, ""] += number == 0
+
+
+def under_load(urls: list[str], clients: int = 4, rounds: int = 6) -> Figures:
+    """What the clients of one load have done together."""
+    loads = [Load(number, urls) for number in range(clients)]
+    with ThreadPoolExecutor(clients) as pool:
+        list(pool.map(lambda load: load.run(rounds), loads))
+    return sum((load.done for load in loads), Counter())
+
+
+def metrics(service: ServiceProcess) -> Figures:
+    """The same figures by /metrics of one replica, all its workers together."""
+    with urlopen(f"{service.url}/metrics", timeout=10) as answer:
+        text = answer.read().decode()
+    found: Figures = Counter()
+    for family in parser.text_string_to_metric_families(text):
+        figure = family.name.removeprefix("overspill_")
+        if figure in (*OUTPUT_FIGURES, *TOOL_FIGURES, "captures"):
+            for sample in family.samples:
+                outcome = sample.labels.get("outcome") or sample.labels.get("result") or ""
+                found[figure, sample.labels["tool"], outcome] += int(sample.value)
+    return +found
+
+
+def statistics(url: str) -> Figures:
+    """The same figures by the statistics of the last hour."""
+    with urlopen(f"{url}/v1/stats", timeout=10) as answer:
+        stats = msgspec.json.decode(answer.read(), type=wire.Stats)
+    found: Figures = Counter()
+    for row in stats.rows:
+        for figure, amount in row.figures.items():
+            if figure in (*OUTPUT_FIGURES, *TOOL_FIGURES, "captures"):
+                found[figure, row.tool, row.outcome] += amount
+    return found
+
+
+def test_metrics_and_statistics_are_exactly_what_was_done(
+    start_services: StartServices, own_redis: RedisServer, s3_url: str
+) -> None:
+    replicas = start_services(2, store=s3_url, catalog=own_redis.url, workers=2)
+    urls = [each.url for each in replicas]
+    first = under_load(urls)
+    for each in replicas:  # what waits is written when a process ends, and its metrics begin at nothing
+        each.stop()
+    for each in replicas:
+        each.start()
+    assert +statistics(urls[0]) == +first
+    second = under_load(urls)
+    for each in replicas:
+        each.stop()
+    replicas[0].start()
+
+    assert statistics(urls[0]) == +(first + second)
+
+
+def test_the_metrics_of_all_workers_and_replicas_add_up_to_what_was_done(
+    start_services: StartServices, own_redis: RedisServer, s3_url: str
+) -> None:
+    replicas = start_services(2, store=s3_url, catalog=own_redis.url, workers=2)
+    urls = [each.url for each in replicas]
+    done = under_load(urls)
+    reads = {key: done.pop(key) for key in [*done] if key[0] == "captures_read"}
+    shown = metrics(replicas[0]) + metrics(replicas[1])
+    for key in reads:  # first reads are counted when they are written, within seconds
+        shown.pop(key, None)
+
+    assert shown == +done
