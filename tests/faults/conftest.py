@@ -25,7 +25,7 @@ class StartServices(Protocol):
 
 
 @pytest.fixture
-def start_services(tmp_path: Path) -> Iterator[StartServices]:
+def start_services(tmp_path: Path, outlasting: ExitStack) -> Iterator[StartServices]:
     """Starts services as processes, several at once; what still runs is stopped with the test.
 
     With a `program`, they start as they would for anybody: say so where their memory is measured.

@@ -271,10 +271,16 @@ def redis_url(redis_server: RedisServer) -> str:
 
 
 @pytest.fixture
-def own_redis(tmp_path: Path) -> Iterator[RedisServer]:
+def outlasting() -> Iterator[ExitStack]:
+    """What ends after the services of a test: they write what is left while they stop."""
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+def own_redis(tmp_path: Path, outlasting: ExitStack) -> RedisServer:
     """A server of the test's own, which it may stop, kill, pause and restart."""
-    with running(RedisServer(tmp_path / "redis")) as server:
-        yield server
+    return outlasting.enter_context(running(RedisServer(tmp_path / "redis")))
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import io
 import socket
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from functools import lru_cache
 from typing import Any
 
@@ -85,7 +85,7 @@ async def problem(response: ClientResponse) -> wire.Problem:
 
 
 @pytest.fixture
-async def start_api() -> AsyncIterator[Callable[..., Any]]:
+async def start_api(outlasting: ExitStack) -> AsyncIterator[Callable[..., Any]]:
     """Starts services with given settings, and with another `clock`; all are stopped at the end."""
     async with AsyncExitStack() as stack:
 

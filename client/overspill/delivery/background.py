@@ -71,7 +71,8 @@ class Rounds:
 
     def join(self, seconds: float) -> None:
         """Wait for the end of the thread, for `seconds` at most."""
-        thread = self._thread
+        with self._lock:  # a thread that is just being started cannot be joined
+            thread = self._thread
         if thread is not None:
             thread.join(seconds)
 

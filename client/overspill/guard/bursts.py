@@ -40,7 +40,7 @@ class Bursts:
 
     def reset_after_fork(self) -> None:
         """In a forked child, begin with nothing: the parent follows its own notices."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may guard an output while this thread holds it
         self._following: OrderedDict[tuple[str, str], _Follow] = OrderedDict()
 
     def called(self, session: str, tool: str) -> bool:

@@ -120,9 +120,10 @@ def _create(connection: sqlite3.Connection) -> None:
     _use_write_ahead_log(connection)
     connection.execute("BEGIN IMMEDIATE")  # of several processes that start at once, one creates the tables
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    for statement in "".join(STEPS[version:]).split(";"):
-        connection.execute(statement)
-    connection.execute(f"PRAGMA user_version = {max(version, VERSION)}")
+    if version < VERSION:
+        for statement in "".join(STEPS[version:]).split(";"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")
     if version > VERSION:
         raise CatalogUnavailable(
