@@ -8,6 +8,7 @@ import resource
 import signal
 import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ import pytest
 from overspill_service.catalog.records import Query, Quota
 from overspill_service.catalog.sqlite import schema, worker
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
+from overspill_service.catalog.statistics import Cell
 from overspill_service.errors import CatalogFull, CatalogRefuses, CatalogUnavailable
 
 from tests.contracts.entries import NOW, TENANT, entry, listed, rebuilt, tombstone
@@ -145,6 +147,17 @@ async def test_what_was_acknowledged_survives_kill_9(path: Path) -> None:
         entry(n).id for n in reversed(range(acknowledged))
     ]
     assert totals.captures == len(entries)
+
+
+async def test_a_file_of_the_first_version_is_upgraded_and_keeps_what_it_has(path: Path) -> None:
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path)) as file:
+        file.executescript(f"{schema.TABLES} PRAGMA user_version = 1; INSERT INTO uses VALUES ('aa', 1.5);")
+    catalog = SqliteCatalog(path)
+
+    assert await catalog.uses() == {"aa": 1.5}
+    assert await catalog.add_sums(TENANT, {Cell("reads"): 1}, now=NOW, batch="one", memory=60)
+    await catalog.close()
 
 
 async def test_a_file_of_a_newer_version_is_refused(path: Path) -> None:
