@@ -62,9 +62,6 @@ class Maintenance:
         waited = 0.0
         while True:
             await self._measure_clock()
-            if time.monotonic() >= self._totals_due:
-                self._totals_due = time.monotonic() + TOTALS_SECONDS
-                await self._attempt("totals", self.measure_totals())
             await self._attempt("generation", self._generations.keep())
             await self._attempt("keys", self._service.authenticator.refresh())
             await self._attempt("uses of keys", self._service.authenticator.report_uses())
@@ -72,6 +69,9 @@ class Maintenance:
             self.first_round_ended.set()
             await self._attempt("mending", self.repair_once())
             await self._attempt("statistics", self._write_statistics())
+            if time.monotonic() >= self._totals_due:
+                self._totals_due = time.monotonic() + TOTALS_SECONDS
+                await self._attempt("totals", self.measure_totals())
             self._service.failure_log.flush()
             await self._measure_free_space()
             self._service.metrics.measure_process()
@@ -100,6 +100,7 @@ class Maintenance:
         self._service.metrics.clock_skew(abs(self._archive.shared_clock.skew))
 
     async def measure_totals(self) -> None:
+        """Set the metrics of what every tenant has stored."""
         catalog = self._archive.catalog
         tenants = await catalog.tenants()
         totals = await asyncio.gather(*map(catalog.totals, tenants))

@@ -12,10 +12,11 @@ from overspill.wire import Observation, Observations, Outcome
 from overspill_service.catalog import Catalog
 from overspill_service.catalog.records import Totals
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
+from overspill_service.catalog.statistics import OTHER
 from overspill_service.maintenance import Maintenance
 from overspill_service.telemetry.definitions import METRICS, Kind
 from overspill_service.telemetry.metrics import Metrics
-from overspill_service.telemetry.names import OTHER, BoundedNames, ToolNames
+from overspill_service.telemetry.names import BoundedNames, ToolNames
 from overspill_service.telemetry.scrapes import PLAIN, Scrapes
 from prometheus_client import CollectorRegistry, Gauge, generate_latest, parser
 from prometheus_client.openmetrics import parser as openmetrics_parser

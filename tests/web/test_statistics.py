@@ -185,6 +185,27 @@ async def test_a_wrong_query_is_told_what_is_allowed(
     assert said in found.detail
 
 
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"since": "0001-01-01T00:00:00+14:00"},
+        {"until": "9999-12-31T23:59:59-14:00"},
+        {"since": "0001-01-01T00:00:00", "until": "9999-12-31T23:59:59", "total": "true"},
+        {"since": "0001-01-01T00:00:00", "step": 60},
+    ],
+)
+async def test_times_beyond_all_calendars_are_cut_to_what_there_may_be(
+    api: Api, parameters: dict[str, object]
+) -> None:
+    await report(api, observed())
+    found = await stats(api, **query(**parameters))
+
+    assert found.since.year >= 1970
+    assert found.until.year < 9999
+    if "until" not in parameters or "since" in parameters:
+        assert figures(found)["default", "grep", "captured"]["tool_outputs"] == 3
+
+
 async def test_too_many_rows_are_refused_unless_only_their_sums_are_asked_for(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,8 +7,6 @@ from typing import Final
 
 from msgspec import Struct
 
-STEPS: Final = (60, 900, 86400)
-"""Lengths of buckets in seconds. The service keeps the short ones for 3 hours, then for 7 and 400 days."""
 MAX_ROWS: Final = 20_000
 """Rows of one answer."""
 
@@ -23,7 +21,7 @@ class StatsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     since: datetime | None = None
     until: datetime | None = None
     step: int | None = None
-    """One of `STEPS`."""
+    """The length of a bucket in seconds: 60, 900 or 86400. The longer, the longer it is kept."""
     total: bool = False
     """Sum up all buckets: rows by tool and outcome, which all start at `since`."""
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 OTHER: Final = "other"
-"""The tool that stands for all tools beyond the bound."""
+"""Stands for all names beyond a bound, here and in the metrics' labels."""
 FLEET: Final = "*"
 """The tenant of the sums of all tenants: each of their cells has a tenant in the place of the tool."""
 MAX_CELLS: Final = 2000

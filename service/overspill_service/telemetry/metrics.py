@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from overspill import wire
 
-from overspill_service.catalog.statistics import merged
+from overspill_service.catalog.statistics import OTHER, merged
 from overspill_service.telemetry import definitions as d
-from overspill_service.telemetry.names import MAX_TENANTS, OTHER, BoundedNames, ToolNames
+from overspill_service.telemetry.names import MAX_TENANTS, BoundedNames, ToolNames
 from overspill_service.telemetry.pending import PendingReads, PendingSums
 from overspill_service.telemetry.process_usage import ProcessUsage
 from overspill_service.telemetry.series import Series
@@ -96,8 +96,7 @@ class Metrics:
 
     async def write_pending(self, catalog: Catalog, now: float) -> None:
         """Write first reads and statistics to the catalog. Raises `CatalogUnavailable`."""
-        async for entry, at in self._reads.write(catalog):
-            self._first_read(entry, at)
+        await self._reads.write(catalog, self._first_read)
         await self._sums.write(catalog, now)
 
     def _first_read(self, entry: Entry, at: float) -> None:

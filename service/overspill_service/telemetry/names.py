@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-OTHER: Final = "other"
-"""Stands for all values beyond a bound."""
+from overspill_service.catalog.statistics import OTHER
+
 MAX_TENANTS: Final = 1000
 RESERVED_TOOLS: Final = 4
 """Tool names that every tenant may have, whatever the others send."""
@@ -21,9 +21,6 @@ class BoundedNames:
     def __init__(self, most: int) -> None:
         self._most = most
         self._known: set[str] = set()
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._known
 
     def __call__(self, name: str) -> str:
         if name not in self._known:

@@ -10,15 +10,18 @@ import secrets
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill_service.catalog.statistics import FLEET
+from overspill_service.resources.tasks import fan_out
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import Callable
 
     from overspill_service.catalog import Entries, Statistics
     from overspill_service.catalog.records import Entry
     from overspill_service.catalog.statistics import Cell, Sums
 
 BATCH_MEMORY_SECONDS: Final = 3600.0
+CONCURRENCY: Final = 16
+"""Writes to the catalog at once: it puts them together."""
 MAX_READS: Final = 10_000
 """Captures that wait for the note of their first read. Beyond that a first read is noted by a later one."""
 
@@ -62,9 +65,12 @@ class PendingSums:
         await self._send(catalog)
 
     async def _send(self, catalog: Statistics) -> None:
-        for tenant, (name, sums, at) in [*self._sent.items()]:
+        async def send(tenant: str) -> None:
+            name, sums, at = self._sent[tenant]
             await catalog.add_sums(tenant, sums, now=at, batch=name, memory=BATCH_MEMORY_SECONDS)
             del self._sent[tenant]
+
+        await fan_out(send, [*self._sent], concurrency=CONCURRENCY)
 
 
 class PendingReads:
@@ -78,13 +84,17 @@ class PendingReads:
         if entry.first_read is None and len(self._waiting) < self._most:
             self._waiting.setdefault((entry.tenant, entry.id), (entry, now))
 
-    async def write(self, catalog: Entries) -> AsyncIterator[tuple[Entry, float]]:
-        """Note the first reads in the catalog. Yield those that no other process has noted.
+    async def write(self, catalog: Entries, on_first: Callable[[Entry, float], None]) -> None:
+        """Note the first reads in the catalog. `on_first` is called for those that no process has noted yet.
 
         What fails is written again next time. Raises what `note_read` raises.
         """
-        for name, (entry, at) in [*self._waiting.items()]:
+
+        async def note(name: tuple[str, str]) -> None:
+            entry, at = self._waiting[name]
             is_first = await catalog.note_read(entry, at)
             del self._waiting[name]
             if is_first:
-                yield entry, at
+                on_first(entry, at)
+
+        await fan_out(note, [*self._waiting], concurrency=CONCURRENCY)

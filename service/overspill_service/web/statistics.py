@@ -8,7 +8,15 @@ from overspill import wire
 from overspill.wire import Path, Scope
 
 from overspill_service.catalog.records import instant
-from overspill_service.catalog.statistics import FLEET, RESOLUTIONS, Cell, Resolution, bucket_starts, merged
+from overspill_service.catalog.statistics import (
+    DAYS,
+    FLEET,
+    RESOLUTIONS,
+    Cell,
+    Resolution,
+    bucket_starts,
+    merged,
+)
 from overspill_service.errors import InvalidParameter
 from overspill_service.web.instants import seconds_of
 from overspill_service.web.registry import Route
@@ -39,11 +47,12 @@ async def of_fleet(context: RequestContext[wire.StatsQuery]) -> web.Response:
 
 async def _answer(context: RequestContext[wire.StatsQuery], tenant: str) -> web.Response:
     archive, query = context.service.archive, context.query
-    until = archive.clock() if query.until is None else seconds_of(query.until)
-    since = until - DEFAULT_SECONDS if query.since is None else seconds_of(query.since)
+    now = archive.clock()
+    until = now if query.until is None else min(seconds_of(query.until), now + DAYS.seconds)
+    since = until - DEFAULT_SECONDS if query.since is None else max(seconds_of(query.since), 0)
     if since >= until:
-        raise InvalidParameter("since must be before until")
-    resolution = _resolution(query.step, archive.clock() - since)
+        raise InvalidParameter("since must be before until, which is now if it is missing")
+    resolution = _resolution(query.step, now - since)
     async with archive.memory.reads.shares(ANSWER_SIZE):
         found = _buckets(archive.catalog, tenant, resolution, since, until)
         rows = await (_total if query.total else _series)(found, tenant, since)
@@ -58,7 +67,8 @@ def _resolution(step: int | None, age: float) -> Resolution:
         return next((each for each in RESOLUTIONS if each.kept >= age), RESOLUTIONS[-1])
     found = next((each for each in RESOLUTIONS if each.seconds == step), None)
     if found is None:
-        raise InvalidParameter(f"step must be one of {', '.join(map(str, wire.STEPS))} seconds")
+        steps = ", ".join(str(each.seconds) for each in RESOLUTIONS)
+        raise InvalidParameter(f"step must be one of {steps} seconds")
     return found
 
 
