@@ -25,9 +25,9 @@ def fleet() -> Dashboard:
         p.choice("tenant", "Tenant", f"label_values({d.TOOL_OUTPUTS.full_name}, tenant)"),
     )
     groups = {
-        "In the chosen time": _numbers(),
+        "In the chosen time": _kept_out_numbers() + _warnings(),
         "Truncation": _truncation(),
-        "Do previews suffice?": _previews(),
+        "Do previews suffice?": _asked_again() + _previews(),
         "Every tool": [_tools()],
     }
     return p.with_rows(page, groups)
@@ -39,7 +39,7 @@ def kept_out(by: str = "", *matchers: str) -> str:
     return f"{before} - {q.rate(d.TOOL_OUTPUT_KEPT_BYTES, *matchers, by=by)}"
 
 
-def _numbers() -> tuple[p.Panel, ...]:
+def _kept_out_numbers() -> tuple[p.Panel, ...]:
     spilled, seen = q.total(d.TOOL_OUTPUTS, TENANT, q.SPILLED), q.total(d.TOOL_OUTPUTS, TENANT)
     return (
         p.number(
@@ -63,6 +63,12 @@ def _numbers() -> tuple[p.Panel, ...]:
             p.COUNT,
             Query(q.total(d.TOKENS_KEPT_OUT, TENANT), "tokens kept out"),
         ),
+    )
+
+
+def _warnings() -> tuple[p.Panel, ...]:
+    spilled = q.total(d.TOOL_OUTPUTS, TENANT, q.SPILLED)
+    return (
         p.number(
             "Read back",
             "Captures that were read for the first time, of those that were stored. High: previews miss what "
@@ -125,11 +131,7 @@ def _truncation() -> tuple[p.Panel, ...]:
     )
 
 
-def _previews() -> tuple[p.Panel, ...]:
-    never = q.ratio(
-        q.total(d.PREVIEWED_CAPTURES_READ, TENANT, by="preview"),
-        q.total(d.PREVIEWED_CAPTURES, TENANT, by="preview"),
-    )
+def _asked_again() -> tuple[p.Panel, ...]:
     return (
         p.graph(
             "Read back by tool",
@@ -150,6 +152,15 @@ def _previews() -> tuple[p.Panel, ...]:
             ),
             Query(q.top(10, q.rate(d.RERUN_BURSTS, TENANT, by=BY_TOOL)), "{{tenant}}: {{tool}}, burst"),
         ),
+    )
+
+
+def _previews() -> tuple[p.Panel, ...]:
+    never = q.ratio(
+        q.total(d.PREVIEWED_CAPTURES_READ, TENANT, by="preview"),
+        q.total(d.PREVIEWED_CAPTURES, TENANT, by="preview"),
+    )
+    return (
         p.number(
             "Never read back by kind of preview",
             "Share of the captures of each kind of preview that nobody has read: the preview was enough, or "

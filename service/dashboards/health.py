@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 ON = 'instance=~"$instance"'
 FAILED = 'status=~"5.."'
 RESULT_FAILED = 'result="failed"'
+_JOB = f'job="overspill", {ON}'
 
 
 def health() -> Dashboard:
@@ -26,15 +27,15 @@ def health() -> Dashboard:
         p.choice("instance", "Replica", f"label_values({d.BUILD_INFO.full_name}, instance)"),
     )
     groups = {
-        "Now": _now(),
+        "Now": _requests_now() + _state_now(),
         "Requests": _requests(),
-        "Back ends": _back_ends(),
-        "Processes": _processes(),
+        "Back ends": _back_ends() + _upkeep(),
+        "Processes": _processes() + _starts(),
     }
     return p.with_rows(page, groups)
 
 
-def _now() -> tuple[p.Panel, ...]:
+def _requests_now() -> tuple[p.Panel, ...]:
     requests, errors = q.rate(d.HTTP_REQUESTS, ON), q.rate(d.HTTP_REQUESTS, ON, FAILED)
     return (
         p.number(
@@ -62,6 +63,11 @@ def _now() -> tuple[p.Panel, ...]:
             Step(0.5, p.AMBER),
             Step(2, p.RED),
         ),
+    )
+
+
+def _state_now() -> tuple[p.Panel, ...]:
+    return (
         p.number(
             "Uploads in progress",
             "Uploads that the replicas are receiving.",
@@ -148,6 +154,11 @@ def _back_ends() -> tuple[p.Panel, ...]:
             Query(q.quantile(0.99, d.BACKEND_OPERATION_SECONDS, ON, by=by), "{{backend}} {{operation}}"),
             width=8,
         ),
+    )
+
+
+def _upkeep() -> tuple[p.Panel, ...]:
+    return (
         p.graph(
             "Damaged records",
             "Records of the catalog that cannot be decoded, by what became of them.",
@@ -165,20 +176,19 @@ def _back_ends() -> tuple[p.Panel, ...]:
 
 
 def _processes() -> tuple[p.Panel, ...]:
-    job = f'job="overspill", {ON}'
     return (
         p.graph(
             "CPU",
             "Cores in use by replica.",
             p.COUNT,
-            Query(q.rate(d.PROCESS_CPU, job, by="instance"), "{{instance}}"),
+            Query(q.rate(d.PROCESS_CPU, _JOB, by="instance"), "{{instance}}"),
             width=8,
         ),
         p.graph(
             "Memory",
             "Resident memory by replica, all its workers together.",
             p.BYTES,
-            Query(q.selector(d.PROCESS_MEMORY, job), "{{instance}}"),
+            Query(q.selector(d.PROCESS_MEMORY, _JOB), "{{instance}}"),
             width=8,
         ),
         p.graph(
@@ -186,17 +196,22 @@ def _processes() -> tuple[p.Panel, ...]:
             "Open descriptors by replica, of those that may be open.",
             p.PERCENT,
             Query(
-                q.ratio(q.selector(d.PROCESS_OPEN_FDS, job), q.selector(d.PROCESS_MAX_FDS, job)),
+                q.ratio(q.selector(d.PROCESS_OPEN_FDS, _JOB), q.selector(d.PROCESS_MAX_FDS, _JOB)),
                 "{{instance}}",
             ),
             width=8,
             most=1,
         ),
+    )
+
+
+def _starts() -> tuple[p.Panel, ...]:
+    return (
         p.graph(
             "Time since the last start",
             "A drop is a restart.",
             p.SECONDS,
-            Query(f"time() - {q.selector(d.PROCESS_START_TIME, job)}", "{{instance}}"),
+            Query(f"time() - {q.selector(d.PROCESS_START_TIME, _JOB)}", "{{instance}}"),
         ),
         p.graph(
             "Versions",

@@ -24,7 +24,7 @@ def tenant() -> Dashboard:
         "What one tenant's agents keep out of conversations, what it stores, and who asks with which key.",
         p.choice("tenant", "Tenant", f"label_values({d.TENANT_REQUESTS.full_name}, tenant)", is_multi=False),
     )
-    return p.with_rows(page, {"Outputs": _outputs(), "Captures": _captures(), "Keys": _keys()})
+    return p.with_rows(page, {"Outputs": _outputs(), "Captures": _stored() + _captures(), "Keys": _keys()})
 
 
 def _outputs() -> tuple[p.Panel, ...]:
@@ -52,7 +52,7 @@ def _outputs() -> tuple[p.Panel, ...]:
     )
 
 
-def _captures() -> tuple[p.Panel, ...]:
+def _stored() -> tuple[p.Panel, ...]:
     return (
         p.number(
             "Stored captures",
@@ -79,6 +79,11 @@ def _captures() -> tuple[p.Panel, ...]:
             Step(None, p.GREEN),
             Step(1, p.AMBER),
         ),
+    )
+
+
+def _captures() -> tuple[p.Panel, ...]:
+    return (
         p.graph(
             "Captures by result",
             "Created: new. Repeated: the same capture was sent again, which costs nothing.",
