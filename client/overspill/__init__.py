@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from overspill.agent_tools.agent_tool import AgentTool, reading_tools
     from overspill.agent_tools.inspect_output import INSPECT_OUTPUT_SCHEMA, inspection_tool
     from overspill.errors import OverspillError, ProblemError, ProtocolError, Unreachable
     from overspill.guard.band import Band
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INSPECT_OUTPUT_SCHEMA",
+    "AgentTool",
     "Band",
     "ByteRange",
     "CapturedOutput",
@@ -66,6 +68,7 @@ __all__ = [
     "for_display",
     "inspection_tool",
     "is_overflow",
+    "reading_tools",
     "recover",
     "recover_sync",
     "spill_messages",
@@ -74,6 +77,7 @@ __all__ = [
 
 _MODULES = {
     "INSPECT_OUTPUT_SCHEMA": "agent_tools.inspect_output",
+    "AgentTool": "agent_tools.agent_tool",
     "Band": "guard.band",
     "ByteRange": "wire",
     "CapturedOutput": "shapes.captured",
@@ -99,6 +103,7 @@ _MODULES = {
     "for_display": "shapes.display",
     "inspection_tool": "agent_tools.inspect_output",
     "is_overflow": "histories.overflow",
+    "reading_tools": "agent_tools.agent_tool",
     "recover": "histories.recovery",
     "recover_sync": "histories.recovery",
     "spill_messages": "histories.history",

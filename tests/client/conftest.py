@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from typing import TYPE_CHECKING
 
@@ -40,3 +41,11 @@ def nothing_left_in_the_background() -> Iterator[None]:
     for background in list(module._all.of_addresses.values()) if module else ():
         background.close()
         background.rounds.join(10)
+
+
+@pytest.fixture
+def nowhere() -> Iterator[str]:
+    """The URL of a port that nobody listens on."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}"

@@ -69,14 +69,6 @@ def silence(silent: socket.socket) -> str:
     return f"http://127.0.0.1:{silent.getsockname()[1]}"
 
 
-@pytest.fixture
-def nowhere() -> Iterator[str]:
-    """The URL of a port that nobody listens on."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
-
-
 # --- names ----------------------------------------------------------------------------------------
 
 

@@ -8,9 +8,10 @@ It takes whatever a model calls it with, and never raises: an answer with `error
 
 from __future__ import annotations
 
-import inspect
+import inspect as inspect_module
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, overload
 
+from overspill.agent_tools.capture_source import CaptureSource
 from overspill.agent_tools.error_answers import InvalidArguments, error_answer
 from overspill.agent_tools.fitting import AnswerFitter
 from overspill.agent_tools.inspect_request import (
@@ -24,17 +25,16 @@ from overspill.agent_tools.inspect_request import (
     InspectMode,
     InspectRequest,
 )
-from overspill.delivery.partitions import partition_for
 from overspill.execution.threads import run_blocking
 from overspill.spools.capture import LocalCapture
-from overspill.spools.holder import Holder
-from overspill.transfer.sync import SyncClient
+from overspill.transfer.client import Client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
+    from overspill.spools.holder import Holder
     from overspill.spools.spool import Spool
-    from overspill.transfer.client import Client
+    from overspill.transfer.sync import SyncClient
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -77,6 +77,10 @@ class InspectOutput(Protocol[R_co]):
         the call that reads on, and is null if nothing is left. If something is wrong, error says what,
         and what to do.
         """
+
+
+DESCRIPTION: Final = inspect_module.cleandoc(InspectOutput.__call__.__doc__ or "")
+"""What a model is told of the tool."""
 
 
 def _property(kind: str, description: str, **more: Any) -> dict[str, Any]:
@@ -150,25 +154,31 @@ def inspection_tool(
     spool that is given is read alone. `session` narrows `call:` handles; the client's, if it is not
     given. Answers can be written as JSON.
     """
-    usual = "" if client is None else client.session
-    holder = Holder(partition_for(client, spool), session=usual if session is None else session)
-    if client is None or isinstance(client, SyncClient):
-        return _presented(_sync(client, session, holder))
-    return _presented(_async(client, session, holder))
+    source = CaptureSource(client, session=session, spool=spool)
+    if isinstance(client, Client):
+        own_loop = client
+
+        async def inspect_output(*args: Any, **named: Any) -> InspectAnswer:
+            return await inspect(own_loop, source.holder, session, *args, **named)
+
+        return _presented(inspect_output)
+
+    def inspect_output_sync(*args: Any, **named: Any) -> InspectAnswer:
+        return source.run(lambda client: inspect(client, source.holder, session, *args, **named))
+
+    return _presented(inspect_output_sync)
 
 
-def _async(
-    client: Client, session: str | None, holder: Holder
-) -> Callable[..., Coroutine[Any, Any, InspectAnswer]]:
-    async def inspect_output(*args: Any, **named: Any) -> InspectAnswer:
-        try:
-            request = _request(args, named)
-            async with holder.source_async(client, request.capture, session) as source:
-                return await _answered(request, source, session)
-        except Exception as error:  # noqa: BLE001  (the boundary: the tool never breaks its agent)
-            return error_answer(error)
-
-    return inspect_output
+async def inspect(
+    client: Client | None, holder: Holder, session: str | None, /, *args: Any, **named: Any
+) -> InspectAnswer:
+    """Answer one call with the arguments of `InspectOutput`. Raises nothing but `CancelledError`."""
+    try:
+        request = _request(args, named)
+        async with holder.source_async(client, request.capture, session) as source:
+            return await _answered(request, source, session)
+    except Exception as error:  # noqa: BLE001  (the boundary: the tool never breaks its agent)
+        return error_answer(error)
 
 
 async def _answered(
@@ -184,24 +194,9 @@ async def _answered(
     return answer
 
 
-def _sync(client: SyncClient | None, session: str | None, holder: Holder) -> Callable[..., InspectAnswer]:
-    def inspect_output(*args: Any, **named: Any) -> InspectAnswer:
-        try:
-            request = _request(args, named)
-            with holder.source(client, request.capture, session) as source:
-                fitting, answer = AnswerFitter(request), None
-                while answer is None:
-                    answer = fitting.answer(request.read(source, session, fitting.max_bytes))
-                return answer
-        except Exception as error:  # noqa: BLE001  (the boundary: the tool never breaks its agent)
-            return error_answer(error)
-
-    return inspect_output
-
-
-def _signature() -> inspect.Signature:
+def _signature() -> inspect_module.Signature:
     """Return the signature of `InspectOutput.__call__` without `self`."""
-    whole = inspect.signature(InspectOutput.__call__, eval_str=True)
+    whole = inspect_module.signature(InspectOutput.__call__, eval_str=True)
     _, *parameters = whole.parameters.values()
     return whole.replace(parameters=parameters, return_annotation=InspectAnswer)
 
@@ -220,7 +215,7 @@ def _request(args: tuple[Any, ...], named: Mapping[str, Any]) -> InspectRequest:
 def _presented(function: Callable[..., Any]) -> InspectOutput[Any]:
     """Return `function` with the name, docstring and signature that frameworks show."""
     function.__name__ = function.__qualname__ = NAME
-    function.__doc__ = inspect.cleandoc(InspectOutput.__call__.__doc__ or "")
+    function.__doc__ = DESCRIPTION
     annotations = {name: parameter.annotation for name, parameter in _SIGNATURE.parameters.items()}
     function.__annotations__ = {**annotations, "return": InspectAnswer}
     setattr(function, "__signature__", _SIGNATURE)  # noqa: B010  (no attribute that a type checker knows)

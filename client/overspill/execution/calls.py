@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from overspill.execution.loop_thread import CLOSE_SECONDS, LoopThread, shared
 from overspill.execution.waiting import Reply, result, wait_blocking
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
 T = TypeVar("T")
+
+OWN_LOOP: Final = "a SyncClient cannot be used inside its own event loop; use Client there"
 
 
 class Calls:
@@ -39,7 +41,7 @@ class Calls:
         """
         if self.thread.is_here:
             coroutine.close()
-            raise RuntimeError("a SyncClient cannot be used inside its own event loop; use Client there")
+            raise RuntimeError(OWN_LOOP)
         reply = self.submit(coroutine)
         wait_blocking(reply)
         return reply.result()

@@ -84,6 +84,8 @@ class Guard:
             client = self._own_client = SyncClient(client)
         self._storage = Storage(client, spool=spool, uploads_unasked=self._uploads_unasked)
         self.session: str = self._storage.session if session is None else session
+        self.client: Client | SyncClient | None = client
+        self.spool: Spool | bool = spool
         self._given: dict[str, Any] = {"client": client, "policy": policy, "session": session, "spool": spool}
         self._pipeline = Pipeline(self.policy, self._storage, self.session)
         self._pipeline.owner = self

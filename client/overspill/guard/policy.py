@@ -57,7 +57,7 @@ TOOL_BYTES: Final[Mapping[str, int]] = MappingProxyType(
 READER: Final = 'inspect_output("{id}")'
 MODES: Final = "modes: tail, range, grep, summary"
 INSPECTION_TOOLS: Final = frozenset(
-    {"inspect_output", "list_outputs", "get_terminal_output", "overspill_inspect"}
+    {"inspect_output", "list_captures", "list_outputs", "get_terminal_output", "overspill_inspect"}
 )
 _STRATEGIES: Final = MappingProxyType({"PREVIEW": PREVIEW, "HEAD": HEAD, "TAIL": TAIL, "ENDS": ENDS})
 _STYLES: Final = MappingProxyType(

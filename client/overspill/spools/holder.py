@@ -6,7 +6,7 @@ The service does not have a spooled capture yet, and may not answer at all.
 from __future__ import annotations
 
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from overspill import wire
 from overspill.errors import NotFound, OverspillError, ProtocolError, Unavailable, Unreachable, error_of
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     SyncSource: TypeAlias = SyncClient | LocalCapture
     AsyncSource: TypeAlias = Client | LocalCapture
 
-_MISSING = (NotFound, Unreachable, ProtocolError, Unavailable)
+_NOT_HERE: Final = "this capture does not wait on this machine"
+_MISSING: Final = (NotFound, Unreachable, ProtocolError, Unavailable)
 """Errors after which it helps to say that a capture waited here once."""
 
 
@@ -52,21 +53,25 @@ class Holder:
                     return
         try:
             if client is None:
-                raise _absent("this capture does not wait on this machine")
+                raise _absent(_NOT_HERE)
             yield client
         except _MISSING as error:
             raise self._explained(error, ref, session) from None
 
     @asynccontextmanager
-    async def source_async(self, client: Client, ref: str, session: str | None) -> AsyncIterator[AsyncSource]:
+    async def source_async(
+        self, client: Client | None, ref: str, session: str | None
+    ) -> AsyncIterator[AsyncSource]:
         """As `source`, for asynchronous code, which has to read a `LocalCapture` in a thread."""
         local = await run_blocking(self.local, ref, session)
         if local is not None:
             with local:
-                if not await _is_newer_there_async(client, local, ref, session):
+                if client is None or not await _is_newer_there_async(client, local, ref, session):
                     yield local
                     return
         try:
+            if client is None:
+                raise _absent(_NOT_HERE)
             yield client
         except _MISSING as error:
             raise await run_blocking(self._explained, error, ref, session) from None

@@ -9,7 +9,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar, cast
 
 from overspill.errors import ClientClosed
-from overspill.execution.calls import Calls
+from overspill.execution.calls import OWN_LOOP, Calls
 from overspill.transfer.client import CLOSED, CONNECT_TIMEOUT, RETRIES, TIMEOUT, Client
 
 if TYPE_CHECKING:
@@ -178,6 +178,17 @@ class SyncClient:
             finalizer, self._finalizer = self._finalizer, None
         if finalizer is not None:
             finalizer()
+
+    def begin(self, work: Callable[[Client], Coroutine[Any, Any, T]]) -> Reply[T]:
+        """Begin `work`, over the asynchronous client, in the loop thread. Return what becomes its result.
+
+        For tools that are called from synchronous and from asynchronous code. Raises `ClientClosed`, and
+        `RuntimeError` if no thread can be started, and in the loop thread itself.
+        """
+        calls, client = self._running()
+        if calls.thread.is_here:
+            raise RuntimeError(OWN_LOOP)
+        return calls.submit(work(client))
 
     def _running(self) -> tuple[Calls, Client]:
         calls, client = self._calls, self._client

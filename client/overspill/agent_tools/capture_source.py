@@ -1,0 +1,76 @@
+"""What an agent may read: the captures of a service, and those that still wait on this machine.
+
+Its work runs in the loop thread, so that one implementation serves synchronous and asynchronous callers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from overspill.agent_tools.error_answers import error_answer
+from overspill.delivery.loop_calls import LoopCalls
+from overspill.delivery.partitions import partition_for
+from overspill.execution.waiting import result, wait_blocking
+from overspill.spools.holder import Holder
+from overspill.transfer.client import Client
+from overspill.transfer.sync import SyncClient
+
+if TYPE_CHECKING:
+    from overspill.execution.waiting import Reply
+    from overspill.spools.spool import Partition, Spool
+
+Answer: TypeAlias = dict[str, Any]
+Work: TypeAlias = Callable[[Client | None], Coroutine[Any, Any, Answer]]
+"""What is done with the asynchronous client, or without one."""
+
+
+class CaptureSource:
+    """The captures that one agent may read. `client` and `spool` are as for `Guard`.
+
+    `session` is the session of calls that name none; by default it is the client's. Raises what `Guard` does
+    for a wrong spool.
+    """
+
+    def __init__(
+        self,
+        client: Client | SyncClient | None,
+        *,
+        session: str | None = None,
+        spool: Spool | bool = True,
+    ) -> None:
+        usual = "" if client is None else client.session
+        self.session: str = usual if session is None else session
+        self.partition: Partition | None = partition_for(client, spool)
+        self.holder: Holder = Holder(self.partition, session=self.session)
+        self._client = _synchronous(client)
+        self._loop = LoopCalls()
+
+    def run(self, work: Work) -> Answer:
+        """Return the answer of `work`, or one that says what went wrong. Raises nothing."""
+        try:
+            reply = self._begin(work)
+            wait_blocking(reply)
+            return reply.result()
+        except Exception as error:  # noqa: BLE001  (the boundary: a tool never breaks its agent)
+            return error_answer(error)
+
+    async def run_async(self, work: Work) -> Answer:
+        """As `run`, for asynchronous code. Cancelling it cancels the work, and is all that it raises."""
+        try:
+            return await result(self._begin(work))
+        except Exception as error:  # noqa: BLE001  (the boundary: a tool never breaks its agent)
+            return error_answer(error)
+
+    def _begin(self, work: Work) -> Reply[Answer]:
+        """Begin in the loop thread. Raises `RuntimeError` if there is none, and `ClientClosed`."""
+        if self._client is None:
+            return self._loop.begin(work(None))
+        return self._client.begin(work)
+
+
+def _synchronous(client: Client | SyncClient | None) -> SyncClient | None:
+    """Return a client that works in the loop thread: an asynchronous one is bound to the loop of its user."""
+    if not isinstance(client, Client):
+        return client
+    return SyncClient(client.address.url, client.address.key, **client.settings)

@@ -1,0 +1,148 @@
+"""The tool with which agents find captures again: `list_captures`, newest first, of their own session."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from overspill import wire
+from overspill.agent_tools import lenient_arguments
+from overspill.agent_tools.error_answers import InvalidArguments, error_answer
+from overspill.agent_tools.inspect_request import MAX_CHARS
+from overspill.errors import OverspillError
+from overspill.execution.threads import run_blocking
+from overspill.spools.capture import entry_of
+from overspill.spools.own_directory import NotSpooled
+from overspill.text.reasons import one_safe_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from overspill.agent_tools.capture_source import Answer, CaptureSource
+    from overspill.transfer.client import Client
+    from overspill.wire import Entry
+
+NAME: Final = "list_captures"
+DESCRIPTION: Final = """\
+List the tool outputs of this session that were too long to show and are stored whole, newest first.
+
+Each has its handle (capture), its tool and call_id, when it was made, its size in bytes and lines, and how
+the call ended. Read them with inspect_output. incomplete says that captures may be missing. next holds the
+arguments of the call that lists on, and is null if nothing is left. If something is wrong, error says what,
+and what to do."""
+MAX_CAPTURES: Final = 50
+_FEW: Final = 20
+_NAME_CHARS: Final = 80
+"""Characters of a tool's name or a call's id that are shown."""
+
+LIST_CAPTURES_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "tool": {"type": "string", "description": "Only outputs of this tool."},
+        "limit": {
+            "type": "integer",
+            "description": "List at most so many.",
+            "default": _FEW,
+            "minimum": 1,
+            "maximum": MAX_CAPTURES,
+        },
+        "cursor": {"type": "string", "description": "Where to go on, as `next` says it."},
+    },
+    "additionalProperties": False,
+}
+"""The JSON Schema of the arguments, for a provider's tool definition."""
+
+
+class ListRequest(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The arguments of one call."""
+
+    tool: str | None = None
+    limit: int = _FEW
+    cursor: str | None = None
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> ListRequest:
+        """Read the request from a model's arguments, leniently. Raises `InvalidArguments`."""
+        try:
+            asked = msgspec.convert(lenient_arguments.read(arguments), cls, strict=False)
+        except msgspec.ValidationError as error:
+            allowed = ", ".join(LIST_CAPTURES_SCHEMA["properties"])
+            raise InvalidArguments(f"{error}; {NAME} takes {allowed}".replace("`$.", "`")) from error
+        return msgspec.structs.replace(asked, limit=min(max(asked.limit, 1), MAX_CAPTURES))
+
+
+async def list_captures(
+    source: CaptureSource, client: Client | None, session: str, arguments: Mapping[str, Any]
+) -> Answer:
+    """Answer one call. Raises nothing but `CancelledError`."""
+    try:
+        asked = ListRequest.of(arguments)
+        waiting = [] if asked.cursor else await run_blocking(_spooled, source, session, asked)
+        return await _answer(client, session, asked, waiting)
+    except Exception as error:  # noqa: BLE001  (the boundary: the tool never breaks its agent)
+        return error_answer(error)
+
+
+async def _answer(client: Client | None, session: str, asked: ListRequest, waiting: list[Entry]) -> Answer:
+    """Return as many captures as fit in `MAX_CHARS`. Those that wait on this machine come first."""
+    limit = asked.limit
+    while True:
+        shown = waiting[:limit]
+        page, trouble = await _page(client, session, asked, limit - len(shown), is_needed=not shown)
+        answer = {**_listed(shown, page, asked), **trouble}
+        if limit == 1 or len(json.dumps(answer)) <= MAX_CHARS:
+            return answer
+        limit //= 2
+
+
+async def _page(
+    client: Client | None, session: str, asked: ListRequest, limit: int, *, is_needed: bool
+) -> tuple[wire.Listing, dict[str, Any]]:
+    """Return what the service has, and what went wrong: an error is raised only if `is_needed`."""
+    nothing = wire.Listing(captures=[])
+    if client is None or limit == 0:
+        return nothing, {}
+    try:
+        page = await client.list(session=session, tool=asked.tool, cursor=asked.cursor, limit=limit)
+    except OverspillError as error:
+        if is_needed:
+            raise
+        return nothing, {"incomplete": True, **error_answer(error)}
+    return page, {"incomplete": True} if page.incomplete else {}
+
+
+def _listed(shown: list[Entry], page: wire.Listing, asked: ListRequest) -> Answer:
+    known = {each.id for each in shown}
+    entries = [*shown, *(each for each in page.captures if each.id not in known)]
+    onward = None if page.cursor is None else msgspec.structs.replace(asked, cursor=page.cursor)
+    return {
+        "captures": [_row(each) for each in entries],
+        "next": None if onward is None else msgspec.to_builtins(onward),
+    }
+
+
+def _row(entry: Entry) -> dict[str, Any]:
+    return {
+        "capture": entry.id,
+        "tool": one_safe_line(entry.tool)[:_NAME_CHARS],
+        "call_id": one_safe_line(entry.call_id)[:_NAME_CHARS],
+        "created": entry.created.isoformat(timespec="seconds"),
+        "total_bytes": entry.size,
+        "total_lines": entry.lines,
+        "kind": entry.kind,
+        "status": one_safe_line(entry.status)[:_NAME_CHARS],
+    }
+
+
+def _spooled(source: CaptureSource, session: str, asked: ListRequest) -> list[Entry]:
+    """Return what waits on this machine, newest first."""
+    try:
+        entries = [] if source.partition is None else source.partition.entries()
+    except (NotSpooled, OSError):
+        return []
+    found = (entry_of(each, "") for each in reversed(entries))
+    tool = None if asked.tool is None else wire.fit(asked.tool)
+    return [each for each in found if each.session == wire.fit(session) and tool in {None, each.tool}]
