@@ -42,6 +42,29 @@ class Guarded(Struct, frozen=True, kw_only=True):
         share = max(0, self.bytes_before - self.bytes_after) / self.bytes_before
         return round(self.notice.tokens * share)
 
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What became of the output, for programs: small values that can be written as JSON.
+
+        Adapters put it where their framework keeps metadata, under the name `overspill`.
+        """
+        if self.notice is None:
+            return {"outcome": str(self.outcome)}
+        found = {
+            "outcome": str(self.outcome),
+            "capture": self.capture,
+            "total_bytes": self.notice.size,
+            "total_lines": self.notice.lines,
+            "total_tokens": self.notice.tokens,
+            "shown_bytes": self.bytes_after,
+            "read_with": {"tool": "inspect_output", "arguments": {"capture": self.capture}},
+            "same_as": self.same_as,
+            "reason": self.reason,
+        }
+        if self.capture is None:
+            del found["read_with"]
+        return {name: value for name, value in found.items() if value is not None}
+
     def as_response(self) -> dict[str, Any]:
         """Return a dict with `status`, the outcome, and the untouched `result` or the parts of the notice.
 

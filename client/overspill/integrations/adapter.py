@@ -1,0 +1,37 @@
+"""What all adapters share: a guard, the tools that read what it stores, and the name of its metadata."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from overspill.agent_tools.agent_tool import reading_tools
+from overspill.guard.guard import Guard
+from overspill.transfer.sync import SyncClient
+
+if TYPE_CHECKING:
+    from overspill.agent_tools.agent_tool import AgentTool
+
+METADATA: Final = "overspill"
+"""The name under which a framework's metadata has `Guarded.metadata`."""
+_DIRECT: Final = "direct"
+
+
+class Adapter:
+    """The guard of one agent, and its `reading_tools`.
+
+    Without a `guard` it makes one for the service that `OVERSPILL_URL` and `OVERSPILL_KEY` name. Raises what
+    `SyncClient` does if they make no sense.
+    """
+
+    def __init__(self, guard: Guard | None = None) -> None:
+        self.guard: Guard = Guard(SyncClient()) if guard is None else guard
+        self.reading_tools: tuple[AgentTool, ...] = reading_tools(self.guard)
+
+
+def is_program(caller: Any) -> bool:
+    """Return whether a provider's `caller` of a tool call is code, which needs the whole output.
+
+    OpenAI and Anthropic send `{"type": "direct"}` for the model itself, and another type for programs.
+    """
+    kind = caller.get("type") if isinstance(caller, dict) else getattr(caller, "type", None)
+    return isinstance(kind, str) and kind != _DIRECT
