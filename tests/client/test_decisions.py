@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from overspill import Guard, SyncClient
 from overspill.guard.decisions import Decision, Decisions
+from overspill.guard.duplicates import Earlier
 from overspill.guard.policy import Policy
 from overspill.previews.notice import Kept
 from overspill.wire import Outcome
@@ -32,9 +33,9 @@ LOST = Kept(outcome=Outcome.TRUNCATED, reason="connection refused")
 
 def test_the_first_decision_on_a_capture_stands() -> None:
     decisions = Decisions(clock=Clock())
-    first = decisions.first("cap_1", Decision(SPOOLED, "cap_0"))
+    first = decisions.first("cap_1", Decision(SPOOLED, Earlier("cap_0", 0)))
 
-    assert decisions.first("cap_1", Decision(LATER)) == first == Decision(SPOOLED, "cap_0")
+    assert decisions.first("cap_1", Decision(LATER)) == first == Decision(SPOOLED, Earlier("cap_0", 0))
     assert decisions.first("cap_1", Decision(CAPTURED)) == first
     assert decisions.first("cap_1", Decision(LOST)) == first
     assert decisions.first("cap_2", Decision(CAPTURED)) == Decision(CAPTURED)

@@ -23,36 +23,41 @@ class Clock:
         return self.now
 
 
+def told(repeats: Duplicates, session: str, content: bytes, own_id: str) -> str | None:
+    earlier = repeats.earlier(session, content, own_id)
+    return None if earlier is None else earlier.id
+
+
 def test_a_second_call_with_the_same_output_is_told_the_first() -> None:
     repeats = Duplicates()
     repeats.remember("s", LOG, "cap_1", None)
     repeats.remember("s", LOG, "cap_2", None)
 
-    assert [repeats.earlier("s", LOG, own) for own in ("cap_2", "cap_3")] == ["cap_1", "cap_1"]
+    assert [told(repeats, "s", LOG, own) for own in ("cap_2", "cap_3")] == ["cap_1", "cap_1"]
 
 
 def test_the_first_call_repeated_is_told_nothing() -> None:
     repeats = Duplicates()
-    before = repeats.earlier("s", LOG, "cap_1")
+    before = told(repeats, "s", LOG, "cap_1")
     repeats.remember("s", LOG, "cap_1", None)
     repeats.remember("s", LOG, "cap_2", None)
 
-    assert (before, repeats.earlier("s", LOG, "cap_1")) == (None, None)
+    assert (before, told(repeats, "s", LOG, "cap_1")) == (None, None)
 
 
 def test_what_was_not_stored_is_not_told() -> None:
     repeats = Duplicates()
-    repeats.earlier("s", LOG, "cap_1")
+    told(repeats, "s", LOG, "cap_1")
 
-    assert repeats.earlier("s", LOG, "cap_2") is None
+    assert told(repeats, "s", LOG, "cap_2") is None
 
 
 def test_other_sessions_and_other_outputs_are_told_nothing() -> None:
     repeats = Duplicates()
     repeats.remember("s", LOG, "cap_1", None)
 
-    assert repeats.earlier("t", LOG, "cap_2") is None
-    assert repeats.earlier("s", OTHER, "cap_2") is None
+    assert told(repeats, "t", LOG, "cap_2") is None
+    assert told(repeats, "s", OTHER, "cap_2") is None
 
 
 def test_what_has_expired_is_not_told_and_the_next_is_the_first() -> None:
@@ -60,13 +65,13 @@ def test_what_has_expired_is_not_told_and_the_next_is_the_first() -> None:
     repeats = Duplicates(clock=clock)
     repeats.remember("s", LOG, "cap_1", at(2_000))
     clock.now = 1_999
-    told = repeats.earlier("s", LOG, "cap_2")
+    before = told(repeats, "s", LOG, "cap_2")
     clock.now = 2_000
-    expired = repeats.earlier("s", LOG, "cap_2")
+    expired = told(repeats, "s", LOG, "cap_2")
     repeats.remember("s", LOG, "cap_2", at(3_000))
 
-    assert (told, expired) == ("cap_1", None)
-    assert [repeats.earlier("s", LOG, own) for own in ("cap_1", "cap_2")] == ["cap_2", None]
+    assert (before, expired) == ("cap_1", None)
+    assert [told(repeats, "s", LOG, own) for own in ("cap_1", "cap_2")] == ["cap_2", None]
 
 
 def test_storing_the_first_again_lets_it_be_told_for_longer() -> None:
@@ -76,7 +81,7 @@ def test_storing_the_first_again_lets_it_be_told_for_longer() -> None:
     repeats.remember("s", LOG, "cap_1", at(4_000))
     clock.now = 3_000
 
-    assert repeats.earlier("s", LOG, "cap_2") == "cap_1"
+    assert told(repeats, "s", LOG, "cap_2") == "cap_1"
 
 
 def test_only_the_most_recent_are_remembered() -> None:
@@ -84,10 +89,10 @@ def test_only_the_most_recent_are_remembered() -> None:
     contents = [bytes([number]) * 32 for number in range(3)]
     repeats.remember("s", contents[0], "cap_0", None)
     repeats.remember("s", contents[1], "cap_1", None)
-    repeats.earlier("s", contents[0], "cap_x")
+    told(repeats, "s", contents[0], "cap_x")
     repeats.remember("s", contents[2], "cap_2", None)
 
-    assert [repeats.earlier("s", each, "cap_x") for each in contents] == ["cap_0", None, "cap_2"]
+    assert [told(repeats, "s", each, "cap_x") for each in contents] == ["cap_0", None, "cap_2"]
 
 
 @given(st.text(), st.text())
@@ -95,7 +100,7 @@ def test_sessions_are_never_taken_for_one_another(one: str, other: str) -> None:
     repeats = Duplicates()
     repeats.remember(one, LOG, "cap_1", None)
 
-    assert repeats.earlier(other, LOG, "cap_2") == ("cap_1" if one == other else None)
+    assert told(repeats, other, LOG, "cap_2") == ("cap_1" if one == other else None)
 
 
 def test_any_text_names_a_session() -> None:
@@ -103,7 +108,7 @@ def test_any_text_names_a_session() -> None:
     for session in ("", "\ud800", "x" * 100_000):
         repeats.remember(session, LOG, "cap_1", None)
 
-        assert repeats.earlier(session, LOG, "cap_2") == "cap_1"
+        assert told(repeats, session, LOG, "cap_2") == "cap_1"
 
 
 def test_threads_agree_on_the_first() -> None:
@@ -122,6 +127,17 @@ def test_threads_agree_on_the_first() -> None:
         thread.join()
 
     for content in range(50):
-        first = repeats.earlier("s", bytes([content]) * 32, "cap_x")
+        first = told(repeats, "s", bytes([content]) * 32, "cap_x")
         assert first is not None
-        assert repeats.earlier("s", bytes([content]) * 32, first) is None
+        assert told(repeats, "s", bytes([content]) * 32, first) is None
+
+
+def test_it_counts_how_many_followed_the_first() -> None:
+    repeats = Duplicates()
+    counts = []
+    for own in ("cap_1", "cap_2", "cap_3", "cap_1", "cap_4"):
+        earlier = repeats.earlier("s", LOG, own)
+        counts.append(earlier and earlier.repeats)
+        repeats.remember("s", LOG, own, None)
+
+    assert counts == [None, 0, 1, None, 2]

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from overspill import Guard, clamp_messages
+from overspill.guard.duplicates import Earlier
 from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
 from overspill.previews.cut import ENDS, HEAD, TAIL, Strategy
@@ -215,9 +216,9 @@ def test_an_output_like_an_earlier_one_is_said_to_be_in_every_form() -> None:
         assert content is not None
         spill = Spill.of(content, policy, Origin("t", "c", "s"))
 
-        assert "whose handle is cap_aaaa" in str(spill.notice(CAPTURED, same_as="cap_aaaa"))
+        assert "whose handle is cap_aaaa" in str(spill.notice(CAPTURED, earlier=Earlier("cap_aaaa", 0)))
         quiet = replace(spill, policy=replace(policy, identical=False))
-        assert "cap_aaaa" not in str(quiet.notice(CAPTURED, same_as="cap_aaaa"))
+        assert "cap_aaaa" not in str(quiet.notice(CAPTURED, earlier=Earlier("cap_aaaa", 0)))
 
 
 # --- what holds for all of them -------------------------------------------------------------------

@@ -148,6 +148,27 @@ def test_an_output_that_comes_again_is_counted_as_identical(guard: Guard) -> Non
     assert counted(guard, "grep").identical == 1
 
 
+def test_an_output_that_comes_a_third_time_is_only_pointed_at(guard: Guard) -> None:
+    shown = [guard.process_sync(LONG, tool="grep", call_id=call) for call in ("one", "two", "two", "three")]
+    first, again, shown_again, third = (str(each.value) for each in shown)
+
+    assert again == shown_again
+    assert "--- preview ---" in first
+    assert "--- preview ---" in again
+    assert "--- preview ---" not in third
+    assert "You got these bytes 3 times now, so no preview" in third
+    assert third.count(str(shown[0].capture)) == 1
+    assert str(shown[-1].capture) in third
+    assert len(third) < len(again) < len(LONG)
+
+
+def test_a_guard_that_does_not_name_identical_outputs_always_shows_them(guard: Guard) -> None:
+    quiet = Guard(guard.client, Policy(identical=False), spool=guard.spool)
+    shown = [quiet.process_sync(LONG, tool="grep", call_id=f"quiet {number}") for number in range(4)]
+
+    assert all("--- preview ---" in str(each.value) for each in shown)
+
+
 def test_the_tokens_that_stay_out_are_about_those_of_what_was_cut(guard: Guard) -> None:
     made = guard.process_sync(LONG, tool="grep")
     whole = guard.policy.counter().count(LONG, len(LONG)).tokens

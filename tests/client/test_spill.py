@@ -3,6 +3,7 @@ from dataclasses import replace
 from typing import Any
 
 from overspill.guard.band import Band
+from overspill.guard.duplicates import Earlier
 from overspill.guard.policy import Policy
 from overspill.guard.spill import Spill
 from overspill.previews.case import Previews
@@ -70,8 +71,8 @@ def test_the_sentence_about_an_identical_output_can_be_turned_off() -> None:
     found, kept = spill("x" * 60_000), Kept(outcome=Outcome.SPOOLED)
     quiet = replace(found, policy=Policy(identical=False))
 
-    assert "byte for byte an earlier output" in str(found.notice(kept, same_as="cap_a"))
-    assert "byte for byte" not in str(quiet.notice(kept, same_as="cap_a"))
+    assert "byte for byte an earlier output" in str(found.notice(kept, earlier=Earlier("cap_a", 0)))
+    assert "byte for byte" not in str(quiet.notice(kept, earlier=Earlier("cap_a", 0)))
 
 
 def test_plain_data_is_measured_at_once_as_it_is_by_its_parts() -> None:

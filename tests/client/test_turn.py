@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from overspill.guard.duplicates import Earlier
 from overspill.guard.guard import Guard
 from overspill.guard.policy import Policy
 from overspill.guard.spill import NOTICE_BYTES, Spill
@@ -453,7 +454,8 @@ def test_no_notice_takes_more_than_it_is_counted_as(outcome: Outcome) -> None:
     assert content is not None
     spill = Spill.of(content, Policy(), Origin("€" * 500, "call", "session"))
     notice = spill.notice(
-        Kept(outcome=outcome, expires=datetime.now(UTC), reason="€ " * 500), same_as="cap_" + "a" * 20
+        Kept(outcome=outcome, expires=datetime.now(UTC), reason="€ " * 500),
+        earlier=Earlier("cap_" + "a" * 20, 0),
     )
 
     assert len(str(notice).encode()) - len(notice.preview.encode()) <= NOTICE_BYTES

@@ -13,14 +13,15 @@ from overspill.wire import Outcome
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from overspill.guard.duplicates import Earlier
     from overspill.previews.notice import Kept
 
 
 class Decision(NamedTuple):
-    """What became of a capture, and the id of an earlier one of its session with the same bytes."""
+    """What became of a capture, and the earlier one of its session with the same bytes."""
 
     kept: Kept
-    same_as: str | None = None
+    earlier: Earlier | None = None
 
 
 class Decisions:
@@ -36,6 +37,9 @@ class Decisions:
     def reset_after_fork(self) -> None:
         """In a forked child, make a new lock: a thread of the parent may hold the old one."""
         self._lock = threading.RLock()
+
+    def __contains__(self, id: str) -> bool:  # noqa: A002  (the field's own name)
+        return id in self._firsts
 
     def first(self, id: str, now: Decision) -> Decision:  # noqa: A002  (the field's own name)
         """Return the first decision on a capture. If there is none, remember `now` and return it.

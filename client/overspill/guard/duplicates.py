@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 class _FirstCapture(NamedTuple):
     id: str
     expires: float
+    repeats: int = 0
+    """How many captures with the same bytes followed it."""
+
+
+class Earlier(NamedTuple):
+    """The first capture of a content in a session, and how many with the same bytes followed before this."""
+
+    id: str
+    repeats: int
 
 
 class Duplicates:
@@ -37,15 +46,15 @@ class Duplicates:
         """In a forked child, make a new lock: a thread of the parent may hold the old one."""
         self._lock = threading.RLock()
 
-    def earlier(self, session: str, sha256: bytes, own_id: str) -> str | None:
-        """Return the id of the first capture of this content in the session, until it expires.
+    def earlier(self, session: str, sha256: bytes, own_id: str) -> Earlier | None:
+        """Return the first capture of this content in the session, until it expires.
 
         None for that capture itself: the same call again gets the same notice.
         """
         key = _key(session, sha256)
         with self._lock:
             first = self._kept(key)
-        return None if first is None or first.id == own_id else first.id
+        return None if first is None or first.id == own_id else Earlier(first.id, first.repeats)
 
     def remember(self, session: str, sha256: bytes, own_id: str, expires: datetime | None) -> None:
         """Remember that the content is stored as `own_id` until `expires`; None is forever."""
@@ -54,7 +63,9 @@ class Duplicates:
         with self._lock:
             first = self._kept(key)
             if first is None or first.id == own_id:
-                self._firsts[key] = _FirstCapture(own_id, until)
+                self._firsts[key] = _FirstCapture(own_id, until, 0 if first is None else first.repeats)
+            else:
+                self._firsts[key] = first._replace(repeats=first.repeats + 1)
             while len(self._firsts) > self._most:
                 self._firsts.popitem(last=False)
 

@@ -19,7 +19,7 @@ from overspill.guard.bursts import Bursts
 from overspill.guard.counts.report_job import ReportJob
 from overspill.guard.counts.tally import Tally
 from overspill.guard.decisions import Decision, Decisions
-from overspill.guard.duplicates import Duplicates
+from overspill.guard.duplicates import Duplicates, Earlier
 from overspill.guard.fast_path import FastPath
 from overspill.guard.guarded import Guarded
 from overspill.guard.output import Output, name_text
@@ -266,8 +266,8 @@ class Pipeline:
             return self._noticed(output, _with_small_preview(spill), kept)
 
     def _noticed(self, output: Output, spill: Spill, kept: Kept) -> Guarded:
-        kept, same_as = self._decisions.first(spill.id, Decision(kept, self._repeated(spill, kept)))
-        made = spill.notice(kept, same_as=same_as)
+        kept, earlier = self._decisions.first(spill.id, Decision(kept, self._earlier(spill, kept)))
+        made = spill.notice(kept, earlier=earlier)
         value = spill.content.replaced(made)
         if spill.is_too_long(value):
             return inline(as_read(output, spill.content), size_of(spill.content))
@@ -281,16 +281,17 @@ class Pipeline:
             reason=one_safe_line(kept.reason) if kept.reason else None,
             matches_dropped=output.matches_dropped,
             notice=made,
-            same_as=same_as,
+            same_as=None if earlier is None else earlier.id,
         )
 
-    def _repeated(self, spill: Spill, kept: Kept) -> str | None:
+    def _earlier(self, spill: Spill, kept: Kept) -> Earlier | None:
         """Return the earlier capture of the session with the same bytes, or None."""
         if kept.outcome is Outcome.TRUNCATED:
             return None
         session, content = spill.origin.session, spill.sha256
         earlier = self._duplicates.earlier(session, content, spill.id)
-        self._duplicates.remember(session, content, spill.id, kept.expires)
+        if earlier is None or spill.id not in self._decisions:  # a later one counts once, however often shown
+            self._duplicates.remember(session, content, spill.id, kept.expires)
         return earlier
 
     def origin(self, output: Output) -> Origin:

@@ -92,7 +92,7 @@ class Policy:
     also take a name, such as "HEAD". `preview_bytes` and `preview_lines` bound the preview,
     `lost_preview_bytes` bounds it if nothing could be stored (None: as `preview_bytes`). `reader` is the call
     that reads more; `{id}` in it becomes the capture id. With `identical`, the notice names an earlier
-    output of the session that has the same bytes.
+    output of the session that has the same bytes; from the third time on it has no preview.
 
     Storing: `bands` say where outputs go, by size. `ttl` is how many seconds a capture lives; None leaves it
     to the service. `wait` is how many seconds an agent waits for the service at most; see `deadline`.

@@ -32,6 +32,7 @@ from overspill.text.tokens import estimate_from_size
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
+    from overspill.guard.duplicates import Earlier
     from overspill.guard.policy import Policy
     from overspill.previews.notice import Notice
     from overspill.shapes.content import Shape
@@ -126,10 +127,10 @@ class Spill:
             lines=lines,
         )
 
-    def notice(self, kept: Kept, *, same_as: str | None = None, counts_tokens: bool = True) -> Notice:
+    def notice(self, kept: Kept, *, earlier: Earlier | None = None, counts_tokens: bool = True) -> Notice:
         """Build the notice, given what became of the output.
 
-        `same_as` is the id of an earlier capture of this session with the same bytes. Without
+        `earlier` is an earlier capture of this session with the same bytes. Without
         `counts_tokens` the notice gives the tokens that so many bytes have on average. Raises `OSError` if
         the output is in a file that cannot be read.
         """
@@ -139,7 +140,7 @@ class Spill:
         tokens = self._tokens(body, extent.size) if counts_tokens else None
         made = self.policy.notice_style.notice(
             Case(
-                facts=self._facts(same_as, tokens),
+                facts=self._facts(earlier if self.policy.identical else None, tokens),
                 kept=kept,
                 body=body,
                 extent=extent,
@@ -210,7 +211,7 @@ class Spill:
             )
         return Limits(min(size, limits.max_bytes), min(policy.preview_lines, limits.max_lines))
 
-    def _facts(self, same_as: str | None, tokens: TokenCount | None) -> Facts:
+    def _facts(self, earlier: Earlier | None, tokens: TokenCount | None) -> Facts:
         origin, reader = self.origin, self.policy.reader
         return Facts(
             id=self.id,
@@ -224,7 +225,8 @@ class Spill:
             tokens=tokens,
             call_id="" if origin.is_minted else origin.call_id,
             status=origin.status,
-            same_as=same_as if self.policy.identical else None,
+            same_as=None if earlier is None else earlier.id,
+            repeats=0 if earlier is None else earlier.repeats + 1,
             missing=self.content.missing if isinstance(self.content, StreamShape) else "",
         )
 

@@ -40,6 +40,8 @@ _END: Final = "[/overspill]"
 _PREVIEW: Final = "--- preview ---\n"
 _WHOLE: Final = "Stored whole"
 DO_NOT_RERUN: Final = "Do not rerun."
+POINTER_REPEATS: Final = 2
+"""From so many repeats on there is no preview: the model has seen it twice, and did not heed the notice."""
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 """The months in English: `strftime` writes them in the language of the process's locale."""
 
@@ -65,8 +67,8 @@ class Facts:
 
     `id` is empty if nobody tries to store the output. `reader` is the call that reads more, with `{id}` in
     it; `modes` are its other modes. `tokens` is estimated if None. `call_id` and `status` are empty if
-    unknown. `same_as` is the id of an earlier capture of the same content in the same session. `missing` says
-    why only the beginning of the output is there.
+    unknown. `same_as` is the id of the first capture of the same content in the session, and `repeats` is how
+    many followed it, this one included. `missing` says why only the beginning of the output is there.
     """
 
     id: str
@@ -81,7 +83,13 @@ class Facts:
     call_id: str = ""
     status: str = ""
     same_as: str | None = None
+    repeats: int = 0
     missing: str = ""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the model got the same bytes so often that a notice only points at the capture."""
+        return self.repeats >= POINTER_REPEATS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +232,11 @@ def same(facts: Facts) -> str:
     """Say that it is an earlier output again; empty if it is not."""
     if facts.same_as is None:
         return ""
-    return f" It is byte for byte an earlier output of this session, whose handle is {facts.same_as}."
+    again = f" It is byte for byte an earlier output of this session, whose handle is {facts.same_as}."
+    if not facts.is_known:
+        return again
+    times = f"{facts.repeats + 1} times now"
+    return f"{again} You got these bytes {times}, so no preview: read the capture, or ask something else."
 
 
 def _notice(facts: Facts, outcome: Outcome, head: str, read_more: str, path: str = "") -> Notice:

@@ -30,6 +30,7 @@ _SMALL_PREVIEW: Final = 256
 """Around a smaller preview the notice is terse. Otherwise it would be mostly words."""
 _PREVIEW_SHARES: Final = (1.0, 0.5, 0.25, 0.1, 0.0)
 """Shares of the preview that are tried in turn until the notice is short enough."""
+_NO_PREVIEW: Final = (0.0,)
 _LINE_SPARE: Final = 0.5
 """A preview ends at a line end if that costs no more than this part of it."""
 
@@ -49,10 +50,11 @@ class Marked:
     def notice(self, case: Case) -> Notice:
         """Return a notice with the marks around it, a terse one if there is little room."""
         is_terse = self.is_terse or case.shown.max_bytes < _SMALL_PREVIEW
-        made = self._made(case, 1.0, is_terse=is_terse)
+        shares = _NO_PREVIEW if case.facts.is_known else _PREVIEW_SHARES
+        made = self._made(case, shares[0], is_terse=is_terse)
         if case.fits(made):
             return made
-        for share in _PREVIEW_SHARES:
+        for share in shares:
             made = self._made(case, share, is_terse=True)
             if case.fits(made):
                 break
