@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from overspill.agent_tools.agent_tool import AgentTool, reading_tools
     from overspill.agent_tools.inspect_output import INSPECT_OUTPUT_SCHEMA, inspection_tool
     from overspill.errors import OverspillError, ProblemError, ProtocolError, Unreachable
+    from overspill.experiments.comparison import ExperimentReport, compare_arms
     from overspill.guard.band import Band
     from overspill.guard.call_context import calling
     from overspill.guard.guard import Guard
@@ -46,6 +47,7 @@ __all__ = [
     "ByteRange",
     "CapturedOutput",
     "Client",
+    "ExperimentReport",
     "Guard",
     "Guarded",
     "Limits",
@@ -65,6 +67,7 @@ __all__ = [
     "call",
     "calling",
     "clamp_messages",
+    "compare_arms",
     "for_display",
     "inspection_tool",
     "is_overflow",
@@ -82,6 +85,7 @@ _MODULES = {
     "ByteRange": "wire",
     "CapturedOutput": "shapes.captured",
     "Client": "transfer.client",
+    "ExperimentReport": "experiments.comparison",
     "Guard": "guard.guard",
     "Guarded": "guard.guarded",
     "Limits": "text.limits",
@@ -100,6 +104,7 @@ _MODULES = {
     "call": "transfer.client",
     "calling": "guard.call_context",
     "clamp_messages": "histories.history",
+    "compare_arms": "experiments.comparison",
     "for_display": "shapes.display",
     "inspection_tool": "agent_tools.inspect_output",
     "is_overflow": "histories.overflow",

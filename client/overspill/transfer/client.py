@@ -381,6 +381,18 @@ class Client:
         """Return what the tenant has stored, in captures and bytes, and its limits."""
         return await self._ask(request.Request(method="GET", path=wire.Path.USAGE), wire.Usage)
 
+    async def experiments(
+        self, *, since: datetime | None = None, until: datetime | None = None
+    ) -> wire.Experiments:
+        """Return the sums of experiments: those of guards with a holdout, by arm and group of sessions.
+
+        They count from `since`, by default for 30 days before `until`, which is now by default. Give both
+        to `overspill.compare_arms`. Times without a zone are refused: `BadRequest`.
+        """
+        query = wire.ExperimentsQuery(since=since, until=until)
+        asked = request.Request(method="GET", path=wire.Path.EXPERIMENTS, query=request.encode_query(query))
+        return await self._ask(asked, wire.Experiments)
+
     async def sweep(self) -> wire.Removed:
         """Remove expired captures now, and say how many. It is never retried, so the count is exact."""
         asked = request.Request(method="POST", path=wire.Path.SWEEP, repeatable=False)

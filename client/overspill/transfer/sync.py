@@ -237,6 +237,7 @@ class SyncClient:
 
     observe: Final = _method(Client.observe)
     usage: Final = _method(Client.usage)
+    experiments: Final = _method(Client.experiments)
     sweep: Final = _method(Client.sweep)
     healthy: Final = _method(Client.healthy)
     ready: Final = _method(Client.ready)

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
+from overspill.wire.experiments import MAX_COHORTS, CohortCount
 from overspill.wire.identity import MAX_VALUE
 from overspill.wire.queries import Count  # noqa: TC001  (msgspec resolves annotations at run time)
 
@@ -62,6 +63,8 @@ class Observations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     batch: Annotated[str, Meta(min_length=8, max_length=64, pattern="^[A-Za-z0-9_-]+$")]
     observations: Annotated[list[Observation], Meta(max_length=1000)]
+    cohorts: Annotated[list[CohortCount], Meta(max_length=MAX_COHORTS)] = []
+    """The same outputs by cohort, if their guards hold out some sessions."""
 
 
 class Accepted(Struct, frozen=True, kw_only=True):

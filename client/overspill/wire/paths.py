@@ -26,6 +26,7 @@ class Path:
     USAGE: Final = "/v1/usage"
     STATS: Final = "/v1/stats"
     FLEET_STATS: Final = "/v1/admin/stats"
+    EXPERIMENTS: Final = "/v1/experiments"
     SWEEP: Final = "/v1/admin/sweep"
     HEALTHZ: Final = "/healthz"
     READYZ: Final = "/readyz"

@@ -16,6 +16,9 @@ OTHER: Final = "other"
 """Stands for all names beyond a bound, here and in the metrics' labels."""
 FLEET: Final = "*"
 """The tenant of the sums of all tenants: each of their cells has a tenant in the place of the tool."""
+EXPERIMENTS: Final = "*"
+"""Before a tenant's name: the tenant of the sums of its experiments. Each cell has a cohort in the place of
+the tool. They take no room of the tenant's other sums."""
 MAX_CELLS: Final = 2000
 """Sums in one bucket. Those of `other` come on top."""
 _SEPARATOR: Final = "\0"

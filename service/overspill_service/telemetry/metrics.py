@@ -8,6 +8,7 @@ from overspill import wire
 
 from overspill_service.catalog.statistics import OTHER, merged
 from overspill_service.telemetry import definitions as d
+from overspill_service.telemetry.cohorts import CohortCounts
 from overspill_service.telemetry.names import MAX_TENANTS, BoundedNames, ToolNames
 from overspill_service.telemetry.pending import PendingReads, PendingSums
 from overspill_service.telemetry.process_usage import ProcessUsage
@@ -38,6 +39,7 @@ class Metrics:
         self._of = self._series.of
         self._tenants, self._tools, self._key = BoundedNames(MAX_TENANTS), ToolNames(), BoundedNames(MAX_KEYS)
         self._sums, self._reads = PendingSums(), PendingReads()
+        self._cohorts = CohortCounts(self._sums)
         self._storing: set[str] = set()
         """The labels of tenants that have something stored, or had."""
         self._prepared: set[tuple[str, ...]] = set()
@@ -57,6 +59,7 @@ class Metrics:
         counts = [count for each in seen.observations for count in self._counts(tenant, each)]
         sums = merged({metric.cell(labels): amount} for metric, labels, amount in counts if amount)
         memory = wire.BATCH_MEMORY
+        await self._cohorts.observe(catalog, tenant, seen, now)
         if not await catalog.add_sums(tenant, sums, now=now, batch=seen.batch, memory=memory):
             return False
         self._sums.add_fleet(tenant, sums)
@@ -86,12 +89,14 @@ class Metrics:
             self._add(entry.tenant, d.CAPTURE_STORED_BYTES, tenant, tool, amount=entry.stored_size)
             self._of(d.CAPTURE_SIZE, tenant).observe(entry.size)
             self._of(d.PREVIEWED_CAPTURES, tenant, _preview(entry)).inc()
+            self._cohorts.capture(entry)
 
     def read(self, entry: Entry, mode: str, size: int, now: float) -> None:
         """Count one read and the bytes of its answer."""
         tenant = self._tenant(entry.tenant)
         self._add(entry.tenant, d.READS, tenant, mode)
         self._of(d.READ_BYTES, tenant, mode).inc(size)
+        self._cohorts.read(entry, size)
         self._reads.add(entry, now)
 
     async def write_pending(self, catalog: Catalog, now: float) -> None:
@@ -104,6 +109,7 @@ class Metrics:
         self._add(entry.tenant, d.CAPTURES_READ, tenant, tool)
         self._of(d.FIRST_READ_DELAY, tenant).observe(max(0.0, at - entry.created))
         self._of(d.PREVIEWED_CAPTURES_READ, tenant, _preview(entry)).inc()
+        self._cohorts.first_read(entry)
 
     def _add(self, tenant: str, metric: d.Metric, *labels: str, amount: int = 1) -> None:
         """Add to a metric that the catalog keeps."""

@@ -41,15 +41,16 @@ class PendingSums:
 
     def add(self, tenant: str, cell: Cell, amount: int) -> None:
         """Add to the sums of the tenant and of all tenants."""
-        self._add(tenant, cell, amount)
-        self._add(FLEET, cell._replace(tool=tenant), amount)
+        self.add_to(tenant, cell, amount)
+        self.add_to(FLEET, cell._replace(tool=tenant), amount)
 
     def add_fleet(self, tenant: str, sums: Sums) -> None:
         """Add a tenant's sums, which are in the catalog already, to those of all tenants."""
         for cell, amount in sums.items():
-            self._add(FLEET, cell._replace(tool=tenant), amount)
+            self.add_to(FLEET, cell._replace(tool=tenant), amount)
 
-    def _add(self, tenant: str, cell: Cell, amount: int) -> None:
+    def add_to(self, tenant: str, cell: Cell, amount: int) -> None:
+        """Add to the sums of this tenant alone."""
         sums = self._waiting.setdefault(tenant, {})
         sums[cell] = sums.get(cell, 0) + amount
 

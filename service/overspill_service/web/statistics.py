@@ -10,7 +10,9 @@ from overspill.wire import Path, Scope
 from overspill_service.catalog.records import instant
 from overspill_service.catalog.statistics import (
     DAYS,
+    EXPERIMENTS,
     FLEET,
+    OTHER,
     RESOLUTIONS,
     Cell,
     Resolution,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from overspill_service.web.context import RequestContext
 
 DEFAULT_SECONDS: Final = 3600.0
+EXPERIMENT_SECONDS: Final = 30 * 86400.0
 CHUNK: Final = 32
 """Buckets that are read at once."""
 ANSWER_SIZE: Final = 16 * 2**20
@@ -45,13 +48,51 @@ async def of_fleet(context: RequestContext[wire.StatsQuery]) -> web.Response:
     return await _answer(context, FLEET)
 
 
+async def of_experiments(context: RequestContext[wire.ExperimentsQuery]) -> web.Response:
+    archive = context.service.archive
+    now = archive.clock()
+    since, until = _span(context.query, now, EXPERIMENT_SECONDS)
+    tenant = EXPERIMENTS + context.principal.tenant.name
+    total: Sums = {}
+    async with archive.memory.reads.shares(ANSWER_SIZE):
+        resolution = _resolution(None, now - since)
+        async for _, sums in _buckets(archive.catalog, tenant, resolution, since, until):
+            total = merged((total, sums))
+        return context.json(
+            wire.Experiments(
+                since=instant(since),
+                until=instant(until),
+                rows=_cohort_rows(total),
+                overflowed=any(cell.tool == OTHER for cell in total),
+            )
+        )
+
+
+def _cohort_rows(total: Sums) -> list[wire.CohortRow]:
+    found: dict[wire.Cohort, dict[str, int]] = {}
+    for cell in sorted(total):
+        cohort = wire.Cohort.decode(cell.tool)
+        if cohort is not None:
+            found.setdefault(cohort, {})[cell.figure] = total[cell]
+    return [
+        wire.CohortRow(experiment=cohort.experiment, arm=cohort.arm, group=cohort.group, figures=figures)
+        for cohort, figures in sorted(found.items())
+    ]
+
+
+def _span(query: wire.StatsQuery | wire.ExperimentsQuery, now: float, usual: float) -> tuple[float, float]:
+    """Return the first and the last instant that are asked for. Raises `InvalidParameter`."""
+    until = now if query.until is None else min(seconds_of(query.until), now + DAYS.seconds)
+    since = until - usual if query.since is None else max(seconds_of(query.since), 0)
+    if since >= until:
+        raise InvalidParameter("since must be before until, which is now if it is missing")
+    return since, until
+
+
 async def _answer(context: RequestContext[wire.StatsQuery], tenant: str) -> web.Response:
     archive, query = context.service.archive, context.query
     now = archive.clock()
-    until = now if query.until is None else min(seconds_of(query.until), now + DAYS.seconds)
-    since = until - DEFAULT_SECONDS if query.since is None else max(seconds_of(query.since), 0)
-    if since >= until:
-        raise InvalidParameter("since must be before until, which is now if it is missing")
+    since, until = _span(query, now, DEFAULT_SECONDS)
     resolution = _resolution(query.step, now - since)
     async with archive.memory.reads.shares(ANSWER_SIZE):
         found = _buckets(archive.catalog, tenant, resolution, since, until)
@@ -135,5 +176,14 @@ def _route(path: str, scope: Scope, handler: object, summary: str) -> Route:
 
 ROUTES: Final = (
     _route(Path.STATS, Scope.READ, of_tenant, "The main figures over time, by tool and outcome."),
+    Route(
+        method="GET",
+        path=Path.EXPERIMENTS,
+        scope=Scope.READ,
+        handler=of_experiments,
+        summary="The sums of experiments, by arm and group of sessions.",
+        query=wire.ExperimentsQuery,
+        answers={200: wire.Experiments},
+    ),
     _route(Path.FLEET_STATS, Scope.FLEET, of_fleet, "The main figures of all tenants over time."),
 )
