@@ -362,6 +362,28 @@ async def test_usage_grows_with_what_is_stored(overspill: Both) -> None:
     assert after.size == before.size + 4
 
 
+async def test_statistics_are_sums_by_time_tool_and_outcome(overspill: Both) -> None:
+    tool = f"tool {random.getrandbits(64)}"
+    for outcome, count in ((wire.Outcome.INLINE, 3), (wire.Outcome.CAPTURED, 2)):
+        seen = wire.Observation(tool=tool, outcome=outcome, count=count, bytes_before=10, bytes_after=5)
+        batch = wire.Observations(batch=f"batch-{random.getrandbits(64)}", observations=[seen])
+        await overspill.observe(batch)
+    since = datetime.now(UTC) - timedelta(minutes=30)
+    by_time = await overspill.stats(since=since, step=60)
+    total = await overspill.stats(since=since, total=True)
+    own = {row.outcome: row.figures["tool_outputs"] for row in total.rows if row.tool == tool}
+
+    assert own == {"inline": 3, "captured": 2}
+    assert {row.start.second for row in by_time.rows} == {0}
+    assert sum(row.figures["tool_outputs"] for row in by_time.rows if row.tool == tool) == 5
+    assert {row.tool for row in (await overspill.fleet_stats(total=True)).rows} <= {""}
+
+
+async def test_a_step_that_nobody_keeps_is_refused(overspill: Both) -> None:
+    with pytest.raises(errors.InvalidParameter, match="step must be one of 60, 900, 86400 seconds"):
+        await overspill.stats(step=61)
+
+
 async def test_a_sweep_says_what_it_removed(overspill: Both) -> None:
     assert isinstance(await overspill.sweep(), wire.Removed)
 

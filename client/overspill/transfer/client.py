@@ -381,6 +381,45 @@ class Client:
         """Return what the tenant has stored, in captures and bytes, and its limits."""
         return await self._ask(request.Request(method="GET", path=wire.Path.USAGE), wire.Usage)
 
+    async def stats(
+        self,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        step: int | None = None,
+        total: bool = False,
+    ) -> wire.Stats:
+        """Return what happened to the tenant's outputs and captures over time: sums by tool and outcome.
+
+        A row is of one bucket of `step` seconds: 60, 900 or 86400, kept for 3 hours, 7 and 400 days.
+        Buckets that begin in `since <= start < until` are summed up: without `since` an hour before
+        `until`, without `until` now, without `step` the shortest that is kept long enough. With `total`, a
+        row is the sum of all buckets. Times without a zone are UTC. `figures` are counts, bytes or tokens
+        by the name of the metric. Raises `InvalidParameter` for another step, `since` after `until`, or too
+        many rows.
+        """
+        return await self._stats(wire.Path.STATS, since, until, step, total=total)
+
+    async def fleet_stats(
+        self,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        step: int | None = None,
+        total: bool = False,
+    ) -> wire.Stats:
+        """Return the same sums for all tenants, by tenant and outcome: `tool` is empty in every row.
+
+        The key needs the scope `fleet`; without it this raises `Forbidden`. Otherwise as `stats`.
+        """
+        return await self._stats(wire.Path.FLEET_STATS, since, until, step, total=total)
+
+    async def _stats(
+        self, path: str, since: datetime | None, until: datetime | None, step: int | None, *, total: bool
+    ) -> wire.Stats:
+        query = request.encode_query(wire.StatsQuery(since=since, until=until, step=step, total=total))
+        return await self._ask(request.Request(method="GET", path=path, query=query), wire.Stats)
+
     async def experiments(
         self, *, since: datetime | None = None, until: datetime | None = None
     ) -> wire.Experiments:

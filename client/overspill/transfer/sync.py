@@ -237,6 +237,8 @@ class SyncClient:
 
     observe: Final = _method(Client.observe)
     usage: Final = _method(Client.usage)
+    stats: Final = _method(Client.stats)
+    fleet_stats: Final = _method(Client.fleet_stats)
     experiments: Final = _method(Client.experiments)
     sweep: Final = _method(Client.sweep)
     healthy: Final = _method(Client.healthy)
