@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from overspill.guard.call_context import calling
     from overspill.guard.guard import Guard
     from overspill.guard.guarded import Guarded
+    from overspill.guard.holdout import Holdout
     from overspill.guard.policy import Policy
     from overspill.guard.turn import Turn
     from overspill.histories.history import clamp_messages, spill_messages, spill_messages_sync
@@ -50,6 +51,7 @@ __all__ = [
     "ExperimentReport",
     "Guard",
     "Guarded",
+    "Holdout",
     "Limits",
     "Outcome",
     "Overflow",
@@ -88,6 +90,7 @@ _MODULES = {
     "ExperimentReport": "experiments.comparison",
     "Guard": "guard.guard",
     "Guarded": "guard.guarded",
+    "Holdout": "guard.holdout",
     "Limits": "text.limits",
     "Outcome": "wire",
     "Overflow": "histories.overflow",

@@ -10,6 +10,8 @@ from overspill.text import measure
 from overspill.text.limits import UNLIMITED, has_more_lines, surely_fitting_bytes, surely_fitting_chars
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from overspill.guard.counts.tally import InlineSizes
     from overspill.text.limits import Limits
 
@@ -20,27 +22,30 @@ _SHORT_CHARS: Final = 128 * 1024
 class Follower(Protocol):
     """The guard's pipeline, as far as a fast path knows it."""
 
-    def follow(self, tool: str, session: str | None) -> None:
-        """Count a burst if this output of the tool completes one."""
+    def follow_short(self, tool: str, session: str | None, size: int) -> None:
+        """Count a burst if this output of the tool completes one, and count the output in its cohort."""
 
 
 class FastPath:
     """Finds out in microseconds that an output stays inline: a short text, or a message with only one.
 
-    Nearly every output is such. A fast path belongs to one tool, and knows its limits and counts.
+    Nearly every output is such. A fast path belongs to one tool, and knows its limits and counts: `limits`
+    has those of each policy that an output of the tool may get, and a short output is within all.
     """
 
     __slots__ = ("_fits", "_max_bytes", "_max_chars", "_max_lines", "_sizes", "_whose", "is_followed")
 
-    def __init__(self, limits: Limits, sizes: InlineSizes, whose: tuple[Follower, str] | None = None) -> None:
+    def __init__(
+        self, limits: Sequence[Limits], sizes: InlineSizes, whose: tuple[Follower, str] | None = None
+    ) -> None:
         self._whose = whose
-        self._fits = surely_fitting_chars(limits)
-        self._max_bytes = min(_SHORT_CHARS, surely_fitting_bytes(limits))
-        self._max_chars = UNLIMITED if limits.max_chars is None else limits.max_chars
-        self._max_lines = limits.max_lines
+        self._fits = min(map(surely_fitting_chars, limits))
+        self._max_bytes = min(_SHORT_CHARS, *map(surely_fitting_bytes, limits))
+        self._max_chars = min(UNLIMITED if each.max_chars is None else each.max_chars for each in limits)
+        self._max_lines = min(each.max_lines for each in limits)
         self._sizes = sizes
         self.is_followed = False
-        """Whether outputs of the tool may follow a notice, so that bursts of calls are looked for."""
+        """Whether short outputs are followed: one may complete a burst of calls, or has a cohort."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return how another process finds this: in the guard that was pickled with it."""
@@ -72,5 +77,5 @@ class FastPath:
         self._sizes.note(size)
         if self.is_followed and self._whose is not None:
             pipeline, tool = self._whose
-            pipeline.follow(tool, session)
+            pipeline.follow_short(tool, session, size)
         return size

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
 from overspill.delivery.storage import Storage
 from overspill.execution import pacing, threads
-from overspill.guard import call_context, output_capture, turn
+from overspill.guard import argument_checks, call_context, output_capture, turn
 from overspill.guard.executors import AsyncExecutor, SyncExecutor, run_sync
-from overspill.guard.output import Output, name_text
+from overspill.guard.output import name_text
 from overspill.guard.pipeline import Pipeline
 from overspill.guard.policy import INLINE_CHARS, INLINE_LINES, Policy
 from overspill.guard.streams import Stream
 from overspill.guard.tool_objects import is_tool_object, with_guarded
+from overspill.guard.trial import Trial
 from overspill.guard.turn import Turn
 from overspill.guard.wrapping import Wrapper
 from overspill.previews.filling import Filling, shortened
 from overspill.shapes.guarded_chunks import is_async_chunk_iterator, is_chunk_iterator
 from overspill.shapes.partial import clamp_partial
-from overspill.transfer.client import Client
 from overspill.transfer.sync import SyncClient
 
 if TYPE_CHECKING:
@@ -34,8 +34,10 @@ if TYPE_CHECKING:
 
     from overspill.guard.counts.tally import OutputCount
     from overspill.guard.guarded import Guarded
+    from overspill.guard.holdout import Holdout
     from overspill.shapes.captured import CapturedOutput
     from overspill.spools.spool import Spool
+    from overspill.transfer.client import Client
     from overspill.wire import Outcome
 
 Tool = TypeVar("Tool")
@@ -59,7 +61,8 @@ class Guard:
     `spool` keeps what the service does not take: a `Spool`, a `Workspace` that the agent itself can read,
     True for the spool that the environment names if there is a client, or False for none. Without a client
     and a spool nothing can be stored, and an output that is too long is cut. `session` is the session of
-    calls that name none; by default it is the client's.
+    calls that name none; by default it is the client's. With a `holdout`, a random share of all sessions is
+    treated in another way, to compare them with the others.
 
     A guard is a context manager. Closing it reports its last counts and uploads what waits in the spool, for
     a bounded time. Raises `TypeError` for a client, a policy or a spool of another type, and `ValueError` for
@@ -76,8 +79,9 @@ class Guard:
         *,
         session: str | None = None,
         spool: Spool | bool = True,
+        holdout: Holdout | None = None,
     ) -> None:
-        _check(client, policy)
+        argument_checks.guard(client, policy, holdout)
         self.policy: Policy = Policy() if policy is None else policy
         self._own_client = None
         if isinstance(client, str):
@@ -86,8 +90,10 @@ class Guard:
         self.session: str = self._storage.session if session is None else session
         self.client: Client | SyncClient | None = client
         self.spool: Spool | bool = spool
+        self.holdout: Holdout | None = holdout
         self._given: dict[str, Any] = {"client": client, "policy": policy, "session": session, "spool": spool}
-        self._pipeline = Pipeline(self.policy, self._storage, self.session)
+        trial = None if holdout is None else Trial(holdout, self.policy)
+        self._pipeline = Pipeline(self.policy, self._storage, self.session, trial)
         self._pipeline.owner = self
         self._storage.look()
         self._wrapper = Wrapper(self._pipeline, self)
@@ -101,7 +107,7 @@ class Guard:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return what makes a guard like this one in another process, with clients of its own."""
-        return functools.partial(type(self), **self._given), ()
+        return functools.partial(type(self), **self._given, holdout=self.holdout), ()
 
     def __enter__(self) -> Self:
         return self
@@ -129,6 +135,12 @@ class Guard:
         self._storage.close()
         if self._own_client is not None:
             self._own_client.close()
+
+    def policy_for(self, session: str | None = None) -> Policy:
+        """Return the policy for the outputs of a session: the guard's own, or that of a held-out session."""
+        trial = self._pipeline.trial
+        named = self._pipeline.intake.session_of(session)
+        return self.policy if trial is None else trial.policy(named)
 
     @property
     def stats(self) -> dict[tuple[str, Outcome], OutputCount]:
@@ -158,8 +170,9 @@ class Guard:
             if quick is not None:
                 return quick
         await pacing.wait_to_begin()
-        given = self.policy if policy is None else policy
-        output = Output(result, name_text(tool), given, call_id, session, status, matches_dropped)
+        output = self._pipeline.intake.output(
+            result, name_text(tool), policy, call_id, session, status, matches_dropped
+        )
         if is_async_chunk_iterator(result):
             return await Stream(self._pipeline, _ASYNC, output).ended_async()
         if is_chunk_iterator(result):
@@ -186,8 +199,9 @@ class Guard:
             quick = self._pipeline.quick(result, tool, session, matches_dropped)
             if quick is not None:
                 return quick
-        given = self.policy if policy is None else policy
-        output = Output(result, name_text(tool), given, call_id, session, status, matches_dropped)
+        output = self._pipeline.intake.output(
+            result, name_text(tool), policy, call_id, session, status, matches_dropped
+        )
         if is_async_chunk_iterator(result):
             return Stream(self._pipeline, _ASYNC, output).begun()
         if is_chunk_iterator(result):
@@ -285,13 +299,3 @@ class Guard:
     def bypass(self) -> AbstractContextManager[None]:
         """Return a block in which outputs pass whole: for code that needs all that its tools return."""
         return call_context.bypassing()
-
-
-def _check(client: object, policy: object) -> None:
-    """Raise `TypeError` for arguments in the wrong place, before anything fails less clearly."""
-    if not (client is None or isinstance(client, (Client, SyncClient, str))):
-        what = type(client).__name__
-        hint = "; give a policy by name: Guard(policy=…)" if isinstance(client, Policy) else ""
-        raise TypeError(f"client must be a Client, a SyncClient or the URL of a service, not a {what}{hint}")
-    if not (policy is None or isinstance(policy, Policy)):
-        raise TypeError(f"policy must be a Policy, not {policy!r}")

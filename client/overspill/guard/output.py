@@ -8,13 +8,14 @@ from overspill.text.rendering import printable
 
 if TYPE_CHECKING:
     from overspill.guard.policy import Policy
+    from overspill.guard.trial import Assignment
     from overspill.guard.turn import RunningCall
 
 
 class Output(NamedTuple):
     """One output as the guard was given it. `call` is the running call of its turn, if it has one.
 
-    A call id that `is_minted` was made up here.
+    A call id that `is_minted` was made up here. `assignment` is the cohort of its session in an experiment.
     """
 
     result: Any
@@ -26,6 +27,7 @@ class Output(NamedTuple):
     matches_dropped: int | None = None
     call: RunningCall | None = None
     is_minted: bool = False
+    assignment: Assignment | None = None
 
 
 def name_text(name: Any) -> str:

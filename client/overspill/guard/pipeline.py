@@ -5,7 +5,6 @@ Nothing here raises an error of its own. An output that cannot be stored is cut,
 
 from __future__ import annotations
 
-import dataclasses
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -22,7 +21,7 @@ from overspill.guard.decisions import Decision, Decisions
 from overspill.guard.duplicates import Duplicates, Earlier
 from overspill.guard.fast_path import FastPath
 from overspill.guard.guarded import Guarded
-from overspill.guard.output import Output, name_text
+from overspill.guard.intake import Intake
 from overspill.guard.results import (
     as_read,
     inline,
@@ -34,12 +33,11 @@ from overspill.guard.results import (
     why_unchangeable,
 )
 from overspill.guard.spill import Spill
+from overspill.guard.trial import oversized
 from overspill.previews import notice
 from overspill.previews.case import Previews
-from overspill.previews.cut import HEAD
 from overspill.previews.notice import Kept
 from overspill.shapes.content import examine, is_quick, size_of
-from overspill.shapes.status import status_of
 from overspill.spools.store_request import Origin
 from overspill.text.limits import UNLIMITED
 from overspill.text.reasons import one_safe_line
@@ -50,7 +48,9 @@ if TYPE_CHECKING:
 
     from overspill.delivery.storage import Storage
     from overspill.guard.executors import Executor
+    from overspill.guard.output import Output
     from overspill.guard.policy import Policy
+    from overspill.guard.trial import Oversized, Trial
     from overspill.shapes.chunk_stream import StreamShape
     from overspill.shapes.content import Shape
 
@@ -70,12 +70,13 @@ class _Verdict(NamedTuple):
 class Pipeline:
     """The pipeline of one guard, which all its outputs take. `session` is that of calls that name none."""
 
-    def __init__(self, policy: Policy, storage: Storage, session: str) -> None:
+    def __init__(self, policy: Policy, storage: Storage, session: str, trial: Trial | None = None) -> None:
         self.policy = policy
         self.storage = storage
-        self.session = session
+        self.trial = trial
+        self.intake: Intake = Intake(policy, session, trial)
         self.tally: Tally = Tally()
-        self.reports: ReportJob = ReportJob(storage, self.tally)
+        self.reports: ReportJob = ReportJob(storage, self.tally, None if trial is None else trial.counts)
         self.tally.on_outputs = self.reports.start
         self._duplicates = Duplicates()
         self._decisions = Decisions()
@@ -91,7 +92,9 @@ class Pipeline:
         """Return the short cut for the outputs of a tool."""
         if tool in self._fast_paths:
             return self._fast_paths[tool]
-        path = FastPath(self.policy.limits(tool), self.tally.inline(tool), (self, tool))
+        limits = (self.policy.limits(tool),) if self.trial is None else self.trial.short_limits(tool)
+        path = FastPath(limits, self.tally.inline(tool), (self, tool))
+        path.is_followed = self.trial is not None
         if len(self._fast_paths) < _MOST_TOOLS:
             self._fast_paths[tool] = path
         return path
@@ -116,8 +119,10 @@ class Pipeline:
 
     async def process(self, executor: Executor, output: Output) -> Guarded:
         """Return the output as it may go into the conversation. Raises nothing but `CancelledError`."""
+        above: Oversized | None = None
         try:
             content, flow = examine(output.result), self.flow(output)
+            above = await _oversized(executor, flow, output, content)
             verdict = _Verdict() if content is None else await self._verdict(executor, flow, output, content)
             if content is None or not verdict.why:
                 guarded = inline(output, await _measured(executor, flow, content))
@@ -125,28 +130,30 @@ class Pipeline:
                 guarded = await self._spilled(executor, flow, output, content, verdict)
         except Exception as error:  # noqa: BLE001  (the boundary: the guard never breaks its agent)
             guarded = unmeasured(output, error)
-        self.count(output, guarded)
+        self.count(output, guarded, above)
         return guarded
 
     async def replaced(self, executor: Executor, output: Output, content: StreamShape) -> Guarded:
         """Return a notice for a stream that is too long, or the whole stream if a notice saves too little."""
+        above: Oversized | None = None
         try:
             flow = self.flow(output)
+            above = await _oversized(executor, flow, output, content)
             if await self._is_worth_it(executor, flow, output, content):
                 guarded = await self._spilled(executor, flow, output, content, _Verdict(notice.TOO_LONG))
             else:
                 guarded = inline(as_read(output, content), size_of(content))
         except Exception as error:  # noqa: BLE001  (as above)
             guarded = lost(output, content, error)
-        self.count(output, guarded)
+        self.count(output, guarded, above)
         return guarded
 
     def flow(self, output: Output) -> Hashable:
         """Return whose place in the queue an output takes: each session of each guard has its own."""
         return id(self), output.session
 
-    def count(self, output: Output, guarded: Guarded) -> None:
-        """Count one output by what the guard made of it."""
+    def count(self, output: Output, guarded: Guarded, above: Oversized | None = None) -> None:
+        """Count one output by what the guard made of it. `above`: it is oversized in an experiment."""
         tool, is_inline = output.tool, guarded.outcome is Outcome.INLINE
         self.tally.add(
             tool,
@@ -158,23 +165,24 @@ class Pipeline:
             tokens_kept_out=guarded.tokens_kept_out,
         )
         self.reports.start()
-        self.follow(tool, output.session)
+        self._follow(tool, self.intake.session_of(output.session))
+        if self.trial is not None and output.assignment is not None:
+            self.trial.count(output.assignment, self.intake.origin(output).call_id, tool, guarded, above)
         if not is_inline:
-            self._bursts.noticed(self._session_of(output.session), tool)
+            self._bursts.noticed(self.intake.session_of(output.session), tool)
             self.fast_path(tool).is_followed = True
             self.reports.hurry()
 
-    def follow(self, tool: str, session: str | None) -> None:
-        """Count a burst if this output of the tool completes one."""
-        if self._bursts.called(self._session_of(session), tool):
-            self.tally.add_burst(tool)
+    def follow_short(self, tool: str, session: str | None, size: int) -> None:
+        """Count a burst if this output of the tool completes one, and count the output in its cohort."""
+        named = self.intake.session_of(session)
+        self._follow(tool, named)
+        if self.trial is not None:
+            self.trial.count_short(named, tool, size)
 
-    def _session_of(self, session: str | None) -> str:
-        """Return the given session, else that of `calling`, else the guard's own."""
-        if session is None:
-            call = call_context.current()
-            session = self.session if call is None or call.session is None else call.session
-        return name_text(session)
+    def _follow(self, tool: str, session: str) -> None:
+        if self._bursts.called(session, tool):
+            self.tally.add_burst(tool)
 
     async def _verdict(self, executor: Executor, flow: Hashable, output: Output, content: Shape) -> _Verdict:
         """Decide on an output. The other results of its turn may make it spill, or leave it less room."""
@@ -212,7 +220,9 @@ class Pipeline:
         self, executor: Executor, flow: Hashable, output: Output, content: Shape, verdict: _Verdict
     ) -> Guarded:
         """Store the output and make its notice. The loop thread does so once the output has a slot."""
-        prepare = partial(self._prepared, output, content, verdict, self.origin(output))
+        if output.assignment is not None:
+            output = output._replace(policy=output.assignment.spilling)
+        prepare = partial(self._prepared, output, content, verdict, self.intake.origin(output))
         if not self.storage.can_keep:
             return await executor.run(flow, self._unstored, output, prepare)
         why = ""
@@ -263,7 +273,7 @@ class Pipeline:
         try:
             return self._noticed(output, spill, kept)
         except MemoryError:  # what is stored must not be called lost
-            return self._noticed(output, _with_small_preview(spill), kept)
+            return self._noticed(output, spill.with_small_preview(), kept)
 
     def _noticed(self, output: Output, spill: Spill, kept: Kept) -> Guarded:
         kept, earlier = self._decisions.first(spill.id, Decision(kept, self._earlier(spill, kept)))
@@ -294,24 +304,15 @@ class Pipeline:
             self._duplicates.remember(session, content, spill.id, kept.expires)
         return earlier
 
-    def origin(self, output: Output) -> Origin:
-        """Return the given call and session, else those of `calling`, else a random id and the guard's."""
-        call = call_context.current()
-        call_id, session, is_minted = output.call_id, output.session, output.is_minted
-        if call_id is None:
-            is_minted = call is None
-            call_id = call_context.minted() if call is None else call.id
-        if session is None:
-            session = self.session if call is None or call.session is None else call.session
-        status = name_text(output.status) or status_of(output.result)
-        return Origin(output.tool, name_text(call_id), name_text(session), status, is_minted)
 
-
-def _with_small_preview(spill: Spill) -> Spill:
-    """Return the same spill with a preview of its beginning only, which takes little memory."""
-    return dataclasses.replace(
-        spill, policy=dataclasses.replace(spill.policy, strategy=HEAD), previews=Previews()
-    )
+async def _oversized(
+    executor: Executor, flow: Hashable, output: Output, content: Shape | None
+) -> Oversized | None:
+    """Return whether an output of an experiment is above the usual limits."""
+    assigned = output.assignment
+    if assigned is None or content is None:
+        return None
+    return await executor.run(flow, oversized, content, assigned.limits)
 
 
 async def _measured(executor: Executor, flow: Hashable, content: Shape | None) -> int:

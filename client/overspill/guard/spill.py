@@ -16,6 +16,7 @@ from overspill.guard import gain
 from overspill.guard.policy import MODES, READER
 from overspill.previews import notice
 from overspill.previews.case import Case, Previews
+from overspill.previews.cut import HEAD
 from overspill.previews.notice import Facts, Kept
 from overspill.reading.chunks import Extent
 from overspill.shapes import content
@@ -88,8 +89,12 @@ class Spill:
             wait=self.policy.wait,
             deadline=self.policy.deadline(self.size),
             destinations=self.policy.band(self.size).destinations,
-            labels={wire.PREVIEW_LABEL: self.policy.cut_strategy.name},
+            labels=self._labels(),
         )
+
+    def _labels(self) -> dict[str, str]:
+        preview = {wire.PREVIEW_LABEL: self.policy.cut_strategy.name}
+        return {**preview, wire.COHORT_LABEL: self.origin.cohort} if self.origin.cohort else preview
 
     @classmethod
     def of(
@@ -176,6 +181,10 @@ class Spill:
     def is_small(self) -> bool:
         """Whether a notice might be no shorter than the output."""
         return gain.is_small(self.content, self.policy)
+
+    def with_small_preview(self) -> Spill:
+        """Return the same spill with a preview of its beginning only, which takes little memory."""
+        return replace(self, policy=replace(self.policy, strategy=HEAD), previews=Previews())
 
     def _previewed(self) -> Body:
         """Choose the text to preview. Include an exception's traceback only if errors are searched for."""

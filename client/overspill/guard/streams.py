@@ -10,6 +10,7 @@ from overspill.guard import call_context
 from overspill.guard.assessment import reserve
 from overspill.guard.executors import run_sync
 from overspill.guard.guarded import Guarded
+from overspill.guard.trial import PassedChunks
 from overspill.shapes.chunk_stream import ChunkStream
 from overspill.shapes.guarded_chunks import aclose_source, close_source, guarded_chunks, guarded_chunks_async
 from overspill.shapes.records import is_opaque_record
@@ -37,7 +38,7 @@ class Stream:
     """One result that comes in chunks. `guarded` is its outcome, or None as long as it is not too long."""
 
     def __init__(self, pipeline: Pipeline, executor: Executor, output: Output) -> None:
-        origin = pipeline.origin(output)  # asked here, because another task may read the stream
+        origin = pipeline.intake.origin(output)  # asked here, because another task may read the stream
         self._pipeline = pipeline
         self._executor = executor
         self._output = output._replace(
@@ -49,6 +50,7 @@ class Stream:
         self._is_bypassed = call_context.is_bypassed()
         self._is_dropped = False
         self._size = 0
+        self._passed = None if output.assignment is None else PassedChunks()
         self.guarded: Guarded | None = None
 
     def chunks(self) -> Generator[Any, None, Any]:
@@ -168,12 +170,18 @@ class Stream:
             self._size += measure.size(chunk)
         elif isinstance(chunk, bytes):
             self._size += len(chunk)
+        if self._passed is not None:
+            self._passed.take(chunk)
         return chunk
 
     def _count(self) -> None:
         """Count a stream that stayed whole."""
         if self.guarded is None and not self._is_dropped:
-            self._pipeline.count(self._output, self._inline(None))
+            guarded, assigned = self._inline(None), self._output.assignment
+            above = None
+            if assigned is not None and self._passed is not None:
+                above = self._passed.oversized(assigned.limits, guarded.bytes_before)
+            self._pipeline.count(self._output, guarded, above)
 
     def _inline(self, value: Any) -> Guarded:
         size = self._flow.size or self._size

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec
 from overspill.execution import pacing
 from overspill.guard import turn
 from overspill.guard.executors import AsyncExecutor, SyncExecutor, run_sync
-from overspill.guard.output import Output
 from overspill.guard.return_types import keep_return_type
 from overspill.guard.streams import Stream
 from overspill.shapes.guarded_chunks import is_async_chunk_iterator, is_chunk_iterator
@@ -100,7 +99,7 @@ class Wrapper:
     def _asynchronous_generator(self, tool: Callable[P, Any], name: str) -> Callable[P, Any]:
         @functools.wraps(tool)
         async def guarded(*args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[Any, None]:
-            output = Output(tool(*args, **kwargs), name, self._pipeline.policy)
+            output = self._pipeline.intake.output(tool(*args, **kwargs), name)
             chunks = Stream(self._pipeline, _ASYNC, output).chunks_async()
             try:
                 async for chunk in chunks:
@@ -113,13 +112,13 @@ class Wrapper:
     def _generator(self, tool: Callable[P, Any], name: str) -> Callable[P, Any]:
         @functools.wraps(tool)
         def guarded(*args: P.args, **kwargs: P.kwargs) -> Generator[Any, Any, Any]:
-            output = Output(tool(*args, **kwargs), name, self._pipeline.policy)
+            output = self._pipeline.intake.output(tool(*args, **kwargs), name)
             return (yield from Stream(self._pipeline, _SYNC, output).chunks())
 
         return guarded
 
     async def _value(self, result: Any, name: str, call: RunningCall | None) -> Any:
-        output = Output(result, name, self._pipeline.policy, call=call)
+        output = self._pipeline.intake.output(result, name)._replace(call=call)
         if is_async_chunk_iterator(result):
             return Stream(self._pipeline, _ASYNC, output).chunks_async()
         if is_chunk_iterator(result):
@@ -128,7 +127,7 @@ class Wrapper:
         return (await self._pipeline.process(_ASYNC, output)).value
 
     def _value_sync(self, result: Any, name: str, call: RunningCall | None) -> Any:
-        output = Output(result, name, self._pipeline.policy, call=call)
+        output = self._pipeline.intake.output(result, name)._replace(call=call)
         if is_async_chunk_iterator(result):
             return Stream(self._pipeline, _ASYNC, output).chunks_async()
         if is_chunk_iterator(result):

@@ -90,7 +90,7 @@ async def spill_messages(
     follows from session, call and content. `policy` replaces the guard's own. `keep_copies`, `budget` and
     `newest` are as in `clamp_messages`.
     """
-    results = ResultGuard(guard, policy or guard.policy, session)
+    results = ResultGuard(guard, policy or guard.policy_for(session), session)
     spilled = await _spilled(messages, results.process, results.too_long(messages), keep_copies=keep_copies)
     results = results._replace(policy=for_old_results(results.policy))
     chosen = results.beyond_budget(spilled, budget, newest)
@@ -108,7 +108,7 @@ def spill_messages_sync(
     newest: int = NEWEST,
 ) -> list[Any]:
     """Do what `spill_messages` does, for code without an event loop."""
-    results = ResultGuard(guard, policy or guard.policy, session)
+    results = ResultGuard(guard, policy or guard.policy_for(session), session)
     chosen = results.too_long(messages)
     spilled = run_sync(_spilled(messages, results.process_sync, chosen, keep_copies=keep_copies))
     results = results._replace(policy=for_old_results(results.policy))

@@ -16,7 +16,8 @@ __all__ = ["Origin", "StoreRequest"]
 class Origin(NamedTuple):
     """Where an output comes from: tool, call, session, and how the call ended if that is known.
 
-    An id that `is_minted` was made up for a call that has none: no model knows it.
+    An id that `is_minted` was made up for a call that has none: no model knows it. `cohort` is the label of
+    its session's cohort in an experiment, if there is one.
     """
 
     tool: str
@@ -24,6 +25,7 @@ class Origin(NamedTuple):
     session: str
     status: str = ""
     is_minted: bool = False
+    cohort: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from overspill.transfer.sync import SyncClient
 if TYPE_CHECKING:
     from overspill.delivery.background import Job
     from overspill.delivery.storage import Storage
+    from overspill.guard.counts.cohorts import CohortTally
     from overspill.guard.counts.tally import Tally
 
 LAST_REPORT: Final = 2.0
@@ -23,9 +24,9 @@ _numbers: Final = count(1)
 class ReportJob:
     """Reports counts from the first counted output on, in each process. Without a client it sends nothing."""
 
-    def __init__(self, storage: Storage, tally: Tally) -> None:
+    def __init__(self, storage: Storage, tally: Tally, cohorts: CohortTally | None = None) -> None:
         self._storage = storage
-        self._reporter = Reporter(tally)
+        self._reporter = Reporter(tally, cohorts)
         self._name = f"counts {next(_numbers)}"
         self._process = 0
         self._end: weakref.finalize[..., ReportJob] | None = None

@@ -19,6 +19,7 @@ from overspill.guard.counts.tally import OutputCount
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from overspill.guard.counts.cohorts import CohortTally
     from overspill.guard.counts.tally import Tally
     from overspill.transfer.sync import SyncClient
     from overspill.wire import Outcome
@@ -39,15 +40,21 @@ class _Batch(NamedTuple):
 
 
 class Reporter:
-    """Sends what `tally` has counted since the last report. At most one report is on its way.
+    """Sends what `tally` and `cohorts` have counted since the last report. At most one is on its way.
 
     For any number of threads. A forked child leaves its parent's report to the parent.
     """
 
     def __init__(
-        self, tally: Tally, *, interval: float = INTERVAL, clock: Callable[[], float] = time.monotonic
+        self,
+        tally: Tally,
+        cohorts: CohortTally | None = None,
+        *,
+        interval: float = INTERVAL,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._tally = tally
+        self._cohorts = cohorts
         self._interval = interval
         self._clock = clock
         self.reset_after_fork()
@@ -119,8 +126,12 @@ class Reporter:
             if new.count:  # a burst waits for the next output, which its observation counts
                 seen.append(_observation(tool, outcome, new))
                 self._reported[tool, outcome] = count
-        for start in range(0, len(seen), _MOST):
-            content = wire.Observations(batch=secrets.token_hex(16), observations=seen[start : start + _MOST])
+        cohorts = [] if self._cohorts is None else self._cohorts.taken()
+        for start in range(0, max(len(seen), len(cohorts)), _MOST):
+            content = wire.Observations(
+                batch=secrets.token_hex(16), observations=seen[start : start + _MOST], cohorts=cohorts
+            )
+            cohorts = []
             self._batches.append(_Batch(content, self._clock()))
 
     def _delivered(self, client: SyncClient) -> bool:

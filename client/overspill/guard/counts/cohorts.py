@@ -1,0 +1,79 @@
+"""Counts by cohort: what an experiment compares."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+
+from overspill.execution import forks
+from overspill.wire import CohortCount, CohortSums
+
+if TYPE_CHECKING:
+    from overspill.wire import Cohort
+
+_MOST_SESSIONS: Final = 100_000
+_LONGEST_NAME: Final = 256
+
+
+class CohortTally:
+    """What guards counted since the last report, for any number of threads. A forked child begins at zero."""
+
+    def __init__(self) -> None:
+        forks.register(self)
+        self.reset_after_fork()
+
+    def reset_after_fork(self) -> None:
+        """In a forked child, begin at nothing: the parent reports its own."""
+        self._lock = threading.RLock()
+        self._sums: dict[Cohort, dict[str, int]] = {}
+
+    def add(self, cohort: Cohort, **amounts: int) -> None:
+        """Add to the figures of a cohort, by their names in `wire.CohortSums`."""
+        with self._lock:
+            sums = self._sums.setdefault(cohort, {})
+            for figure, amount in amounts.items():
+                sums[figure] = sums.get(figure, 0) + amount
+
+    def taken(self) -> list[CohortCount]:
+        """Return what was counted, and begin at nothing."""
+        with self._lock:
+            taken, self._sums = self._sums, {}
+        return [
+            CohortCount(
+                experiment=cohort.experiment, arm=cohort.arm, group=cohort.group, sums=CohortSums(**sums)
+            )
+            for cohort, sums in taken.items()
+        ]
+
+
+class MetSessions:
+    """The sessions of this process that were counted, the latest `most` of them, for any thread.
+
+    A forked child knows those of its parent: they are counted.
+    """
+
+    def __init__(self, most: int = _MOST_SESSIONS) -> None:
+        self._most = most
+        self._met: OrderedDict[tuple[str, str | int], None] = OrderedDict()
+        forks.register(self)
+        self.reset_after_fork()
+
+    def reset_after_fork(self) -> None:
+        """In a forked child, make a new lock: a thread of the parent may hold the old one."""
+        self._lock = threading.RLock()
+
+    def is_new(self, experiment: str, session: str) -> bool:
+        """Return whether a session is met for the first time in an experiment, and remember it."""
+        key = experiment, session if len(session) <= _LONGEST_NAME else hash(session)
+        with self._lock:
+            is_new = key not in self._met
+            self._met[key] = None
+            self._met.move_to_end(key)
+            if len(self._met) > self._most:
+                self._met.popitem(last=False)
+        return is_new
+
+
+met_sessions: Final = MetSessions()
+"""Shared by all guards: a session counts once in a process."""
