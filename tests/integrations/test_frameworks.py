@@ -1,4 +1,4 @@
-"""Runs the cases of the kit in each framework's own environment, so that their dependencies never clash.
+"""Runs the cases of the kit, and a framework's own, in its own environment: their dependencies never clash.
 
 The frameworks in `ALWAYS` run with all other tests. `OVERSPILL_FRAMEWORKS=all`, or names with commas between,
 runs others too; their packages are downloaded then.
@@ -50,12 +50,16 @@ def test_the_adapter_passes_every_case(framework: str, service: ServiceProcess, 
 
 
 def command(framework: str, report: Path) -> list[str]:
-    """Return what runs the cases with the locked packages of a framework."""
+    """Return what runs the cases with the locked packages of a framework.
+
+    `--frozen`, not `--locked`: a lock file also lists the client's extras, and those of others do not matter.
+    """
     uv = os.environ.get("UV") or shutil.which("uv")
     assert uv is not None, "uv makes the frameworks' environments, and is not on the PATH"
-    run = [uv, "run", "--quiet", "--locked", "--project", str(HERE / framework), "--python", sys.executable]
+    run = [uv, "run", "--quiet", "--frozen", "--project", str(HERE / framework), "--python", sys.executable]
     kit = HERE / "kit"
-    cases = [f"--junitxml={report}", f"--confcutdir={HERE}", str(kit / "cases.py")]
+    own = [str(path) for path in (HERE / framework).glob("cases.py")]
+    cases = [f"--junitxml={report}", f"--confcutdir={HERE}", str(kit / "cases.py"), *own]
     return [*run, "python", "-m", "pytest", "-c", str(kit / "pytest.ini"), *cases]
 
 

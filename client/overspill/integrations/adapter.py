@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.agent_tools.agent_tool import reading_tools
+from overspill.guard.call_context import calling
 from overspill.guard.guard import Guard
 from overspill.transfer.sync import SyncClient
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from overspill.agent_tools.agent_tool import AgentTool
+    from overspill.guard.guarded import Guarded
 
 METADATA: Final = "overspill"
 """The name under which a framework's metadata has `Guarded.metadata`."""
@@ -26,6 +30,32 @@ class Adapter:
     def __init__(self, guard: Guard | None = None) -> None:
         self.guard: Guard = Guard(SyncClient()) if guard is None else guard
         self.reading_tools: tuple[AgentTool, ...] = reading_tools(self.guard)
+
+    async def guarded(
+        self,
+        running: Awaitable[Any],
+        *,
+        tool: str,
+        call_id: str,
+        session: str | None,
+        passing: tuple[type[Exception], ...] = (),
+    ) -> Guarded:
+        """Wait for a tool's call, and return what the guard makes of its result.
+
+        Raises what the call raises; the message of an exception is shortened if it is too long, unless its
+        class is one of `passing`: those that a framework uses for control flow.
+        """
+        try:
+            with calling(call_id, session):
+                result = await running
+        except passing:
+            raise
+        except Exception as error:
+            guarded = await self.guard.process(error, tool=tool, call_id=call_id, session=session)
+            if guarded.value is error:
+                raise
+            raise guarded.value from None
+        return await self.guard.process(result, tool=tool, call_id=call_id, session=session)
 
 
 def is_program(caller: Any) -> bool:

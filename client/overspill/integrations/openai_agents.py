@@ -1,0 +1,311 @@
+"""OpenAI Agents SDK: guards the tools of an agent, of those that it hands off to, and of its MCP servers.
+
+agent = guard_agent(Agent(name="coder", model=model, tools=tools, mcp_servers=servers))
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import json
+import threading
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from weakref import WeakKeyDictionary
+
+from agents import Agent, CustomTool, FunctionTool, Handoff, LocalShellTool, ShellTool, ToolOutputGuardrail
+from agents.tool_guardrails import ToolGuardrailFunctionOutput
+from pydantic_core import to_jsonable_python
+
+from overspill.guard.call_context import minted
+from overspill.integrations.adapter import METADATA, Adapter, is_program
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from agents import ToolOutputGuardrailData
+
+    from overspill.agent_tools.agent_tool import AgentTool
+    from overspill.guard.guard import Guard
+    from overspill.guard.guarded import Guarded
+
+AgentT = TypeVar("AgentT", bound=Agent[Any])
+
+
+def guard_agent(agent: AgentT, guard: Guard | None = None) -> AgentT:
+    """Guard the tools of `agent` and give it `inspect_output` and `list_captures`; return the same agent.
+
+    So are the agents that it hands off to, and those that are its tools. The agents themselves are changed,
+    because handoffs refer to them. Their tools, handoffs and MCP servers become copies or stand-ins of the
+    same class: the ones that you gave stay as they are. Call it again after you added some.
+
+    The session of a capture is the run's `RunConfig.group_id`, or else that of the guard.
+    `custom_data["overspill"]` of a tool's output item has `Guarded.metadata` if the output was cut. What
+    programs call stays whole. Without `guard`: see `Adapter`.
+    """
+    _AgentGuard(Adapter(guard)).protect(agent)
+    return agent
+
+
+class _AgentGuard:
+    """Guards one agent, and all agents that it can reach."""
+
+    def __init__(self, adapter: Adapter) -> None:
+        self.adapter = adapter
+        self._reading = [_reading_tool(each) for each in adapter.reading_tools]
+        self._metadata: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+        self._lock = threading.Lock()  # two runs, in two threads, may hand off to one agent at once
+
+    def protect(self, agent: Agent[Any]) -> None:
+        with self._lock:
+            self._protect(agent, set())
+
+    def _protect(self, agent: Agent[Any], seen: set[int]) -> None:
+        if id(agent) in seen:
+            return
+        seen.add(id(agent))
+        names = {tool.name for tool in agent.tools}
+        missing = [tool for tool in self._reading if tool.name not in names]
+        reached = [*agent.handoffs, *(getattr(tool, "_agent_instance", None) for tool in agent.tools)]
+        _assign(agent, "tools", [*map(self._tool, agent.tools), *missing])
+        _assign(agent, "mcp_servers", [self._server(server) for server in agent.mcp_servers])
+        _assign(agent, "handoffs", [self._handoff(handoff) for handoff in agent.handoffs])
+        for each in reached:
+            if isinstance(each, Agent):
+                self._protect(each, seen)
+
+    def _tool(self, tool: Any) -> Any:
+        """Return a guarded copy. Hosted tools stay: the provider runs them."""
+        if isinstance(tool, FunctionTool) and tool.output_json_schema is not None:
+            return self._with_guardrail(tool)
+        if isinstance(tool, FunctionTool | CustomTool):
+            return self._with_invoker(tool)
+        if isinstance(tool, ShellTool | LocalShellTool) and callable(tool.executor):
+            return _changed(tool, "executor", _Executor, self)
+        return tool
+
+    def _with_invoker(self, tool: FunctionTool | CustomTool) -> Any:
+        if type(tool.on_invoke_tool) in {_Invoker, _Reader}:
+            return tool
+        guarded = _changed(tool, "on_invoke_tool", _Invoker, self)
+        guarded.custom_data_extractor = self._extractor(tool.custom_data_extractor)
+        return guarded
+
+    def _with_guardrail(self, tool: FunctionTool) -> FunctionTool:
+        """Return a copy whose output is replaced after its schema no longer matters to the SDK.
+
+        A notice would break the schema. What a guardrail puts in the place of an output is not checked.
+        """
+        known = tool.tool_output_guardrails or []
+        if any(each.name == METADATA for each in known):
+            return tool
+        guarded = copy.copy(tool)
+        guarded.tool_output_guardrails = [*known, ToolOutputGuardrail(self._checked, name=METADATA)]
+        guarded.custom_data_extractor = self._extractor(tool.custom_data_extractor)
+        return guarded
+
+    async def _checked(self, data: ToolOutputGuardrailData) -> ToolGuardrailFunctionOutput:
+        context = data.context
+        if _is_from_program(context.tool_call):
+            return ToolGuardrailFunctionOutput.allow()
+        plain = to_jsonable_python(data.output, fallback=str)
+        guarded = await self.adapter.guard.process(plain, **named(context, context.tool_name))
+        if guarded.notice is None:
+            return ToolGuardrailFunctionOutput.allow()
+        value = self.noted(context, guarded)
+        return ToolGuardrailFunctionOutput.reject_content(value if isinstance(value, str) else _json(value))
+
+    def noted(self, context: Any, guarded: Guarded) -> Any:
+        """Return the guarded value, and keep the metadata until the SDK asks for the item's custom data."""
+        if guarded.notice is not None:
+            self._metadata[context] = guarded.metadata
+        return guarded.value
+
+    def _extractor(self, theirs: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
+        async def extract(context: Any) -> Mapping[str, Any] | None:
+            return await _extended(theirs, context, self._metadata.pop(context.tool_context, None))
+
+        return extract
+
+    def _server(self, server: Any) -> Any:
+        return server if type(server) is _Server else _Server(server, self)
+
+    def _handoff(self, handoff: Any) -> Any:
+        """Return a copy that guards the agent that it names: only when called does it say which."""
+        if not isinstance(handoff, Handoff):
+            return handoff
+        return _changed(handoff, "on_invoke_handoff", _Handing, self)
+
+
+class _StandIn:
+    """Stands for an object of the SDK: what a subclass does not change is the object's own, its class too.
+
+    The SDK asks for the class of its own invokers, which check arguments before a call is approved.
+    """
+
+    def __init__(self, inner: Any, owner: _AgentGuard) -> None:
+        vars(self).update(_inner=inner, _owner=owner)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return type(self._inner)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_inner":  # a copy that is not filled yet
+            raise AttributeError(name)
+        return getattr(self._inner, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._inner, name, value)
+
+
+class _Invoker(_StandIn):
+    """The `on_invoke_tool` of a guarded tool."""
+
+    async def __call__(self, context: Any, arguments: str) -> Any:
+        running = _awaited(self._inner(context, arguments))
+        tool_call = getattr(context, "tool_call", None)
+        if _is_from_program(tool_call):
+            return await running
+        call = named(context, getattr(context, "tool_name", ""))
+        return self._owner.noted(context, await self._owner.adapter.guarded(running, **call))
+
+    def __getattr__(self, name: str) -> Any:
+        found = super().__getattr__(name)
+        if name != "__agents_bind_function_tool__":
+            return found
+        # By it the SDK ties the invoker to a copy of the tool. The copy is guarded too.
+        return lambda tool: _Invoker(found(tool), self._owner)
+
+
+class _Executor(_StandIn):
+    """The `executor` of a shell tool that runs on this machine."""
+
+    async def __call__(self, request: Any) -> Any:
+        running = _awaited(self._inner(request))
+        if _is_from_program(getattr(request.data, "raw", None)):
+            return await running
+        call_id = getattr(request.data, "call_id", None) or minted()
+        guarded = await self._owner.adapter.guarded(running, tool="shell", call_id=call_id, session=None)
+        return guarded.value
+
+
+class _Handing(_StandIn):
+    """The `on_invoke_handoff` of a handoff."""
+
+    async def __call__(self, context: Any, arguments: Any) -> Any:
+        agent = await self._inner(context, arguments)
+        if isinstance(agent, Agent):
+            self._owner.protect(agent)
+        return agent
+
+
+@dataclass
+class _ServerCall:
+    """A call of an MCP tool that runs. The SDK tells `call_tool` nothing of it."""
+
+    context: Any
+    metadata: dict[str, Any] | None = None
+
+
+_SERVER_CALL: Final[ContextVar[_ServerCall | None]] = ContextVar("overspill_server_call", default=None)
+
+
+class _Server(_StandIn):
+    """An MCP server whose results are guarded. The SDK tells it of the run when it asks for metadata."""
+
+    async def __aenter__(self) -> Self:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(self, *raised: object) -> Any:
+        return await self._inner.__aexit__(*raised)
+
+    async def tool_meta_resolver(self, context: Any) -> Any:
+        _SERVER_CALL.set(_ServerCall(context.run_context))
+        theirs = getattr(self._inner, "tool_meta_resolver", None)
+        return None if theirs is None else await _awaited(theirs(context))
+
+    async def call_tool(self, tool_name: str, *given: Any, **more: Any) -> Any:
+        call = _SERVER_CALL.get() or _ServerCall(None)
+        running = self._inner.call_tool(tool_name, *given, **more)
+        if _is_from_program(getattr(call.context, "tool_call", None)):
+            return await running
+        guarded = await self._owner.adapter.guarded(running, **named(call.context, tool_name))
+        call.metadata = None if guarded.notice is None else guarded.metadata
+        return guarded.value
+
+    @property
+    def custom_data_extractor(self) -> Any:
+        call, theirs = _SERVER_CALL.get(), getattr(self._inner, "custom_data_extractor", None)
+        if call is None or call.metadata is None:
+            return theirs
+        return lambda context: _extended(theirs, context, call.metadata)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """The `on_invoke_tool` of a tool that reads captures."""
+
+    tool: AgentTool
+
+    async def __call__(self, context: Any, arguments: str) -> str:
+        return _json(await self.tool.acall(arguments, session=_session(context)))
+
+
+def _reading_tool(tool: AgentTool) -> FunctionTool:
+    return FunctionTool(
+        name=tool.name,
+        description=tool.description,
+        params_json_schema=copy.deepcopy(dict(tool.parameters)),
+        on_invoke_tool=_Reader(tool),
+        strict_json_schema=False,
+    )
+
+
+def named(context: Any, tool: str) -> dict[str, Any]:
+    """Return how the guard names a call: its tool, id and session."""
+    call_id = getattr(context, "tool_call_id", None) or minted()
+    return {"tool": tool, "call_id": call_id, "session": _session(context)}
+
+
+def _session(context: Any) -> str | None:
+    return getattr(getattr(context, "run_config", None), "group_id", None)
+
+
+def _is_from_program(tool_call: Any) -> bool:
+    caller = tool_call.get("caller") if isinstance(tool_call, dict) else getattr(tool_call, "caller", None)
+    return is_program(caller)
+
+
+def _assign(agent: Agent[Any], name: str, items: list[Any]) -> None:
+    """Give the agent a new list, if there is anything new in it: during a run that is a conflict."""
+    known = getattr(agent, name)
+    if len(items) != len(known) or any(new is not old for new, old in zip(items, known, strict=True)):
+        setattr(agent, name, items)
+
+
+def _changed(item: Any, field: str, stand_in: type[_StandIn], owner: _AgentGuard) -> Any:
+    """Return a copy of `item` with a stand-in for the function in its field, or `item` if it has one."""
+    if type(getattr(item, field)) is stand_in:
+        return item
+    copied = copy.copy(item)
+    setattr(copied, field, stand_in(getattr(copied, field), owner))
+    return copied
+
+
+async def _extended(
+    theirs: Callable[[Any], Any] | None, context: Any, ours: dict[str, Any] | None
+) -> Mapping[str, Any] | None:
+    """Return the custom data of an item: what its own extractor says, and ours beside it."""
+    given = None if theirs is None else await _awaited(theirs(context))
+    return given if ours is None else {**(given or {}), METADATA: ours}
+
+
+async def _awaited(found: Any) -> Any:
+    return await found if inspect.isawaitable(found) else found
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

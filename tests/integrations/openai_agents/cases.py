@@ -1,0 +1,204 @@
+"""What only the OpenAI Agents SDK has: handoffs, agents as tools, MCP servers, shells, schemas of outputs."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agents import (
+    Agent,
+    FunctionTool,
+    RunConfig,
+    Runner,
+    ShellCallOutcome,
+    ShellCommandOutput,
+    ShellResult,
+    ShellTool,
+    function_tool,
+    handoff,
+)
+from agents.items import ToolCallOutputItem
+from agents.mcp import MCPServer, MCPServerStdio
+from agents.testing import ScriptedModel, assistant_message, function_call
+from agents.util._approvals import evaluate_function_tool_approval
+from openai.types.responses import ResponseFunctionShellToolCall
+from overspill import SyncClient
+from overspill.integrations.openai_agents import guard_agent
+from typing_extensions import TypedDict
+
+from tests.integrations.kit import tools
+from tests.integrations.kit.cases import MANY, guard, handle_in, session, stored
+
+if TYPE_CHECKING:
+    from overspill import Guard
+
+__all__ = ["guard", "session"]
+SERVER = Path(__file__).parents[1] / "kit" / "mcp_server.py"
+
+
+def call(name: str, call_id: str = "call_1", **arguments: Any) -> list[Any]:
+    return [function_call(name, arguments, call_id=call_id)]
+
+
+def scripted(*turns: list[Any]) -> ScriptedModel:
+    return ScriptedModel([*turns, [assistant_message("done")]])
+
+
+def outputs(agent: Agent[Any], session: str = "s", **more: Any) -> list[ToolCallOutputItem]:
+    config = RunConfig(group_id=session, tracing_disabled=True, **more)
+    run = asyncio.run(Runner.run(agent, "go", run_config=config))
+    return [each for each in run.new_items if isinstance(each, ToolCallOutputItem)]
+
+
+def test_the_agent_that_is_handed_to_is_guarded_and_can_read(guard: Guard) -> None:
+    child: Agent[Any] = Agent(name="child", tools=[function_tool(tools.lines)])
+    child.model = scripted(call("lines", count=MANY))
+    parent: Agent[Any] = Agent(name="parent", handoffs=[handoff(child)])
+    parent.model = scripted(call("transfer_to_child", "call_0"))
+    child.handoffs.append(parent)
+    found = outputs(guard_agent(parent, guard))
+
+    assert "[overspill]" in found[-1].output
+    assert {"inspect_output", "list_captures"} <= {tool.name for tool in child.model.calls[0].tools}
+    assert parent.handoffs[0].agent_name == "child"
+
+
+def test_an_agent_that_is_a_tool_is_guarded_inside_and_outside(guard: Guard, session: str) -> None:
+    child: Agent[Any] = Agent(name="child", tools=[function_tool(tools.lines)])
+    child.model = ScriptedModel([call("lines", count=MANY), [assistant_message("word " * MANY)]])
+    parent: Agent[Any] = Agent(name="parent", tools=[child.as_tool("ask", "Ask the child.")])
+    parent.model = scripted(call("ask", input="go"))
+    (found,) = outputs(guard_agent(parent, guard), session)
+    (seen,) = [each for each in child.model.calls[1].input if each.get("type") == "function_call_output"]
+
+    assert "[overspill]" in seen["output"]
+    assert stored(guard, handle_in(found.output)).decode() == "word " * MANY
+
+
+def test_results_of_mcp_servers_are_guarded_with_their_call_and_session(guard: Guard) -> None:
+    async def run() -> list[Any]:
+        params: Any = {"command": sys.executable, "args": [str(SERVER)]}
+        async with MCPServerStdio(params, custom_data_extractor=lambda _: {"theirs": 1}) as server:
+            agent: Agent[Any] = Agent(name="agent", mcp_servers=[server])
+            agent.model = scripted(call("lines", count=MANY), call("lines", "call_2", count=2))
+            guarded = guard_agent(agent, guard)
+            assert isinstance(guarded.mcp_servers[0], MCPServerStdio)
+            assert isinstance(guarded.mcp_servers[0], MCPServer)
+            config = RunConfig(group_id="of-the-run", tracing_disabled=True)
+            return (await Runner.run(guarded, "go", run_config=config)).new_items
+
+    spilled, small = [each for each in asyncio.run(run()) if isinstance(each, ToolCallOutputItem)]
+    assert isinstance(guard.client, SyncClient)
+    entry = guard.client.get(handle_in(spilled.output["text"]))
+
+    assert (entry.session, entry.call_id, entry.tool) == ("of-the-run", "call_1", "lines")
+    assert spilled.custom_data["theirs"] == 1
+    assert spilled.custom_data["overspill"]["outcome"] == "captured"
+    assert small.custom_data == {"theirs": 1}
+    assert small.output == {"type": "text", "text": tools.lines(2)}
+
+
+class Rows(TypedDict):
+    count: int
+    rows: list[int]
+
+
+def test_an_output_with_a_schema_becomes_a_notice_without_breaking_the_run(guard: Guard) -> None:
+    @function_tool(output_type=Rows)
+    def query(count: int) -> Rows:
+        return {"count": count, "rows": list(range(count))}
+
+    agent: Agent[Any] = Agent(name="agent", tools=[query])
+    agent.model = scripted(call("query", count=MANY), call("query", "call_2", count=2))
+    spilled, small = outputs(guard_agent(agent, guard))
+
+    assert '"count": 20000' in spilled.output
+    assert stored(guard, handle_in(spilled.output)).startswith(b"{")
+    assert spilled.custom_data["overspill"]["outcome"] == "captured"
+    assert small.raw_item["output"] == '{"count":2,"rows":[0,1]}'
+
+
+def test_a_local_shell_keeps_its_outcomes(guard: Guard, session: str) -> None:
+    def execute(_: Any) -> ShellResult:
+        outcome = ShellCallOutcome(type="exit", exit_code=3)
+        return ShellResult(output=[ShellCommandOutput(stdout=tools.lines(MANY), outcome=outcome)])
+
+    item = ResponseFunctionShellToolCall.model_validate(
+        {
+            "id": "1",
+            "call_id": "call_1",
+            "type": "shell_call",
+            "status": "completed",
+            "action": {"commands": ["make"], "timeout_ms": 1, "max_output_length": 9_999_999},
+        }
+    )
+    agent: Agent[Any] = Agent(name="agent", tools=[ShellTool(executor=execute)], model=scripted([item]))
+    (found,) = outputs(guard_agent(agent, guard), session)
+    (shown,) = found.raw_item["output"]
+
+    assert stored(guard, handle_in(shown["stdout"])).decode() == tools.lines(MANY)
+    assert shown["outcome"] == {"type": "exit", "exit_code": 3}
+
+
+def test_guarding_twice_guards_once_and_a_clone_stays_guarded(guard: Guard) -> None:
+    given = function_tool(tools.lines)
+    agent: Agent[Any] = Agent(name="agent", tools=[given])
+    first = list(guard_agent(agent, guard).tools)
+    again = guard_agent(agent, guard).tools
+    clone = agent.clone(model=scripted(call("lines", count=MANY)))
+    (found,) = outputs(clone)
+
+    assert all(new is old for new, old in zip(again, first, strict=True))
+    assert agent.tools[0] is not given
+    assert found.output.count("[overspill]") == 1
+
+
+def test_custom_data_of_a_tool_stays_beside_ours(guard: Guard) -> None:
+    tool = function_tool(tools.lines, custom_data_extractor=lambda _: {"theirs": 1})
+    agent: Agent[Any] = Agent(name="agent", tools=[tool], model=scripted(call("lines", count=MANY)))
+    (found,) = outputs(guard_agent(agent, guard))
+
+    assert found.custom_data["theirs"] == 1
+    assert found.custom_data["overspill"]["outcome"] == "captured"
+
+
+def test_a_guarded_tool_is_still_the_sdks_own(guard: Guard) -> None:
+    asked: list[Any] = []
+
+    async def approve(_: Any, arguments: Any, call_id: str) -> bool:
+        asked.append((arguments, call_id))
+        return False
+
+    given = function_tool(tools.lines, needs_approval=approve)
+    guarded: Any = guard_agent(Agent(name="agent", tools=[given]), guard).tools[0]
+    found: Any = asyncio.run(evaluate_function_tool_approval(guarded, None, '{"count":1}', "c"))
+
+    assert isinstance(guarded, FunctionTool)
+    assert guarded.__wrapped__ is tools.lines
+    assert asked == [({"count": 1}, "c")]
+    assert found.prepared is not None
+
+
+def test_an_exception_that_is_let_through_keeps_its_type(guard: Guard) -> None:
+    tool = function_tool(tools.fail, failure_error_function=None)
+    agent: Agent[Any] = Agent(name="agent", tools=[tool], model=scripted(call("fail", size=200_000)))
+    try:
+        outputs(guard_agent(agent, guard))
+    except Exception as error:  # noqa: BLE001  (whatever the SDK makes of it)
+        raised: BaseException = error.__cause__ or error
+
+    assert isinstance(raised, ValueError)
+    assert len(str(raised)) < 8_000
+
+
+def test_reading_is_narrowed_to_the_group_of_the_run(guard: Guard, session: str) -> None:
+    agent: Agent[Any] = Agent(name="agent", tools=[function_tool(tools.lines)])
+    agent.model = scripted(call("lines", count=MANY), call("list_captures", "call_2"))
+    _, listed = outputs(guard_agent(agent, guard), f"{session}-group")
+    agent.model = scripted(call("list_captures"))
+    (elsewhere,) = outputs(agent, f"{session}-other")
+
+    assert "cap_" in listed.output
+    assert "cap_" not in elsewhere.output
