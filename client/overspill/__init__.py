@@ -16,8 +16,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from overspill.agent_tools.agent_tool import AgentTool, reading_tools
+    from overspill.agent_tools.agent_tool import AgentTool
     from overspill.agent_tools.inspect_output import INSPECT_OUTPUT_SCHEMA, inspection_tool
+    from overspill.agent_tools.reading_tools import reading_tools
+    from overspill.agent_tools.source_tools import source_tools
     from overspill.errors import OverspillError, ProblemError, ProtocolError, Unreachable
     from overspill.experiments.comparison import ExperimentReport, compare_arms
     from overspill.guard.band import Band
@@ -76,6 +78,7 @@ __all__ = [
     "reading_tools",
     "recover",
     "recover_sync",
+    "source_tools",
     "spill_messages",
     "spill_messages_sync",
 ]
@@ -111,9 +114,10 @@ _MODULES = {
     "for_display": "shapes.display",
     "inspection_tool": "agent_tools.inspect_output",
     "is_overflow": "histories.overflow",
-    "reading_tools": "agent_tools.agent_tool",
+    "reading_tools": "agent_tools.reading_tools",
     "recover": "histories.recovery",
     "recover_sync": "histories.recovery",
+    "source_tools": "agent_tools.source_tools",
     "spill_messages": "histories.history",
     "spill_messages_sync": "histories.history",
 }

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import jsonschema  # type: ignore[import-untyped]  # ships no types
 import pytest
 from overspill import Client, Guard, Spool, SyncClient, inspection_tool
-from overspill.agent_tools.agent_tool import AgentTool, reading_tools
+from overspill.agent_tools.agent_tool import AgentTool
+from overspill.agent_tools.reading_tools import reading_tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -230,7 +230,9 @@ def _main(package: str, *others: str) -> None:
     for name in others:
         importlib.import_module(name)
     for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
-        if not module.name.endswith(".__main__"):
+        if not (
+            module.name.endswith(".__main__") or ".integrations." in module.name
+        ):  # these need frameworks
             importlib.import_module(module.name)
     _keep_modules()
     gc.freeze()

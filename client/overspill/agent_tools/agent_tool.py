@@ -1,27 +1,16 @@
-"""The tools of an agent, for frameworks that take a name, a description, a JSON Schema and a function.
-
-for tool in reading_tools(guard):
-    register(tool.name, tool.description, tool.parameters, tool.call)      # or tool.acall
-"""
+"""A tool of an agent, for frameworks that take a name, a description, a JSON Schema and a function."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
-from overspill.agent_tools import inspect_output, list_captures
-from overspill.agent_tools.capture_source import Answer, CaptureSource
 from overspill.agent_tools.error_answers import InvalidArguments, error_answer
 
-if TYPE_CHECKING:
-    from overspill.guard.guard import Guard
-    from overspill.transfer.client import Client
-
-_Work: TypeAlias = Callable[
-    [CaptureSource, "Client | None", str, Mapping[str, Any]], Coroutine[Any, Any, Answer]
-]
+Answer: TypeAlias = dict[str, Any]
+Arguments: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,63 +24,25 @@ class AgentTool:
     name: str
     description: str
     parameters: Mapping[str, Any]
-    _source: CaptureSource = field(repr=False)
-    _work: _Work = field(repr=False)
+    _answer: Callable[[Arguments, str | None], Answer] = field(repr=False)
+    _answer_async: Callable[[Arguments, str | None], Awaitable[Answer]] = field(repr=False)
 
     def call(self, arguments: Any, *, session: str | None = None) -> Answer:
         """Answer a call with these arguments: an object, or its JSON text. `session` is that of the call."""
         try:
-            given = _object(arguments)
+            return self._answer(_object(arguments), session)
         except InvalidArguments as error:
             return error_answer(error)
-        return self._source.run(lambda client: self._answer(client, given, session))
 
     async def acall(self, arguments: Any, *, session: str | None = None) -> Answer:
         """As `call`, for asynchronous code."""
         try:
-            given = _object(arguments)
+            return await self._answer_async(_object(arguments), session)
         except InvalidArguments as error:
             return error_answer(error)
-        return await self._source.run_async(lambda client: self._answer(client, given, session))
-
-    def _answer(
-        self, client: Client | None, arguments: Mapping[str, Any], session: str | None
-    ) -> Coroutine[Any, Any, Answer]:
-        named = self._source.session if session is None else session
-        return self._work(self._source, client, named, arguments)
 
 
-def reading_tools(guard: Guard) -> tuple[AgentTool, ...]:
-    """Return the tools that read what `guard` stores: `inspect_output` and `list_captures`.
-
-    Give them to the agent before its first call: a model that meets a notice needs them at once.
-    """
-    source = CaptureSource(guard.client, session=guard.session, spool=guard.spool)
-    return (
-        AgentTool(
-            inspect_output.NAME,
-            inspect_output.DESCRIPTION,
-            inspect_output.INSPECT_OUTPUT_SCHEMA,
-            source,
-            _inspect,
-        ),
-        AgentTool(
-            list_captures.NAME,
-            list_captures.DESCRIPTION,
-            list_captures.LIST_CAPTURES_SCHEMA,
-            source,
-            list_captures.list_captures,
-        ),
-    )
-
-
-def _inspect(
-    source: CaptureSource, client: Client | None, session: str, arguments: Mapping[str, Any]
-) -> Coroutine[Any, Any, Answer]:
-    return inspect_output.inspect(client, source.holder, session or None, **arguments)
-
-
-def _object(arguments: Any) -> Mapping[str, Any]:
+def _object(arguments: Any) -> Arguments:
     """Return the arguments as an object with text keys. Raises `InvalidArguments`."""
     given = arguments
     if isinstance(given, str | bytes):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from overspill.agent_tools.agent_tool import Answer
 from overspill.agent_tools.error_answers import error_answer
 from overspill.delivery.loop_calls import LoopCalls
 from overspill.delivery.partitions import partition_for
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from overspill.execution.waiting import Reply
     from overspill.spools.spool import Partition, Spool
 
-Answer: TypeAlias = dict[str, Any]
 Work: TypeAlias = Callable[[Client | None], Coroutine[Any, Any, Answer]]
 """What is done with the asynchronous client, or without one."""
 

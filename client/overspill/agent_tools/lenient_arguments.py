@@ -20,20 +20,31 @@ _HANDLE: Final = re.compile(rf"(?<![A-Za-z0-9]){wire.CAPTURE_ID.pattern}(?![A-Za
 _NUMBER: Final = re.compile(r"([+-]?[0-9][0-9,]{0,20})(?:\.0*)?")
 _LONGEST: Final = 1_000
 """Characters of a text in which a handle is searched for."""
-_NUMBERS: Final = frozenset({"lines", "context_lines", "start", "end", "max_matches", "offset", "max_chars"})
+_NUMBERS: Final = frozenset(
+    {
+        *("lines", "context_lines", "start", "end", "max_matches", "offset", "max_chars"),
+        *("limit", "timeout_seconds"),
+    }
+)
 _IMPLIED_MODES: Final = (("pattern", "grep"), ("start", "range"), ("end", "range"))
 """The mode that an argument implies if no mode is given."""
 
 
 def read(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments without nulls, with an implied mode, and with plain numbers and handles."""
-    meant = {name: value for name, value in given.items() if value is not None}
+    """Return the arguments of `inspect_output`: as `plain`, and with an implied mode."""
+    meant = plain(given)
     if "mode" not in meant:
         meant |= next(({"mode": mode} for name, mode in _IMPLIED_MODES if name in meant), {})
-    for name, value in meant.items():
-        if isinstance(value, str):
-            meant[name] = _meant(name, value)
     return meant
+
+
+def plain(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments without nulls, and with plain numbers, modes and handles."""
+    return {
+        name: _meant(name, value) if isinstance(value, str) else value
+        for name, value in given.items()
+        if value is not None
+    }
 
 
 def _meant(name: str, text: str) -> str | int:

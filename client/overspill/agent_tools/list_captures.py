@@ -21,7 +21,8 @@ from overspill.text.reasons import one_safe_line
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from overspill.agent_tools.capture_source import Answer, CaptureSource
+    from overspill.agent_tools.agent_tool import Answer
+    from overspill.agent_tools.capture_source import CaptureSource
     from overspill.transfer.client import Client
     from overspill.wire import Entry
 
@@ -67,7 +68,7 @@ class ListRequest(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_
     def of(cls, arguments: Mapping[str, Any]) -> ListRequest:
         """Read the request from a model's arguments, leniently. Raises `InvalidArguments`."""
         try:
-            asked = msgspec.convert(lenient_arguments.read(arguments), cls, strict=False)
+            asked = msgspec.convert(lenient_arguments.plain(arguments), cls, strict=False)
         except msgspec.ValidationError as error:
             allowed = ", ".join(LIST_CAPTURES_SCHEMA["properties"])
             raise InvalidArguments(f"{error}; {NAME} takes {allowed}".replace("`$.", "`")) from error

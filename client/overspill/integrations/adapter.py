@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill.agent_tools.agent_tool import reading_tools
+from overspill.agent_tools.reading_tools import reading_tools
 from overspill.guard.call_context import calling
 from overspill.guard.guard import Guard
 from overspill.transfer.sync import SyncClient

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import select
 import signal
-import struct
 import subprocess
-import sys
-import termios
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
+
+from overspill.agent_tools.child_output import drain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -20,12 +17,8 @@ if TYPE_CHECKING:
 NOT_FOUND: Final = 127
 NOT_EXECUTABLE: Final = 126
 _SIGNAL_BASE: Final = 128
-_READ_BYTES: Final = 64 * 1024
-_POLL_MILLISECONDS: Final = 20
-"""Milliseconds between two checks whether the command has ended, on systems without a pidfd."""
 _FROM_TERMINAL: Final = {signal.SIGINT, signal.SIGQUIT}
 _PASSED_ON: Final = (*_FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-_DRAIN_SCRIPT: Final = "import os\nwhile os.read(0, 65536):\n    pass"
 
 
 class CommandNotStarted(Exception):
@@ -53,84 +46,10 @@ def run_command(words: Sequence[str], take: Callable[[bytes], None]) -> int:
             finally:
                 os.close(writer)
             relay.connect(child)
-            code = _drain(child, reader, take)
+            code = drain(child, reader, take)
     finally:
         os.close(reader)
     return code if code >= 0 else _SIGNAL_BASE - code
-
-
-def _drain(child: subprocess.Popen[bytes], reader: int, take: Callable[[bytes], None]) -> int:
-    """Read until the command has ended and all its output is read. Return the exit code of `Popen`.
-
-    Processes that it leaves behind may hold the pipe for as long as they like.
-    """
-    poll = select.poll()
-    poll.register(reader, select.POLLIN)
-    is_open = True
-    with _end_descriptor(child) as ended:
-        if ended is not None:
-            poll.register(ended, select.POLLIN)
-        while is_open and child.returncode is None:
-            ready = {
-                descriptor for descriptor, _ in poll.poll(None if ended is not None else _POLL_MILLISECONDS)
-            }
-            if reader in ready:
-                is_open = _read(reader, _READ_BYTES, take)
-            if ended is None or ended in ready:
-                child.poll()
-    if is_open and _read_rest(reader, take):
-        _start_drain(reader)
-    return child.wait()
-
-
-@contextmanager
-def _end_descriptor(child: subprocess.Popen[bytes]) -> Iterator[int | None]:
-    """Give a descriptor that becomes readable when the child ends, or None on systems without one."""
-    try:
-        descriptor = os.pidfd_open(child.pid)
-    except (AttributeError, OSError):
-        yield None
-        return
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _read(reader: int, size: int, take: Callable[[bytes], None]) -> bool:
-    """Take up to `size` bytes. Return whether the pipe goes on."""
-    data = os.read(reader, size)
-    if data:
-        take(data)
-    return bool(data)
-
-
-def _read_rest(reader: int, take: Callable[[bytes], None]) -> bool:
-    """Take what is in the pipe now. Return whether somebody can still write into it."""
-    left = struct.unpack("i", fcntl.ioctl(reader, termios.FIONREAD, b"\0" * 4))[0]
-    while left > 0:
-        data = os.read(reader, left)
-        take(data)
-        left -= len(data)
-    poll = select.poll()
-    poll.register(reader, 0)
-    return not poll.poll(0)  # a pipe without writers reports a hang-up, asked or not
-
-
-def _start_drain(reader: int) -> None:
-    """Start a process that reads until the pipe ends and drops what it reads.
-
-    Without a reader the system kills what the command left behind, as soon as that prints something.
-    """
-    with suppress(OSError):
-        subprocess.Popen(  # noqa: S603  (this very interpreter)
-            [sys.executable, "-I", "-S", "-c", _DRAIN_SCRIPT],
-            stdin=reader,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd="/",
-            start_new_session=True,
-        )
 
 
 class _Relay:

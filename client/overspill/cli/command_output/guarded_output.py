@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from overspill import wire
+from overspill.agent_tools.recording import Recording
 from overspill.cli import output
 from overspill.cli.command_output.child_process import run_command
 from overspill.cli.command_output.live_output import LiveOutput
-from overspill.cli.command_output.recording import Recording
 from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.guard.guard import Guard
 from overspill.guard.policy import Policy

@@ -1,0 +1,125 @@
+"""Reads what a child process prints, until it has ended."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_READ_BYTES: Final = 64 * 1024
+_POLL_MILLISECONDS: Final = 20
+"""Milliseconds between two checks whether the command has ended, on systems without a pidfd."""
+_DRAIN_SCRIPT: Final = "import os\nwhile os.read(0, 65536):\n    pass"
+_drains: Final[list[subprocess.Popen[bytes]]] = []
+"""The processes that drop what is left behind. Those that have ended are waited for when one is started."""
+
+
+def drain(child: subprocess.Popen[bytes], reader: int, take: Callable[[bytes], None]) -> int:
+    """Read until the command has ended and all its output is read. Return the exit code of `Popen`.
+
+    Processes that it leaves behind may hold the pipe for as long as they like.
+    """
+    read_until_end(child, reader, take)
+    leave(reader, take)
+    return child.wait()
+
+
+def read_until_end(
+    child: subprocess.Popen[bytes], reader: int, take: Callable[[bytes], None], seconds: float | None = None
+) -> bool:
+    """Read until the command has ended, or for so many seconds. Return whether it has ended.
+
+    A command that closes its output is not waited for.
+    """
+    until = None if seconds is None else time.monotonic() + seconds
+    poll = select.poll()
+    poll.register(reader, select.POLLIN)
+    is_open = True
+    with _end_descriptor(child) as ended:
+        if ended is not None:
+            poll.register(ended, select.POLLIN)
+        while is_open and child.returncode is None:
+            left = None if until is None else max(0.0, until - time.monotonic()) * 1000
+            if left == 0:
+                return False
+            ready = {descriptor for descriptor, _ in poll.poll(_pause(left, is_told=ended is not None))}
+            if reader in ready:
+                is_open = _read(reader, _READ_BYTES, take)
+            if ended is None or ended in ready:
+                child.poll()
+    return True
+
+
+def leave(reader: int, take: Callable[[bytes], None]) -> None:
+    """Take what is in the pipe now. What the command has left behind may write on, and nobody keeps it."""
+    if _read_rest(reader, take):
+        _start_drain(reader)
+
+
+def _pause(left: float | None, *, is_told: bool) -> float | None:
+    """Return the milliseconds to wait for an event, or None for any time. `is_told`: the end is an event."""
+    if is_told:
+        return left
+    return _POLL_MILLISECONDS if left is None else min(left, _POLL_MILLISECONDS)
+
+
+@contextmanager
+def _end_descriptor(child: subprocess.Popen[bytes]) -> Iterator[int | None]:
+    """Give a descriptor that becomes readable when the child ends, or None on systems without one."""
+    try:
+        descriptor = os.pidfd_open(child.pid)
+    except (AttributeError, OSError):
+        yield None
+        return
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _read(reader: int, size: int, take: Callable[[bytes], None]) -> bool:
+    """Take up to `size` bytes. Return whether the pipe goes on."""
+    data = os.read(reader, size)
+    if data:
+        take(data)
+    return bool(data)
+
+
+def _read_rest(reader: int, take: Callable[[bytes], None]) -> bool:
+    """Take what is in the pipe now. Return whether somebody can still write into it."""
+    left = struct.unpack("i", fcntl.ioctl(reader, termios.FIONREAD, b"\0" * 4))[0]
+    while left > 0:
+        data = os.read(reader, left)
+        take(data)
+        left -= len(data)
+    poll = select.poll()
+    poll.register(reader, 0)
+    return not poll.poll(0)  # a pipe without writers reports a hang-up, asked or not
+
+
+def _start_drain(reader: int) -> None:
+    """Start a process that reads until the pipe ends and drops what it reads.
+
+    Without a reader the system kills what the command left behind, as soon as that prints something.
+    """
+    _drains[:] = [each for each in _drains if each.poll() is None]
+    with suppress(OSError):
+        drain = subprocess.Popen(  # noqa: S603  (this very interpreter)
+            [sys.executable, "-I", "-S", "-c", _DRAIN_SCRIPT],
+            stdin=reader,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=True,
+        )
+        _drains.append(drain)

@@ -1,0 +1,174 @@
+"""Runs a shell command for an agent. Its output is kept as it comes, in constant memory, and then guarded."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from overspill.agent_tools import lenient_arguments
+from overspill.agent_tools.child_output import leave, read_until_end
+from overspill.agent_tools.error_answers import InvalidArguments, error_answer
+from overspill.agent_tools.guarded_recording import guarded_answer
+from overspill.agent_tools.recording import Recording
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from overspill.agent_tools.agent_tool import Answer, Arguments
+    from overspill.guard.guard import Guard
+
+NAME: Final = "run_command"
+DESCRIPTION: Final = """\
+Run a shell command, and return its exit_code and its output (standard output and standard error together).
+
+A long output is stored whole; output then is a notice with a preview, and overspill.capture is the handle
+with which inspect_output reads the rest. If timed_out, the command and its children were ended. The command
+reads nothing from standard input. If something is wrong, error says what, and what to do."""
+SECONDS: Final = 120
+MOST_SECONDS: Final = 3600
+_GRACE_SECONDS: Final = 2.0
+"""How long a command may take to end when it is told to, before it is killed."""
+_SIGNAL_BASE: Final = 128
+"""A command that signal n ended has the exit code 128 + n, as in a shell."""
+
+RUN_COMMAND_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "command": {"type": "string", "description": "What the shell runs."},
+        "directory": {"type": "string", "description": "Where it runs, relative to the usual directory."},
+        "timeout_seconds": {
+            "type": "integer",
+            "description": "It is ended after so many seconds.",
+            "default": SECONDS,
+            "minimum": 1,
+            "maximum": MOST_SECONDS,
+        },
+    },
+    "required": ["command"],
+    "additionalProperties": False,
+}
+"""The JSON Schema of the arguments, for a provider's tool definition."""
+
+
+class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The arguments of one call."""
+
+    command: str
+    directory: str = "."
+    timeout_seconds: int = SECONDS
+
+    @classmethod
+    def of(cls, arguments: Arguments) -> RunRequest:
+        """Read the request from a model's arguments, leniently. Raises `InvalidArguments`."""
+        try:
+            asked = msgspec.convert(lenient_arguments.plain(arguments), cls, strict=False)
+        except msgspec.ValidationError as error:
+            allowed = ", ".join(RUN_COMMAND_SCHEMA["properties"])
+            raise InvalidArguments(f"{error}; {NAME} takes {allowed}".replace("`$.", "`")) from error
+        if not asked.command.strip() or "\0" in asked.command + asked.directory:
+            raise InvalidArguments("the command must have text, and no NUL characters")
+        seconds = min(max(asked.timeout_seconds, 1), MOST_SECONDS)
+        return msgspec.structs.replace(asked, timeout_seconds=seconds)
+
+
+class CommandRun:
+    """One run of a command. `stop`, from any thread, ends the command and its children."""
+
+    def __init__(
+        self, guard: Guard, directory: Path, environment: Mapping[str, str] | None, shell: str
+    ) -> None:
+        self._guard, self._directory, self._environment, self._shell = guard, directory, environment, shell
+        self._lock = threading.Lock()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._is_stopped = False
+
+    def answer(self, arguments: Arguments, session: str | None) -> Answer:
+        """Run the command; return its answer. Raises nothing."""
+        try:
+            asked = RunRequest.of(arguments)
+            with Recording() as recording:
+                code, is_timed_out = self._run(asked, recording)
+                status = "timed out" if is_timed_out else f"exit {code}"
+                return {
+                    "exit_code": code if code >= 0 else _SIGNAL_BASE - code,
+                    "timed_out": is_timed_out,
+                    **guarded_answer(self._guard, recording, NAME, status, session),
+                }
+        except Exception as error:  # noqa: BLE001  (the boundary: the tool never breaks its agent)
+            return error_answer(error)
+
+    def stop(self) -> None:
+        """End the command, or do not begin it."""
+        with self._lock:
+            self._is_stopped = True
+            if self._child is not None:
+                _signal_group(self._child, signal.SIGKILL)
+
+    def _run(self, asked: RunRequest, recording: Recording) -> tuple[int, bool]:
+        """Return the exit code and whether the time was over. Raises `InvalidArguments`."""
+        reader, writer = os.pipe()
+        try:
+            child = self._begun(asked, writer)
+            until = time.monotonic() + asked.timeout_seconds
+            with child:
+                is_over = not (
+                    read_until_end(child, reader, recording.take, asked.timeout_seconds)
+                    and _has_ended(child, until - time.monotonic())
+                )
+                if is_over:
+                    _end(child, reader, recording)
+                leave(reader, recording.take)
+                return child.wait(), is_over
+        finally:
+            os.close(reader)
+
+    def _begun(self, asked: RunRequest, writer: int) -> subprocess.Popen[bytes]:
+        try:
+            with self._lock:
+                if self._is_stopped:
+                    raise InvalidArguments("the call was cancelled before the command began")
+                self._child = subprocess.Popen(  # noqa: S603  (what the agent asks for)
+                    [self._shell, "-c", asked.command],
+                    cwd=self._directory / asked.directory,
+                    env=self._environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=writer,
+                    stderr=writer,
+                    start_new_session=True,
+                )
+                return self._child
+        except OSError as error:
+            what = f"the command cannot be run in {asked.directory!r}: {error.strerror or error}"
+            raise InvalidArguments(what) from error
+        finally:
+            os.close(writer)
+
+
+def _has_ended(child: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Wait for a command that has closed its output. Return whether it ended in time."""
+    try:
+        child.wait(max(0.0, seconds))
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _end(child: subprocess.Popen[bytes], reader: int, recording: Recording) -> None:
+    """Tell the command and its children to end, read what they still print, and kill what is left."""
+    _signal_group(child, signal.SIGTERM)
+    read_until_end(child, reader, recording.take, _GRACE_SECONDS)
+    _signal_group(child, signal.SIGKILL)
+
+
+def _signal_group(child: subprocess.Popen[bytes], number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, number)

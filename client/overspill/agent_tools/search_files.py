@@ -1,0 +1,140 @@
+"""Searches files for an agent: with ripgrep if it is installed, else with the same answers from Python.
+
+The matches are kept as they come, in constant memory, and then guarded.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from overspill.agent_tools import lenient_arguments
+from overspill.agent_tools.error_answers import InvalidArguments, error_answer
+from overspill.agent_tools.file_matches import Query, by_python, by_ripgrep
+from overspill.agent_tools.guarded_recording import guarded_answer
+from overspill.agent_tools.recording import Recording
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from pathlib import Path
+
+    from overspill.agent_tools.agent_tool import Answer, Arguments
+    from overspill.agent_tools.file_matches import Match
+    from overspill.guard.guard import Guard
+
+NAME: Final = "search_files"
+DESCRIPTION: Final = """\
+Search the text of all files below a folder. output has one line for each match: path:line number:text.
+
+matches says how many lines match, files in how many files. A long output is stored whole; output then is a
+notice with a preview, and overspill.capture is the handle with which inspect_output reads the rest. Folders
+such as node_modules, .git, .venv, dist and build are skipped, and so are binary files. If something is wrong,
+error says what, and what to do."""
+SECONDS: Final = 60.0
+_LINE_BYTES: Final = 8 * 1024
+"""Bytes of a matching line that are shown."""
+
+SEARCH_FILES_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "pattern": {"type": "string", "description": "A regular expression (RE2 syntax), or text if fixed."},
+        "path": {"type": "string", "description": "The folder or file, relative to the usual directory."},
+        "glob": {"type": "string", "description": "Only files with such a name, such as *.py."},
+        "ignore_case": {"type": "boolean", "description": "Whether case does not matter.", "default": False},
+        "fixed": {"type": "boolean", "description": "Whether pattern is plain text.", "default": False},
+    },
+    "required": ["pattern"],
+    "additionalProperties": False,
+}
+"""The JSON Schema of the arguments, for a provider's tool definition."""
+
+
+class SearchRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The arguments of one call."""
+
+    pattern: str
+    path: str = "."
+    glob: str = "*"
+    ignore_case: bool = False
+    fixed: bool = False
+
+    @classmethod
+    def of(cls, arguments: Arguments) -> SearchRequest:
+        """Read the request from a model's arguments, leniently. Raises `InvalidArguments`."""
+        try:
+            asked = msgspec.convert(lenient_arguments.plain(arguments), cls, strict=False)
+        except msgspec.ValidationError as error:
+            allowed = ", ".join(SEARCH_FILES_SCHEMA["properties"])
+            raise InvalidArguments(f"{error}; {NAME} takes {allowed}".replace("`$.", "`")) from error
+        if not asked.pattern or re.search(r"[\0\n]", asked.pattern + asked.path + asked.glob):
+            raise InvalidArguments("pattern must have text; NUL and newlines are not allowed in any argument")
+        if re.search(r"[/{}\\]", asked.glob):
+            raise InvalidArguments("glob is for the file's name: text with *, ? and [...], as in *.py")
+        return asked
+
+
+class FileSearch:
+    """One search. `stop`, from any thread, ends it."""
+
+    def __init__(self, guard: Guard, directory: Path, ripgrep: str | None) -> None:
+        self._guard, self._directory, self._ripgrep = guard, directory, ripgrep
+        self._is_stopped = threading.Event()
+
+    def answer(self, arguments: Arguments, session: str | None) -> Answer:
+        """Search; return the answer. Raises nothing."""
+        try:
+            asked = SearchRequest.of(arguments)
+            with Recording() as recording:
+                counts = self._search(asked, recording)
+                return {**counts, **guarded_answer(self._guard, recording, NAME, "ok", session)}
+        except Exception as error:  # noqa: BLE001  (the boundary: the tool never breaks its agent)
+            return error_answer(error)
+
+    def stop(self) -> None:
+        """End the search, or do not begin it."""
+        self._is_stopped.set()
+
+    def _search(self, asked: SearchRequest, recording: Recording) -> dict[str, Any]:
+        """Record every match; return how many there are. Raises `InvalidArguments`."""
+        root = self._directory / asked.path
+        if not root.exists():
+            raise InvalidArguments(f"there is no file or folder {asked.path!r} in the usual directory")
+        is_over = self._deadline()
+        matches, files = 0, set()
+        with closing(self._matches(root, asked, is_over)) as found:
+            for match in found:
+                if is_over():
+                    break
+                matches += 1
+                files.add(match.path)
+                recording.take(_shown(self._directory, match))
+        counts = {"matches": matches, "files": len(files)}
+        return {**counts, "incomplete": True} if is_over() else counts
+
+    def _matches(
+        self, root: Path, asked: SearchRequest, is_over: Callable[[], bool]
+    ) -> Generator[Match, None, None]:
+        query = Query(asked.pattern, asked.glob, asked.fixed, asked.ignore_case)
+        if self._ripgrep is None:
+            return by_python(root, query, is_over)
+        return by_ripgrep(self._ripgrep, root, query, is_over)
+
+    def _deadline(self) -> Callable[[], bool]:
+        until = time.monotonic() + SECONDS
+        return lambda: self._is_stopped.is_set() or time.monotonic() >= until
+
+
+def _shown(directory: Path, match: Match) -> bytes:
+    """Return a match as a line: path:line number:text."""
+    name = os.fsencode(os.path.relpath(match.path, directory))
+    line = match.line.rstrip(b"\r")
+    if len(line) > _LINE_BYTES:
+        line = line[:_LINE_BYTES] + b" [%d bytes more]" % (len(line) - _LINE_BYTES)
+    return b"%b:%d:%b\n" % (name, match.number, line)
