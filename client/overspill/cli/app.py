@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "stat": "Show what is known of a capture.",
     "summary": "Show what a capture looks like.",
     "usage": "Show what the tenant has stored, and its limits.",
+    "holdout": "Compare the sessions that guards hold out with all others.",
     "grep": "Print the lines that match.",
     "cat": "Print all of a capture, or a range of bytes.",
     "head": "Print the first lines.",

@@ -114,10 +114,13 @@ class ExperimentReport(Struct, frozen=True, kw_only=True):
     comparisons: list[Comparison]
 
 
-def compare_arms(experiments: Experiments) -> list[ExperimentReport]:
-    """Return a report on each experiment, by name: see `Client.experiments`. Pure; raises nothing."""
-    names = sorted({row.experiment for row in experiments.rows})
-    return [_report(name, [row for row in experiments.rows if row.experiment == name]) for name in names]
+def compare_arms(experiments: Experiments, name: str | None = None) -> list[ExperimentReport]:
+    """Return a report on each experiment, or on the one with this name: see `Client.experiments`.
+
+    The list is empty if nothing was counted. Pure; raises nothing.
+    """
+    names = sorted({row.experiment for row in experiments.rows if name in (None, row.experiment)})
+    return [_report(each, [row for row in experiments.rows if row.experiment == each]) for each in names]
 
 
 class _Sums:

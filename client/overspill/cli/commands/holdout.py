@@ -1,0 +1,85 @@
+"""The command holdout: experiments, and how their arms compare."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from overspill.cli import output
+from overspill.cli.declaration import command
+from overspill.cli.parsers import seconds
+from overspill.experiments.comparison import compare_arms
+
+if TYPE_CHECKING:
+    from overspill.cli.invocation import Invocation
+    from overspill.experiments.comparison import ArmReport, Comparison, ExperimentReport
+    from overspill.experiments.estimates import Interval
+
+_EXAMPLES = (
+    "overspill holdout",
+    "overspill holdout whole --since 7d",
+    "overspill holdout whole --json | jq -r '.[].comparisons[] | [.measure, .verdict] | @tsv'",
+)
+
+
+def holdout(
+    invocation: "Invocation",
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The experiment; else all.")] = None,
+    *,
+    since: Annotated[
+        int, typer.Option("--since", metavar="DURATION", parser=seconds, help="How far back: 12h, 7d, 4w.")
+    ] = "30d",  # type: ignore[assignment]  # the parser reads the default too
+) -> None:
+    """Compare the sessions that guards hold out with all others.
+
+    A guard with a `Holdout` begins an experiment. Intervals have 95 %, each by itself. --json prints the
+    report, not the sums that it is made of.
+    """
+    with invocation.client() as client:
+        found = client.experiments(since=datetime.now(UTC) - timedelta(seconds=since))
+    reports = compare_arms(found, name)
+    if invocation.json:
+        invocation.answer(reports)
+        return
+    for report in reports:
+        for line in _lines(report):
+            output.line(line)
+    if not reports:
+        output.say("nothing was counted in this time; a guard with a Holdout begins an experiment")
+    if found.overflowed:
+        output.say("there are more experiments than the service keeps apart: some counts are missing")
+
+
+def _lines(report: "ExperimentReport") -> Iterator[str]:
+    yield f"experiment {report.experiment}"
+    yield f"  usual    {_counts(report.usual)}"
+    yield f"  holdout  {_counts(report.holdout)}"
+    for comparison in report.comparisons:
+        yield f"{comparison.measure}: {comparison.verdict}"
+        yield from _estimates(comparison)
+    missing = dict.fromkeys(each for comparison in report.comparisons for each in comparison.missing)
+    yield from (f"not enough data: {each}" for each in missing)
+
+
+def _counts(arm: "ArmReport") -> str:
+    return (
+        f"{arm.sessions:,} sessions, {arm.outputs:,} outputs, "
+        f"{arm.oversized:,} above the usual limits, {arm.spilled:,} spilled"
+    )
+
+
+def _estimates(comparison: "Comparison") -> Iterator[str]:
+    for name in ("usual", "holdout", "difference", "ratio"):
+        found: Interval | None = getattr(comparison, name)
+        if found is not None:
+            yield f"  {name:<10}  {_number(found.value)} ({_number(found.low)} to {_number(found.high)})"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.3g}"  # noqa: PLR2004  (four digits are enough)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, examples=_EXAMPLES)(holdout)
