@@ -107,9 +107,11 @@ class Shell:
         )
         return Result(done.returncode, done.stdout, done.stderr.decode())
 
-    def terminal(self, *words: str, columns: int = 80, stdout: int | None = None) -> Terminal:
+    def terminal(
+        self, *words: str, columns: int = 80, stdout: int | None = None, **variables: str
+    ) -> Terminal:
         """Start a command on a terminal; with `stdout` its output goes there and not to the terminal."""
-        environment = {"TERM": "xterm-256color", **self.environment}
+        environment = {"TERM": "xterm-256color", **self.environment, **variables}
         start = partial(_OVERSPILL.start, words, environment, on_terminal=True)
         return Terminal(start, columns=columns, stdout=stdout)
 
@@ -161,12 +163,19 @@ class Terminal:
         self.shown = b""
         self._until = time.monotonic() + SECONDS
 
+    def resize(self, columns: int, lines: int) -> None:
+        """Give the terminal another size, which its processes are told by a signal."""
+        fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+    def terminate(self) -> None:
+        self._process.terminate()
+
     def press(self, keys: bytes) -> None:
         os.write(self._descriptor, keys)
 
-    def wait_for(self, text: bytes) -> None:
-        """Until `text` is shown, or the process has ended."""
-        while text not in self.shown and self._read():
+    def wait_for(self, text: bytes, *, after: int = 0) -> None:
+        """Until `text` is shown, behind the first `after` bytes, or the process has ended."""
+        while text not in self.shown[after:] and self._read():
             pass
 
     def ended(self) -> int:

@@ -87,23 +87,8 @@ def test_errors_speak_of_the_command_line_and_not_of_the_wire(overspill: Shell, 
 
 
 COMMANDS = [
-    *(
-        "run",
-        "ls",
-        "stat",
-        "usage",
-        "holdout",
-        "summary",
-        "grep",
-        "cat",
-        "head",
-        "tail",
-        "lines",
-        "put",
-        "rm",
-        "ttl",
-    ),
-    *("demo", "completion", "spool list", "spool flush", "spool drop"),
+    *("run", "ls", "stat", "usage", "summary", "grep", "cat", "head", "tail", "lines", "put", "rm", "ttl"),
+    *("top", "holdout", "demo", "completion", "spool list", "spool flush", "spool drop"),
 ]
 
 

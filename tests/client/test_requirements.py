@@ -9,6 +9,7 @@ import asyncio
 import inspect
 import json
 import re
+import secrets
 import socket
 from typing import TYPE_CHECKING, Any, Final
 
@@ -46,7 +47,7 @@ from overspill.histories.recovery import MAX_COMPACTIONS
 from overspill.previews.cut import PREVIEW
 from overspill.previews.filling import CAPPED_BYTES
 from overspill.shapes.display import MAX_CHARS, MAX_ERROR_CHARS
-from overspill.wire import DEFAULT_TTL
+from overspill.wire import DEFAULT_TTL, Outcome
 from prometheus_client import CollectorRegistry
 
 from tests.client.test_client_readme import page
@@ -588,6 +589,23 @@ def test_every_output_is_counted_by_tool_and_outcome() -> None:
         )
         == 2
     )
+
+
+@shows("what all agents' outputs did over time")
+def test_the_service_sums_up_what_every_guard_reports(client: SyncClient) -> None:
+    tool = f"tool-{secrets.token_hex(4)}"
+    for _ in range(2):
+        with Guard(client, BRIEF) as guard:
+            for text in ("short", LINES):
+                guard.process_sync(text, tool=tool)
+    counts = {
+        row.outcome: row.figures.get("tool_outputs")
+        for row in client.stats(total=True).rows
+        if row.tool == tool and row.outcome in [*Outcome]
+    }
+
+    assert counts == {"inline": 2, "captured": 2}
+    assert {row.tool for row in client.fleet_stats(total=True).rows} <= {""}
 
 
 @shows("a notice names an earlier output with the same bytes")

@@ -35,6 +35,7 @@ COMMANDS: Final = {
     "ls": "List captures, newest first.",
     "stat": "Show what is known of a capture.",
     "summary": "Show what a capture looks like.",
+    "top": "Show which tools spill, and how much that keeps out of conversations.",
     "usage": "Show what the tenant has stored, and its limits.",
     "holdout": "Compare the sessions that guards hold out with all others.",
     "grep": "Print the lines that match.",

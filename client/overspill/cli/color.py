@@ -27,6 +27,7 @@ class Style(StrEnum):
     MATCH = "1;31"
     NUMBER = "32"
     SEPARATOR = "36"
+    WARNING = "33"
 
 
 _RESET: Final = "\x1b[0m"

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -15,12 +15,15 @@ from overspill.cli.printable import printable_json
 from overspill.delivery.partitions import partition_for
 from overspill.spools.capture import LocalCapture
 from overspill.spools.holder import Holder
+from overspill.transfer.client import Client
 from overspill.transfer.sync import SyncClient
 
 if TYPE_CHECKING:
     from overspill.spools.folder import Spooled
     from overspill.spools.holder import SyncSource
     from overspill.spools.spool import Partition
+
+C = TypeVar("C", Client, SyncClient)
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,15 @@ class Invocation:
 
     def client(self, **limits: Any) -> "SyncClient":
         """Return a client of the service that the options or environment name. Raises `CommandFailure`."""
+        return self._client_of(SyncClient, **limits)
+
+    def async_client(self, **limits: Any) -> Client:
+        """Return the same for asyncio code. Raises `CommandFailure`."""
+        return self._client_of(Client, **limits)
+
+    def _client_of(self, kind: type[C], **limits: Any) -> C:
         try:
-            return SyncClient(self.url, self.key, **limits)
+            return kind(self.url, self.key, **limits)
         except ValueError as error:
             raise CommandFailure(str(error), ExitCode.USAGE) from error
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from overspill.cli.command_output import child_process, guarded_output
     from overspill.cli.demo import story
     from overspill.cli.search import search
+    from overspill.cli.top import table_run
     from overspill.spools import capture
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "search",
     "spool_fallback",
     "story",
+    "table_run",
     "wire",
 ]
 
@@ -36,6 +38,7 @@ _MODULES = {
     "search": "overspill.cli.search.search",
     "spool_fallback": "overspill.cli.spool_fallback",
     "story": "overspill.cli.demo.story",
+    "table_run": "overspill.cli.top.table_run",
     "wire": "overspill.wire",
 }
 

@@ -62,12 +62,21 @@ class Table:
         if self.is_exact:
             self._widths = self._needed_widths(shown)
         elif self._widths is None:
-            self._widths = self._fitting_widths(shown)
-            self._print([column.title for column in self._columns], Style.HEADER)
+            self._widths = self._fitting_widths(shown, _terminal_width())
+            output.line(self._header())
         for cells in shown:
-            self._print(cells)
+            output.line(self._line(cells))
 
-    def _print(self, cells: Sequence[str], style: Style | None = None) -> None:
+    def screen(self, rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
+        """Return the header and the rows as lines of a terminal of that width."""
+        shown = [[printable_line(text) or EMPTY_CELL for text in row] for row in rows]
+        self._widths = self._fitting_widths(shown, width)
+        return [self._header(), *(self._line(cells) for cells in shown)]
+
+    def _header(self) -> str:
+        return self._line([column.title for column in self._columns], Style.HEADER)
+
+    def _line(self, cells: Sequence[str], style: Style | None = None) -> str:
         assert self._widths is not None
         parts = [
             padded(cell, width, to_right=column.is_number)
@@ -75,28 +84,28 @@ class Table:
             if width
         ]
         line = (" " * _GAP).join(parts).rstrip()
-        output.line(line if style is None else self._paint(line, style))
+        return line if style is None else self._paint(line, style)
 
     def _needed_widths(self, rows: Sequence[Sequence[str]]) -> list[int]:
         return [max(map(width_of, cells)) for cells in zip(*rows, strict=True)]
 
-    def _fitting_widths(self, rows: Sequence[Sequence[str]]) -> list[int]:
-        """Return widths that fit on a line of the terminal; 0 for a column that is left out."""
+    def _fitting_widths(self, rows: Sequence[Sequence[str]], room: int) -> list[int]:
+        """Return widths that fit on a line of `room` columns; 0 for a column that is left out."""
         titles = [column.title for column in self._columns]
         widths = self._needed_widths([titles, *rows])
         for at, column in enumerate(self._columns):
-            if all(row[at] == column.usual for row in rows):
+            if rows and all(row[at] == column.usual for row in rows):
                 widths[at] = 0
         least = [
             min(width, column.least) or width for width, column in zip(widths, self._columns, strict=True)
         ]
         for at in sorted(range(len(widths)), key=lambda at: -self._columns[at].rank):
-            if _line(least) > _terminal_width() and self._columns[at].least:
+            if _line_width(least) > room and self._columns[at].least:
                 widths[at] = least[at] = 0
-        return _with_free_room(widths, least, _terminal_width())
+        return _with_free_room(widths, least, room)
 
 
-def _line(widths: Sequence[int]) -> int:
+def _line_width(widths: Sequence[int]) -> int:
     """Return how wide a line of these columns is."""
     used = [width for width in widths if width]
     return sum(used) + _GAP * (len(used) - 1)
@@ -104,7 +113,7 @@ def _line(widths: Sequence[int]) -> int:
 
 def _with_free_room(widths: Sequence[int], least: Sequence[int], room: int) -> list[int]:
     """Return `least` plus the free room, given one character at a time to columns that need more."""
-    given, left = list(least), room - _line(least)
+    given, left = list(least), room - _line_width(least)
     while left > 0 and (short := [at for at, width in enumerate(widths) if given[at] < width]):
         for at in short[:left]:
             given[at] += 1

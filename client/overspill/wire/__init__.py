@@ -55,7 +55,7 @@ from overspill.wire.queries import (
 )
 from overspill.wire.ranges import ByteRange, ContentRange
 from overspill.wire.reads import Match, Repeated, Severity, Summary, Text, approx_tokens
-from overspill.wire.statistics import MAX_ROWS, Stats, StatsQuery, StatsRow
+from overspill.wire.statistics import MAX_ROWS, STEPS, Stats, StatsQuery, StatsRow
 
 __all__ = [
     "BATCH_MEMORY",
@@ -74,6 +74,7 @@ __all__ = [
     "PROBLEM_TYPE",
     "SIZE_BOUNDS",
     "SIZE_CLASSES",
+    "STEPS",
     "VERSION",
     "Accepted",
     "Amendment",

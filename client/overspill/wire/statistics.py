@@ -7,6 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
+STEPS: Final = {60: 3 * 3600, 900: 7 * 86400, 86400: 400 * 86400}
+"""How long a bucket is kept after its end, by its length, both in seconds."""
 MAX_ROWS: Final = 20_000
 """Rows of one answer."""
 

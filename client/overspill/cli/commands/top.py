@@ -1,0 +1,76 @@
+"""The command top: which tools or tenants spill, as a table that is drawn again and again."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from overspill.cli import lazy
+from overspill.cli.declaration import command
+from overspill.cli.options import COLORED
+from overspill.cli.parsers import seconds
+from overspill.cli.top.figures import FIGURES, NAME
+
+if TYPE_CHECKING:
+    from overspill.cli.invocation import Invocation
+
+_EXAMPLES = (
+    "overspill top",
+    "overspill top --since 7d --sort read",
+    "overspill top --once --since 1d --fleet",
+    "overspill top --json | jq '.rows[] | {tool, outcome, figures}'",
+)
+
+
+def _sort(text: str) -> str:
+    if text != NAME and text not in FIGURES:
+        raise typer.BadParameter(f"{text!r} is not a column: use {', '.join((NAME, *FIGURES))}")
+    return text
+
+
+def top(
+    invocation: "Invocation",
+    *,
+    since: Annotated[
+        int,
+        typer.Option(
+            "--since", metavar="DURATION", parser=seconds, help="How far back: seconds, 30m, 2h, 7d."
+        ),
+    ] = "1h",  # type: ignore[assignment]  # the parser takes it
+    interval: Annotated[
+        int | None,
+        typer.Option(
+            "--interval",
+            metavar="DURATION",
+            parser=seconds,
+            help="How often to ask again: by default each 5s, or each 1m if --since is longer than 3h.",
+        ),
+    ] = None,
+    sort: Annotated[
+        str,
+        typer.Option(
+            "--sort",
+            metavar="COLUMN",
+            parser=_sort,
+            autocompletion=lambda: [NAME, *FIGURES],
+            help=f"One of {', '.join((NAME, *FIGURES))}.",
+        ),
+    ] = "kept-out",
+    fleet: Annotated[
+        bool, typer.Option("--fleet", help="Show all tenants; the key needs the scope fleet.")
+    ] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print the table once.")] = False,
+) -> None:
+    """Show which tools spill, and how much that keeps out of conversations.
+
+    Keys sort (left, right, r), scroll, ask again (space), and quit (q). Without a terminal the table is
+    printed once, with exact figures. SPILLED and LOST are shares of the outputs, LOST of those that were
+    truncated and stored nowhere; KEPT OUT and TOKENS are what notices kept out of conversations; READ is the
+    share of captures that were read back; SAME counts outputs with the bytes of an earlier one, BURSTS how
+    often a tool was called again and again after a notice.
+    """
+    lazy.table_run.run(invocation, window=since, interval=interval, sort=sort, is_fleet=fleet, is_once=once)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, examples=_EXAMPLES, options=COLORED, flushes=False)(top)

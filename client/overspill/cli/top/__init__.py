@@ -1,0 +1,1 @@
+"""`overspill top`: what happens to tool outputs, by tool or tenant, as a live table."""

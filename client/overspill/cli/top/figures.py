@@ -1,0 +1,152 @@
+"""The columns of `overspill top`, each declared once: its value, from a tool's sums, and how it is shown.
+
+The ratios are those of the recording rules and dashboards.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from overspill.wire import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from overspill.wire import Stats, StatsRow
+
+NAME: Final = "name"
+"""What `--sort` takes for the column of tools or tenants."""
+_THOUSAND: Final = 1000
+_MOST_DIGITS: Final = 100_000
+_WITH_A_DECIMAL: Final = 10
+
+
+class Activity:
+    """What happened to the outputs and captures of one tool or tenant in `minutes`, or of all of them."""
+
+    def __init__(self, name: str, minutes: float) -> None:
+        self.name, self.minutes = name, minutes
+        self._sums: Counter[tuple[str, str]] = Counter()
+
+    def add(self, row: StatsRow) -> None:
+        """Add the sums of a row."""
+        for figure, amount in row.figures.items():
+            self._sums[figure, row.outcome] += amount
+
+    def sum(self, figure: str, *outcomes: str) -> int:
+        """Return the sum of a figure, of all outcomes unless some are named."""
+        return sum(
+            amount
+            for (name, outcome), amount in self._sums.items()
+            if name == figure and (not outcomes or outcome in outcomes)
+        )
+
+    @property
+    def outputs(self) -> int:
+        """Outputs that clients saw."""
+        return self.sum("tool_outputs")
+
+    @property
+    def spilled(self) -> int:
+        """Those that did not stay whole in the conversation."""
+        return self.outputs - self.sum("tool_outputs", Outcome.INLINE)
+
+    @property
+    def captures(self) -> int:
+        """Captures that were stored, each once."""
+        return self.sum("captures", "created")
+
+    @property
+    def kept_out(self) -> int:
+        """Bytes of outputs less those that entered the conversation."""
+        return self.sum("tool_output_bytes") - self.sum("tool_output_kept_bytes")
+
+
+def activities(stats: Stats, *, by_tenant: bool) -> tuple[Activity, list[Activity]]:
+    """Return what happened in all, and by tool or tenant. A name that has only reads is in the sum alone."""
+    minutes = (stats.until - stats.since).total_seconds() / 60
+    total, found = Activity("TOTAL", minutes), dict[str, Activity]()
+    for row in stats.rows:
+        name = row.tenant if by_tenant else row.tool
+        total.add(row)
+        found.setdefault(name, Activity(name, minutes)).add(row)
+    return total, [each for each in found.values() if each.outputs or each.captures]
+
+
+# --- how figures are shown ------------------------------------------------------------------------
+
+
+def count(number: float) -> str:
+    """Return a number in at most 7 characters: `12,345`, `1.2M`."""
+    return f"{number:,.0f}" if abs(number) < _MOST_DIGITS else scaled(number)
+
+
+def size(number: float) -> str:
+    """Return a number of bytes: `512 B`, `4.2 MB`."""
+    text = scaled(number)
+    return f"{text} B" if text[-1].isdigit() else f"{text[:-1]} {text[-1].replace('k', 'K')}B"
+
+
+def scaled(number: float) -> str:
+    """Return a number with a decimal unit: `999`, `4.2k`, `1.0M`."""
+    if abs(number) < _THOUSAND:
+        return f"{number:.0f}"
+    units = iter("kMGTP")
+    while abs(number) >= _THOUSAND - 0.05 and (unit := next(units, "")):
+        number, last = number / _THOUSAND, unit
+    return f"{number:.1f}{last}"
+
+
+def share(ratio: float) -> str:
+    """Return a percentage that is 0 or 100 only if the ratio is."""
+    percent = 100 * ratio
+    if 0 < percent < 0.1:  # noqa: PLR2004  (what would be shown as 0.0)
+        return "<0.1%"
+    if 99.5 <= percent < 100:  # noqa: PLR2004  (what would be shown as 100)
+        return ">99%"
+    return f"{percent:.1f}%" if 0 < percent < _WITH_A_DECIMAL else f"{percent:.0f}%"
+
+
+def rate(number: float) -> str:
+    """Return a rate that is 0 only if nothing happened: `<0.1`, `0.3`, `12`, `1,234`."""
+    if 0 < number < 0.1:  # noqa: PLR2004  (what would be shown as 0.0)
+        return "<0.1"
+    return f"{number:.1f}" if 0 < number < _WITH_A_DECIMAL else count(number)
+
+
+# --- the columns ----------------------------------------------------------------------------------
+
+
+class Figure(NamedTuple):
+    """A column: its title, its value, None if there is none, and how that is shown.
+
+    On a narrow terminal the figure with the highest `rank` is left out first.
+    """
+
+    title: str
+    rank: int
+    value: Callable[[Activity], float | None]
+    shown: Callable[[float], str] = count
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+FIGURES: Final = {
+    "outputs": Figure("OUTPUTS", 0, lambda of: of.outputs),
+    "rate": Figure("/MIN", 9, lambda of: _ratio(of.outputs, of.minutes), rate),
+    "spilled": Figure("SPILLED", 2, lambda of: _ratio(of.spilled, of.outputs), share),
+    "truncated": Figure(
+        "LOST", 7, lambda of: _ratio(of.sum("tool_outputs", Outcome.TRUNCATED), of.outputs), share
+    ),
+    "bytes": Figure("BYTES", 5, lambda of: of.sum("tool_output_bytes"), size),
+    "kept-out": Figure("KEPT OUT", 1, lambda of: of.kept_out, size),
+    "tokens": Figure("TOKENS", 4, lambda of: of.sum("tool_output_tokens_kept_out")),
+    "captures": Figure("CAPTURES", 8, lambda of: of.captures),
+    "read": Figure("READ", 3, lambda of: _ratio(of.sum("captures_read"), of.captures), share),
+    "identical": Figure("SAME", 10, lambda of: of.sum("identical_tool_outputs")),
+    "bursts": Figure("BURSTS", 6, lambda of: of.sum("tool_rerun_bursts")),
+}
+"""By the name that `--sort` takes."""
