@@ -1,0 +1,136 @@
+"""Pydantic AI: a capability that guards every tool of an agent, those of MCP servers included.
+
+agent = Agent(model, tools=tools, capabilities=[OverspillCapability()])
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic_ai import FunctionToolset, RunContext, Tool, ToolReturn
+from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, Instrumentation
+from pydantic_ai.exceptions import (
+    ApprovalRequired,
+    CallDeferred,
+    SkipToolExecution,
+    ToolFailedError,
+    ToolRetryError,
+)
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.models import Model
+
+from overspill.guard.call_context import minted
+from overspill.integrations.adapter import METADATA, Adapter
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from pydantic_ai.messages import ToolCallPart
+    from pydantic_ai.tools import ToolDefinition
+
+    from overspill.agent_tools.agent_tool import AgentTool
+    from overspill.guard.guard import Guard
+    from overspill.guard.guarded import Guarded
+
+_CONTROL_FLOW: Final = (ApprovalRequired, CallDeferred, ToolFailedError, ToolRetryError)
+
+
+class OverspillCapability(AbstractCapability[Any]):
+    """Guards the results of every tool, and gives the agent `inspect_output` and `list_captures`.
+
+    It is outermost, wherever it stands in the list. The session of a capture is the conversation
+    (`conversation_id`). `metadata["overspill"]` of a tool's return part has `Guarded.metadata` if the output
+    was cut, beside metadata of the tool's own. What code calls, as in code mode, stays whole. Without
+    `guard`: see `Adapter`.
+    """
+
+    id: str | None = "overspill"
+    """An agent has one of these: the tools that read have fixed names."""
+
+    def __init__(self, guard: Guard | None = None) -> None:
+        self.adapter = Adapter(guard)
+
+    @classmethod
+    def combine(cls, capabilities: Sequence[AbstractCapability[Any]]) -> AbstractCapability[Any]:
+        """Return the last one: it was given for the run, or overrides an earlier one."""
+        return capabilities[-1]
+
+    def get_ordering(self) -> CapabilityOrdering:
+        """Return the outermost place: what other capabilities make of a result is guarded too."""
+        return CapabilityOrdering(position="outermost", wrapped_by=[Instrumentation])
+
+    def get_toolset(self) -> FunctionToolset[Any]:
+        """Return the tools that read captures."""
+        return FunctionToolset([_reading_tool(each) for each in self.adapter.reading_tools], id="overspill")
+
+    async def wrap_tool_execute(
+        self,
+        ctx: RunContext[Any],
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,
+        args: dict[str, Any],
+        handler: Callable[[dict[str, Any]], Awaitable[Any]],
+    ) -> Any:
+        """Guard the result of one call, and the messages of failures, of retries and of exceptions."""
+        if _is_from_program(ctx, call):
+            return await handler(args)
+        named: dict[str, Any] = {
+            "tool": tool_def.name,
+            "call_id": call.tool_call_id or minted(),
+            "session": ctx.conversation_id,
+        }
+        running = _completed(handler, args)
+        try:
+            return _with_metadata(await self.adapter.guarded(running, passing=_CONTROL_FLOW, **named))
+        except ToolFailedError as failed:
+            raise await self._shortened(failed, failed.tool_failed, named) from failed.__cause__
+        except ToolRetryError as retry:
+            raise await self._shortened(retry, retry.tool_retry, named) from retry.__cause__
+
+    async def _shortened(self, error: Any, part: Any, named: dict[str, Any]) -> Exception:
+        """Return the error that tells the model of a failure, with a part that is short enough."""
+        guarded = await self.adapter.guard.process(part.content, **named)
+        if guarded.notice is None:
+            return error
+        found = _with_metadata(guarded)
+        known = {} if not hasattr(part, "metadata") else {"metadata": found.metadata}
+        return type(error)(dataclasses.replace(part, content=found.return_value, **known))
+
+
+async def _completed(handler: Callable[[dict[str, Any]], Awaitable[Any]], args: dict[str, Any]) -> Any:
+    """Return the result of a call, also of one that a hook answers in its place."""
+    try:
+        return await handler(args)
+    except SkipToolExecution as skipped:
+        return skipped.result
+
+
+def _reading_tool(tool: AgentTool) -> Tool[Any]:
+    async def call(ctx: RunContext[Any], /, **arguments: Any) -> dict[str, Any]:
+        return await tool.acall(arguments, session=ctx.conversation_id)
+
+    return Tool.from_schema(call, tool.name, tool.description, dict(tool.parameters), takes_ctx=True)
+
+
+def _is_from_program(ctx: RunContext[Any], call: ToolCallPart) -> bool:
+    """Return whether code made the call: it is none of those in the model's last response.
+
+    In a realtime session the response may not be in the messages yet.
+    """
+    if not ctx.messages or not isinstance(ctx.model, Model):
+        return False
+    last = next((each for each in reversed(ctx.messages) if isinstance(each, ModelResponse)), None)
+    return last is None or all(part.tool_call_id != call.tool_call_id for part in last.tool_calls)
+
+
+def _with_metadata(guarded: Guarded) -> Any:
+    """Return the guarded result, with the guard's metadata beside that of the tool, if that is a dict."""
+    value = guarded.value
+    if guarded.notice is None:
+        return value
+    returned = value if isinstance(value, ToolReturn) else ToolReturn(value)
+    if not isinstance(returned.metadata, dict | None):
+        return returned
+    return dataclasses.replace(returned, metadata={**(returned.metadata or {}), METADATA: guarded.metadata})

@@ -1,0 +1,192 @@
+"""What only Pydantic AI has: tool returns, failures, retries, other capabilities, MCP toolsets, models."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pydantic
+import pytest
+from fastmcp.client.transports import StdioTransport
+from overspill import SyncClient
+from overspill.integrations.pydantic_ai import OverspillCapability
+from pydantic_ai import Agent, ApprovalRequired, BinaryContent, ModelRetry, ToolReturn
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.exceptions import SkipToolExecution, ToolFailed
+from pydantic_ai.mcp import MCPToolset
+from pydantic_ai.messages import ToolReturnPart, UserPromptPart
+from pydantic_ai.tools import DeferredToolRequests
+
+from tests.integrations.kit import tools
+from tests.integrations.kit.cases import MANY, guard, handle_in, session, stored
+from tests.integrations.kit.harness import Call
+from tests.integrations.pydantic_ai.harness import Script
+
+if TYPE_CHECKING:
+    from overspill import Guard
+
+__all__ = ["guard", "session"]
+SERVER = Path(__file__).parents[1] / "kit" / "mcp_server.py"
+
+
+def agent_of(guard: Guard, tool: Any, *more: Any, calls: int = 1, **arguments: Any) -> Agent[Any, Any]:
+    turns = [[Call(tool.__name__, arguments, f"call_{number}")] for number in range(1, calls + 1)]
+    return Agent(Script(turns).model, tools=[tool], capabilities=[*more, OverspillCapability(guard)])
+
+
+def parts(agent: Agent[Any, Any], kind: type[Any] = ToolReturnPart) -> list[Any]:
+    messages = agent.run_sync("go", conversation_id="of-the-run").all_messages()
+    return [part for message in messages for part in message.parts if isinstance(part, kind)]
+
+
+def test_a_tool_return_keeps_its_metadata_and_its_pictures(guard: Guard) -> None:
+    image = BinaryContent(tools.PNG, media_type="image/png")
+
+    def look() -> ToolReturn[str]:
+        return ToolReturn(tools.lines(MANY), content=["see", image], metadata={"theirs": 1})
+
+    agent = agent_of(guard, look)
+    (found,) = parts(agent)
+    shown = parts(agent_of(guard, look), UserPromptPart)[-1].content
+
+    assert "[overspill]" in found.content
+    assert found.metadata["theirs"] == 1
+    assert found.metadata["overspill"]["outcome"] == "captured"
+    assert shown == ["see", image]
+
+
+def test_metadata_that_is_no_dict_stays_alone(guard: Guard) -> None:
+    def look() -> ToolReturn[str]:
+        return ToolReturn(tools.lines(MANY), metadata="theirs")
+
+    (found,) = parts(agent_of(guard, look))
+
+    assert "[overspill]" in found.content
+    assert found.metadata == "theirs"
+
+
+def test_a_long_failure_is_shortened_and_stays_a_failure(guard: Guard) -> None:
+    def build() -> str:
+        raise ToolFailed(f"cannot compile: {tools.lines(MANY)}")
+
+    (found,) = parts(agent_of(guard, build))
+
+    assert found.outcome == "failed"
+    assert len(found.content) < 8_000
+    assert stored(guard, handle_in(found.content)).decode() == f"cannot compile: {tools.lines(MANY)}"
+    assert found.metadata["overspill"]["outcome"] == "captured"
+
+
+def test_a_long_retry_is_shortened_and_the_model_tries_again(guard: Guard) -> None:
+    asked: list[int] = []
+
+    def build() -> str:
+        asked.append(1)
+        if len(asked) == 1:
+            raise ModelRetry(f"cannot compile: {tools.lines(MANY)}")
+        return "built"
+
+    retried, built = parts(agent_of(guard, build, calls=2))
+
+    assert retried.outcome == "retried"
+    assert retried.retry is not None
+    assert len(retried.content) < 8_000
+    assert built.content == "built"
+
+
+def test_an_approval_passes(guard: Guard) -> None:
+    def remove() -> str:
+        raise ApprovalRequired
+
+    made = agent_of(guard, remove)
+    found: Any = made.run_sync("go", output_type=[str, DeferredToolRequests]).output
+
+    assert isinstance(found, DeferredToolRequests)
+    assert [call.tool_call_id for call in found.approvals] == ["call_1"]
+
+
+@dataclass
+class Answering(AbstractCapability[Any]):
+    async def before_tool_execute(self, ctx: Any, **given: Any) -> Any:
+        raise SkipToolExecution(tools.lines(MANY))
+
+
+@dataclass
+class Enlarging(AbstractCapability[Any]):
+    async def after_tool_execute(self, ctx: Any, *, result: Any, **given: Any) -> Any:
+        return tools.lines(MANY)
+
+
+@pytest.mark.parametrize("other", [Answering, Enlarging])
+def test_what_other_capabilities_make_of_a_result_is_guarded_too(guard: Guard, other: type[Any]) -> None:
+    def tiny() -> str:
+        return "small"
+
+    (found,) = parts(agent_of(guard, tiny, other()))
+
+    assert stored(guard, handle_in(found.content)).decode() == tools.lines(MANY)
+
+
+class Row(pydantic.BaseModel):
+    id: int
+    name: str
+
+
+class Table(pydantic.BaseModel):
+    count: int
+    rows: list[Row]
+
+
+def test_a_model_as_result_is_written_without_a_warning(guard: Guard) -> None:
+    def query() -> Table:
+        return Table(count=5_000, rows=[Row(id=number, name=f"customer {number}") for number in range(5_000)])
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        (found,) = parts(agent_of(guard, query))
+        text = found.model_response_str()
+
+    assert '"count":5000' in text
+    assert len(text) < 12_000
+    assert stored(guard, handle_in(text))
+
+
+def test_captures_are_of_the_conversation(guard: Guard) -> None:
+    (found,) = parts(agent_of(guard, tools.lines, count=MANY + 7))
+    assert isinstance(guard.client, SyncClient)
+    entry = guard.client.get(handle_in(found.content))
+
+    assert (entry.session, entry.call_id, entry.tool) == ("of-the-run", "call_1", "lines")
+
+
+def test_two_capabilities_guard_once(guard: Guard) -> None:
+    agent = agent_of(guard, tools.lines, OverspillCapability(guard), count=MANY)
+    (found,) = parts(agent)
+
+    assert found.content.count("[overspill]") == 1
+
+
+def test_a_call_without_an_id_has_a_minted_one(guard: Guard) -> None:
+    turns = [[Call("lines", {"count": MANY}, "")], [Call("lines", {"count": MANY + 1}, "")]]
+    agent = Agent(Script(turns).model, tools=[tools.lines], capabilities=[OverspillCapability(guard)])
+    found = {handle_in(part.content) for part in parts(agent)}
+
+    assert len(found) == 2
+
+
+def test_results_of_mcp_servers_are_guarded(guard: Guard) -> None:
+    async def run() -> list[Any]:
+        toolset: Any = MCPToolset(StdioTransport(sys.executable, [str(SERVER)]))
+        model = Script([[Call("lines", {"count": MANY}, "call_1")]]).model
+        agent = Agent(model, toolsets=[toolset], capabilities=[OverspillCapability(guard)])
+        return (await agent.run("go")).all_messages()
+
+    messages = asyncio.run(run())
+    (found,) = [part for each in messages for part in each.parts if isinstance(part, ToolReturnPart)]
+
+    assert "[overspill]" in found.model_response_str()
+    assert len(found.model_response_str()) < 8_000
