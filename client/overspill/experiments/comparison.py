@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from overspill.wire import CohortRow, Experiments
 
-LEAST: Final = {"sessions": 30, "outputs": 100, "oversized": 100}
-"""How many of them an arm needs for a verdict."""
+LEAST: Final = {"sessions": 100, "outputs": 100, "oversized": 100}
+"""How many of them an arm needs for a verdict. Sessions differ a lot: of fewer an interval is too narrow."""
 LEAST_EVENTS: Final = 10
 """Events, such as read-backs, that an arm needs for a verdict."""
 _WORDS: Final = {"oversized": "oversized outputs", "captures_read": "captures that were read"}
@@ -145,7 +145,7 @@ class _Sums:
 
     def missing(self, measure: Measure) -> list[str]:
         """Return what the arm needs for a verdict and does not have."""
-        needed = {measure.over: LEAST[measure.over]}
+        needed = {"sessions": LEAST["sessions"], measure.over: LEAST[measure.over]}
         if measure.of_events:
             needed[measure.figures[0]] = LEAST_EVENTS
         found = {figure: self.total(figure) for figure in needed}
