@@ -1,8 +1,12 @@
-"""What a load generator counts itself is what metrics and statistics say, whatever restarts or repeats."""
+"""What a load generator counts itself is what metrics, statistics and `overspill top` say.
+
+Restarts and repeated batches change nothing of it.
+"""
 
 from __future__ import annotations
 
 import random
+import re
 import secrets
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -10,10 +14,13 @@ from typing import TYPE_CHECKING
 from urllib.request import urlopen
 
 import msgspec
+import pytest
 from overspill import wire
 from overspill.transfer.sync import SyncClient
 from overspill.wire import Observation, Observations, Outcome
 from prometheus_client import parser
+
+from tests.client.shell import Shell
 
 if TYPE_CHECKING:
     from tests.faults.conftest import StartServices
@@ -26,6 +33,9 @@ TOOL_FIGURES = (
     *("tool_output_tokens_kept_out", "identical_tool_outputs", "tool_rerun_bursts"),
     *("capture_bytes", "captures_read"),
 )
+
+EXACT = "OUTPUTS", "BYTES", "KEPT OUT", "TOKENS", "CAPTURES", "SAME", "BURSTS"
+"""Columns of `overspill top` that are no ratios."""
 
 Figures = Counter[tuple[str, str, str]]
 """Sums by metric, tool and outcome."""
@@ -113,8 +123,43 @@ def metrics(service: ServiceProcess) -> Figures:
 
 def statistics(url: str) -> Figures:
     """The same figures by the statistics of the last hour."""
-    with urlopen(f"{url}/v1/stats", timeout=10) as answer:
-        stats = msgspec.json.decode(answer.read(), type=wire.Stats)
+    with SyncClient(url) as client:
+        return summed(client.stats())
+
+
+def shown_by_top(url: str) -> Figures:
+    """The same figures as `overspill top` prints them."""
+    return summed(msgspec.json.decode(Shell(url)("top", "--json").data, type=wire.Stats))
+
+
+def totals_of_top(url: str) -> dict[str, dict[str, str]]:
+    """The rows of the table that `overspill top` prints, by tool."""
+    header, *rows = (re.split(r" {2,}", line) for line in Shell(url)("top").out.splitlines())
+    return {row[0]: dict(zip(header[1:], row[1:], strict=True)) for row in rows}
+
+
+def table_of(done: Figures, tool: str) -> dict[str, float]:
+    """What the row of a tool must say, or that of all of them."""
+    of: Counter[str | tuple[str, str]] = Counter()
+    for (figure, of_tool, outcome), amount in done.items():
+        if tool in (of_tool, "TOTAL") and outcome != "repeated":
+            of[figure] += amount
+            of[figure, outcome] += amount
+    return {
+        "OUTPUTS": of["tool_outputs"],
+        "SPILLED": 1 - of["tool_outputs", Outcome.INLINE] / of["tool_outputs"],
+        "LOST": of["tool_outputs", Outcome.TRUNCATED] / of["tool_outputs"],
+        "BYTES": of["tool_output_bytes"],
+        "KEPT OUT": of["tool_output_bytes"] - of["tool_output_kept_bytes"],
+        "TOKENS": of["tool_output_tokens_kept_out"],
+        "CAPTURES": of["captures"],
+        "READ": of["captures_read"] / of["captures"],
+        "SAME": of["identical_tool_outputs"],
+        "BURSTS": of["tool_rerun_bursts"],
+    }
+
+
+def summed(stats: wire.Stats) -> Figures:
     found: Figures = Counter()
     for row in stats.rows:
         for figure, amount in row.figures.items():
@@ -139,7 +184,14 @@ def test_metrics_and_statistics_are_exactly_what_was_done(
         each.stop()
     replicas[0].start()
 
-    assert statistics(urls[0]) == +(first + second)
+    done = first + second
+    table = totals_of_top(urls[0])
+
+    assert statistics(urls[0]) == shown_by_top(urls[0]) == +done
+    for tool in (*TOOLS, "TOTAL"):
+        shown = {name: float(text) for name, text in table[tool].items() if name != "/MIN"}
+        assert shown == pytest.approx(table_of(done, tool), rel=1e-5)
+        assert {name: shown[name] for name in EXACT} == {name: table_of(done, tool)[name] for name in EXACT}
 
 
 def test_the_metrics_of_all_workers_and_replicas_add_up_to_what_was_done(
