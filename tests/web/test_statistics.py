@@ -160,7 +160,10 @@ async def test_rows_are_those_of_the_asked_time_and_step(api: Api) -> None:
     assert [(row.start, row.figures) for row in total.rows] == [(total.since, {"tool_outputs": 2})]
 
 
-@pytest.mark.parametrize(("age", "step"), [(3600, 60), (2 * 86400, 900), (30 * 86400, 86400), (10**9, 86400)])
+@pytest.mark.parametrize(
+    ("age", "step"),
+    [(3600, 60), (3 * 3600, 60), (4 * 3600, 900), (7 * 86400, 900), (30 * 86400, 86400), (10**9, 86400)],
+)
 async def test_without_a_step_it_is_the_finest_that_is_still_kept(api: Api, age: float, step: int) -> None:
     since = datetime.fromtimestamp(api.service.archive.clock() - age, UTC).isoformat()
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from overspill.wire import STEPS
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -31,10 +33,8 @@ class Resolution(NamedTuple):
     """How long a bucket is kept after its end, in seconds."""
 
 
-MINUTES: Final = Resolution(60, 3 * 3600)
-QUARTERS: Final = Resolution(900, 7 * 86400)
-DAYS: Final = Resolution(86400, 400 * 86400)
-RESOLUTIONS: Final = (MINUTES, QUARTERS, DAYS)
+RESOLUTIONS: Final = tuple(Resolution(*each) for each in STEPS.items())
+MINUTES, QUARTERS, DAYS = RESOLUTIONS
 
 
 class Cell(NamedTuple):

@@ -103,9 +103,13 @@ async def _answer(context: RequestContext[wire.StatsQuery], tenant: str) -> web.
 
 
 def _resolution(step: int | None, age: float) -> Resolution:
-    """Return the resolution with this step, else the finest that is kept for `age` seconds."""
+    """Return the resolution with this step, else the finest that is kept for `age` seconds.
+
+    The bucket that began that long ago is kept for its length longer, so an age may be a little more: clients
+    ask for 7 days by clocks of their own.
+    """
     if step is None:
-        return next((each for each in RESOLUTIONS if each.kept >= age), RESOLUTIONS[-1])
+        return next((each for each in RESOLUTIONS if each.seconds + each.kept > age), RESOLUTIONS[-1])
     found = next((each for each in RESOLUTIONS if each.seconds == step), None)
     if found is None:
         steps = ", ".join(str(each.seconds) for each in RESOLUTIONS)
