@@ -18,12 +18,14 @@ from overspill import (
     Band,
     Client,
     Guard,
+    Holdout,
     Policy,
     Spool,
     SyncClient,
     Workspace,
     calling,
     clamp_messages,
+    compare_arms,
     for_display,
     inspection_tool,
     is_overflow,
@@ -606,6 +608,25 @@ def test_the_service_sums_up_what_every_guard_reports(client: SyncClient) -> Non
 
     assert counts == {"inline": 2, "captured": 2}
     assert {row.tool for row in client.fleet_stats(total=True).rows} <= {""}
+
+
+@shows("whether a policy helps: an experiment on a share of sessions")
+def test_a_share_of_sessions_keeps_outputs_whole_and_is_compared(client: SyncClient) -> None:
+    holdout = Holdout(name=f"e-{secrets.token_hex(4)}")
+    sessions = [f"agent {number}" for number in range(60)]
+    held = [session for session in sessions if holdout.arm(session) == "holdout"]
+    with Guard(client, Policy(max_bytes=1_000), holdout=holdout) as guard:
+        whole = [
+            session
+            for session in sessions
+            if guard.process_sync(LINES, tool="make", session=session).value == LINES
+        ]
+    [report] = compare_arms(client.experiments(), holdout.name)
+
+    assert whole == held
+    assert (holdout.share, holdout.keep_bytes) == (0.05, 200_000)
+    assert (report.holdout.outputs, report.holdout.spilled) == (len(held), 0)
+    assert (report.usual.outputs, report.usual.spilled) == (60 - len(held),) * 2
 
 
 @shows("a notice names an earlier output with the same bytes")

@@ -14,7 +14,8 @@ names have no braces.
     ov1:{tenant}:totals             hash    captures, size, stored; where it is, the tenant is in ov1:tenants;
                                             complete: the complete state in which limits were held to it
     ov1:stats:{tenant}:{length}:{start}  hash  sums of one bucket: see `catalog.statistics`; expires
-    ov1:stats:{tenant}:batch:{batch}     string  who added the batch; expires
+    ov1:stats:{tenant}:batch:{batch}     string  who added the batch; expires. Both also with *tenant, for the
+                                                 sums of its experiments
     ov1:tenants                     set     for ever
     ov1:keys                        hash    key hash -> record, until revoked
     ov1:uses                        hash    key hash -> the hash, and its last use; until revoked
