@@ -23,6 +23,7 @@ HERE: Final = Path(__file__).parent
 FRAMEWORKS: Final = sorted(path.parent.name for path in HERE.glob("*/pyproject.toml"))
 ALWAYS: Final = frozenset({"langchain"})
 CASES_SECONDS: Final = 240
+LEAST_CASES: Final = 8
 
 
 def asked_for() -> set[str]:
@@ -46,7 +47,7 @@ def test_the_adapter_passes_every_case(framework: str, service: ServiceProcess, 
     )
 
     assert done.returncode == 0, f"{done.stdout[-8_000:]}{done.stderr[-2_000:]}"
-    assert int(ET.parse(report).getroot()[0].attrib["tests"]) >= 13
+    assert int(ET.parse(report).getroot()[0].attrib["tests"]) >= LEAST_CASES
 
 
 def command(framework: str, report: Path) -> list[str]:
@@ -58,8 +59,9 @@ def command(framework: str, report: Path) -> list[str]:
     assert uv is not None, "uv makes the frameworks' environments, and is not on the PATH"
     run = [uv, "run", "--quiet", "--frozen", "--project", str(HERE / framework), "--python", sys.executable]
     kit = HERE / "kit"
-    own = [str(path) for path in (HERE / framework).glob("cases.py")]
-    cases = [f"--junitxml={report}", f"--confcutdir={HERE}", str(kit / "cases.py"), *own]
+    files = [kit / "cases.py"] if (HERE / framework / "harness.py").exists() else []
+    files += (HERE / framework).glob("cases.py")
+    cases = [f"--junitxml={report}", f"--confcutdir={HERE}", *map(str, files)]
     return [*run, "python", "-m", "pytest", "-c", str(kit / "pytest.ini"), *cases]
 
 
