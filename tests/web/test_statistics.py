@@ -170,12 +170,30 @@ async def test_without_a_step_it_is_the_finest_that_is_still_kept(api: Api, age:
     assert (await stats(api, **query(since=since))).step == step
 
 
+@pytest.mark.parametrize("step", [60, 900, 86400])
+async def test_without_a_time_the_bucket_that_runs_is_among_those_of_any_step(api: Api, step: int) -> None:
+    await report(api, observed())
+
+    assert figures(await stats(api, **query(step=step)))["default", "grep", "captured"]["tool_outputs"] == 3
+
+
+async def test_the_answer_says_from_when_on_its_sums_are(api: Api) -> None:
+    now = api.service.archive.clock()
+    found = await stats(api, **query(since="2020-01-01T00:00:00Z", step=60, total="true"))
+    older = await stats(api, **query(since="2020-01-01T00:00:00Z", until="2020-01-02T00:00:00Z", step=60))
+
+    assert abs(found.since.timestamp() - (now - 3 * 3600)) < 120
+    assert older.since == older.until
+    assert older.rows == []
+
+
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
         ({"step": 61}, "step must be one of 60, 900, 86400 seconds"),
         ({"since": "2999-01-01T00:00:00Z"}, "since must be before until"),
-        ({"since": "yesterday"}, "since"),
+        ({"since": "yesterday"}, "Expected a time such as 2026-11-23T06:00:00Z"),
+        ({"since": "2026-11-23T06:00:00 02:00"}, "with %2B for a plus sign - at `since`"),
         ({"tenant": "acme"}, "tenant"),
     ],
 )

@@ -16,8 +16,8 @@ MAX_ROWS: Final = 20_000
 class StatsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which buckets are summed up: those that begin in `since <= start < until`.
 
-    Without `since` it is an hour before `until`, which is now if it is missing. Without `step` it is the
-    shortest that the service still keeps from `since` on.
+    Without `since` it is an hour before `until`, or a day for buckets of a day. Without `until` it is now.
+    Without `step` it is the shortest that the service still keeps from `since` on.
     """
 
     since: datetime | None = None
@@ -42,7 +42,10 @@ class StatsRow(Struct, frozen=True, kw_only=True):
 
 
 class Stats(Struct, frozen=True, kw_only=True):
-    """The answer: rows by start, tenant, tool and outcome. `step` is in seconds."""
+    """The answer: rows by start, tenant, tool and outcome. `step` is in seconds.
+
+    `since` is later than asked for if buckets of this step are not kept so long.
+    """
 
     since: datetime
     until: datetime

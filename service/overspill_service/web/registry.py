@@ -26,6 +26,13 @@ if TYPE_CHECKING:
     from overspill_service.tenants import Principal
 
 
+_TIME_MESSAGE: Final = (
+    "Invalid RFC3339 encoded datetime",
+    "Expected a time such as 2026-11-23T06:00:00Z, with %2B for a plus sign",
+)
+"""What msgspec says of a time, and what that means in a URL."""
+
+
 class Access(Enum):
     """The access of a route that needs no key."""
 
@@ -157,7 +164,7 @@ def _parse(kind: type[Struct], request: web.Request) -> Struct:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
         # msgspec names a field `$.name`; a client knows it as `name`.
-        raise InvalidParameter(f"{error}".replace("`$.", "`")) from error
+        raise InvalidParameter(f"{error}".replace("`$.", "`").replace(*_TIME_MESSAGE)) from error
 
 
 def with_private_metrics(route: Route) -> Route:

@@ -92,8 +92,10 @@ def _span(query: wire.StatsQuery | wire.ExperimentsQuery, now: float, usual: flo
 async def _answer(context: RequestContext[wire.StatsQuery], tenant: str) -> web.Response:
     archive, query = context.service.archive, context.query
     now = archive.clock()
-    since, until = _span(query, now, DEFAULT_SECONDS)
+    usual = max(DEFAULT_SECONDS, min(query.step or 0, DAYS.seconds))  # at least one bucket begins in it
+    since, until = _span(query, now, usual)
     resolution = _resolution(query.step, now - since)
+    since = min(until, max(since, now - resolution.kept - resolution.seconds))
     async with archive.memory.reads.shares(ANSWER_SIZE):
         found = _buckets(archive.catalog, tenant, resolution, since, until)
         rows = await (_total if query.total else _series)(found, tenant, since)
