@@ -9,12 +9,15 @@ import msgspec
 import pytest
 from overspill import wire
 from overspill.wire import Arm, Code, Cohort, CohortCount, CohortSums, Observations
+from overspill_service.catalog.statistics import EXPERIMENTS, MAX_CELLS, Cell
+from overspill_service.tenants import hash_key, new_key
 
 from tests.web.conftest import Api, problem
 from tests.web.test_statistics import figures, observed, settle, stats
 
 if TYPE_CHECKING:
-    pass
+    from collections.abc import Callable
+    from pathlib import Path
 
 LABEL = {"Overspill_Label_overspill.cohort": "previews.holdout.03"}
 
@@ -99,3 +102,35 @@ async def test_a_wrong_time_is_a_problem(api: Api) -> None:
     for query in ("since=2020-01-01", "since=2020-01-02T00:00:00Z&until=2020-01-01T00:00:00Z"):
         response = await api.get(f"/v1/experiments?{query}")
         assert (await problem(response)).code == Code.INVALID_PARAMETER
+
+
+async def test_a_tenant_sees_its_own_experiments_alone(start_api: Callable[..., Any], tmp_path: Path) -> None:
+    keys = {name: new_key() for name in ("acme", "beta", "ops")}
+    scopes = {"acme": '["read", "observe"]', "beta": '["read", "observe"]', "ops": '["fleet"]'}
+    file = tmp_path / "tenants.toml"
+    file.write_text(
+        "".join(
+            f'[[tenants]]\nname = "{name}"\nkeys = [{{hash = "{hash_key(key)}", scopes = {scopes[name]}}}]\n'
+            for name, key in keys.items()
+        )
+    )
+    api: Api = await start_api(tenants=file)
+    headers = {name: {"Authorization": f"Bearer {key}"} for name, key in keys.items()}
+    await report(api, counted("ours", outputs=1), headers=headers["acme"])
+    await settle(api)
+
+    assert sums(await experiments(api, headers=headers["acme"])) == {"ours.holdout.03": {"outputs": 1}}
+    assert (await experiments(api, headers=headers["beta"])).rows == []
+    assert (await problem(await api.get("/v1/experiments", headers=headers["ops"]))).code == Code.FORBIDDEN
+    assert {row.tool for row in (await stats(api, "/v1/admin/stats", headers=headers["ops"])).rows} == {""}
+
+
+async def test_more_experiments_than_a_day_has_room_for_are_noticed(api: Api) -> None:
+    catalog = api.service.archive.catalog
+    cells = {Cell("outputs", f"e{number}.usual.00"): 1 for number in range(MAX_CELLS + 500)}
+    tenant, now = f"{EXPERIMENTS}default", api.service.archive.clock()
+    await catalog.add_sums(tenant, cells, now=now, batch="a batch", memory=60)
+    found = await experiments(api)
+
+    assert len(found.rows) == MAX_CELLS
+    assert found.overflowed
