@@ -7,6 +7,7 @@ room of a tenant is bounded. A bucket of a new tool beyond `MAX_CELLS` counts it
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.wire import STEPS
@@ -50,6 +51,7 @@ class Cell(NamedTuple):
         return _SEPARATOR.join(self)
 
     @classmethod
+    @lru_cache(maxsize=2 * MAX_CELLS)  # the same cells are in every bucket
     def decode(cls, text: str) -> Cell:
         """The inverse of `encode`. Only a tool's name may contain the separator."""
         figure, _, rest = text.partition(_SEPARATOR)
@@ -75,6 +77,11 @@ def merged(sums: Iterable[Mapping[Cell, int]]) -> Sums:
     """Return the sums of several buckets."""
     total: Sums = {}
     for each in sums:
-        for cell, amount in each.items():
-            total[cell] = total.get(cell, 0) + amount
+        add_to(total, each)
     return total
+
+
+def add_to(total: Sums, sums: Mapping[Cell, int]) -> None:
+    """Add the sums of a bucket to a total."""
+    for cell, amount in sums.items():
+        total[cell] = total.get(cell, 0) + amount

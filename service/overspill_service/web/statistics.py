@@ -16,8 +16,8 @@ from overspill_service.catalog.statistics import (
     RESOLUTIONS,
     Cell,
     Resolution,
+    add_to,
     bucket_starts,
-    merged,
 )
 from overspill_service.errors import InvalidParameter
 from overspill_service.web.instants import seconds_of
@@ -57,7 +57,7 @@ async def of_experiments(context: RequestContext[wire.ExperimentsQuery]) -> web.
     async with archive.memory.reads.shares(ANSWER_SIZE):
         resolution = _resolution(None, now - since)
         async for _, sums in _buckets(archive.catalog, tenant, resolution, since, until):
-            total = merged((total, sums))
+            add_to(total, sums)
         return context.json(
             wire.Experiments(
                 since=instant(since),
@@ -148,7 +148,7 @@ async def _series(
 async def _total(buckets: AsyncIterator[tuple[int, Sums]], tenant: str, since: float) -> list[wire.StatsRow]:
     total: Sums = {}
     async for _, sums in buckets:
-        total = merged((total, sums))
+        add_to(total, sums)
     return _rows(tenant, since, total)
 
 
