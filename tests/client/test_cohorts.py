@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -9,6 +10,7 @@ from collections import Counter
 import pytest
 from overspill.wire import GROUPS, Arm, Cohort
 
+OPENSSL = shutil.which("openssl")
 GOLDEN = {
     ("previews", "run-42", 0.05): "previews.usual.00",
     ("previews", "run-42", 0.99): "previews.holdout.00",
@@ -22,6 +24,19 @@ def test_the_cohort_of_a_session_never_changes(experiment: str, session: str, sh
     cohort = Cohort.of(experiment, session, share)
 
     assert cohort.encode() == GOLDEN[experiment, session, share]
+
+
+@pytest.mark.skipif(OPENSSL is None, reason="openssl is not installed")
+@pytest.mark.parametrize("session", ["run-42", "sitzung ✓", "", "x" * 10_000])
+def test_another_program_computes_the_same(session: str) -> None:
+    key = b"previews".hex()
+    words = ["mac", "-macopt", f"hexkey:{key}", "-macopt", "size:16", "-in", "-", "BLAKE2BMAC"]
+    done = subprocess.run([str(OPENSSL), *words], input=session.encode(), capture_output=True, check=True)
+    position, group = (int(done.stdout.strip()[at : at + 16], 16) for at in (0, 16))
+
+    for share in (0.01, 0.3, 0.7, 0.99):
+        arm = Arm.HOLDOUT if position / 2**64 < share else Arm.USUAL
+        assert Cohort.of("previews", session, share) == ("previews", arm, group % 16)
 
 
 def test_another_process_computes_the_same() -> None:
