@@ -17,6 +17,7 @@ import threading
 import time
 from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tests.servers.launcher import Launcher
@@ -24,7 +25,6 @@ from tests.servers.overspill import clean_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from tests.servers.launcher import Forked
 
@@ -167,8 +167,16 @@ class Terminal:
         """Give the terminal another size, which its processes are told by a signal."""
         fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
-    def terminate(self) -> None:
-        self._process.terminate()
+    def signal(self, number: int) -> None:
+        os.kill(self._process.pid, number)
+
+    def wait_for_stop(self) -> None:
+        """Until a signal has stopped the process, as Ctrl-Z does. Raises `TimeoutError`."""
+        stat = Path(f"/proc/{self._process.pid}/stat")
+        while stat.read_text().rpartition(") ")[2][0] != "T":
+            if time.monotonic() > self._until:
+                raise TimeoutError("it still runs")
+            time.sleep(0.01)
 
     def press(self, keys: bytes) -> None:
         os.write(self._descriptor, keys)

@@ -210,12 +210,43 @@ def test_ctrl_c_and_a_signal_leave_the_terminal_as_it_was(overspill: Shell) -> N
     interrupted.wait_for(b"TOTAL")
     interrupted.press(b"\x03")
     ended.wait_for(b"TOTAL")
-    ended.terminate()
+    ended.signal(signal.SIGTERM)
 
     assert interrupted.ended() == 130
     assert LEAVE in interrupted.shown
     assert ended.ended() == -signal.SIGTERM
     assert ended.shown.endswith(LEAVE)
+
+
+def test_a_table_that_is_stopped_gives_the_terminal_back_until_it_goes_on(overspill: Shell) -> None:
+    terminal = overspill.terminal("top")
+    terminal.wait_for(b"TOTAL")
+    terminal.press(b"\x1a")
+    terminal.wait_for_stop()
+    terminal.wait_for(LEAVE)
+    before = len(terminal.shown)
+    terminal.signal(signal.SIGCONT)
+    terminal.wait_for(b"TOTAL", after=before)
+    terminal.press(b"q")
+
+    assert terminal.ended() == 0
+    assert terminal.shown[:before].endswith(LEAVE)
+    assert terminal.shown[before:].startswith(ENTER)
+    assert terminal.shown.endswith(LEAVE)
+
+
+def test_a_key_that_is_taken_back_ends_the_table(own_service: ServiceProcess, tmp_path: Path) -> None:
+    terminal = Shell(own_service.url).terminal("top", "--interval", "1s")
+    terminal.wait_for(b"quit")
+    tenants = tmp_path / "tenants.toml"
+    tenants.write_text(
+        f'[[tenants]]\nname = "acme"\nkeys = [{{hash = "{hash_key(new_key())}", scopes = ["read"]}}]\n'
+    )
+    own_service.restart(tenants=tenants)
+
+    assert terminal.ended() == 4
+    assert LEAVE + b"overspill: " in terminal.shown
+    assert b"Traceback" not in terminal.shown
 
 
 @pytest.mark.parametrize("end", [b"q", b"\x03"])
