@@ -7,14 +7,19 @@ import re
 import secrets
 import shlex
 import signal
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from overspill.cli.color import ColorMode, Paint
+from overspill.cli.printable import printable_line
+from overspill.cli.table import width_of
 from overspill.cli.top import figures
+from overspill.cli.top.view import View
 from overspill.transfer.sync import SyncClient
-from overspill.wire import Observation, Observations, Outcome
+from overspill.wire import Observation, Observations, Outcome, Stats, StatsRow
 from overspill_service.tenants import hash_key, new_key
 from rich.cells import cell_len
 
@@ -140,6 +145,43 @@ def test_figures_take_few_columns(number: int) -> None:
 )
 def test_sizes_are_in_decimal_units(number: int, shown: str) -> None:
     assert figures.size(number) == shown
+
+
+NAMES: Final = st.text(max_size=20) | st.sampled_from(["", "TOTAL", "a" * 200, WIDE, HOSTILE])
+AMOUNTS: Final = st.dictionaries(
+    st.sampled_from(["tool_outputs", "tool_output_bytes", "tool_output_kept_bytes", "captures"]),
+    st.integers(min_value=0, max_value=2**63),
+)
+ROWS: Final = st.builds(
+    StatsRow,
+    start=st.just(datetime(2026, 1, 1, tzinfo=UTC)),
+    tenant=NAMES,
+    tool=NAMES,
+    outcome=st.sampled_from([*Outcome, "created", ""]),
+    figures=AMOUNTS,
+)
+
+
+@given(
+    st.lists(ROWS, max_size=12),
+    st.text(max_size=50).map(printable_line),
+    st.integers(min_value=1, max_value=120),
+    st.integers(min_value=1, max_value=30),
+    st.lists(st.sampled_from(["up", "down", "left", "right", "r", "page down", "home", "end", "x", ""])),
+)
+def test_whatever_is_shown_has_the_size_of_the_screen(
+    rows: list[StatsRow], message: str, width: int, height: int, keys: list[str]
+) -> None:
+    until = datetime(2026, 1, 1, 1, tzinfo=UTC)
+    stats = Stats(since=until - timedelta(hours=1), until=until, step=60, rows=rows)
+    view = View(Paint(ColorMode.NEVER))
+    for key in ["", *keys]:
+        view.press(key)
+        lines = view.lines(stats, message, width, height)
+
+        assert len(lines) == height
+        assert all(width_of(line) <= width for line in lines)
+        assert all(line.isprintable() or printable_line(line) == line for line in lines)
 
 
 # --- on a terminal --------------------------------------------------------------------------------
