@@ -129,6 +129,15 @@ def test_few_groups_and_few_events_get_no_verdict() -> None:
     ]
 
 
+def test_of_events_that_did_not_happen_no_rate_is_known() -> None:
+    found = compared(rows(Arm.USUAL, EVEN), rows(Arm.HOLDOUT, {**EVEN, "bursts": 0}))["bursts of calls"]
+
+    assert found.verdict is Verdict.NOT_ENOUGH_DATA
+    assert found.usual is not None
+    assert (found.holdout, found.difference, found.ratio) == (None, None, None)
+    assert found.missing == ["0 bursts of calls in the arm holdout, 10 needed"]
+
+
 def test_experiments_are_reported_by_name() -> None:
     both = [*rows(Arm.USUAL, EVEN, name="b"), *rows(Arm.USUAL, EVEN, name="a")]
     found = Experiments(since=NOW, until=NOW, rows=both)

@@ -19,7 +19,12 @@ LEAST: Final = {"sessions": 100, "outputs": 100, "oversized": 100}
 """How many of them an arm needs for a verdict. Sessions differ a lot: of fewer an interval is too narrow."""
 LEAST_EVENTS: Final = 10
 """Events, such as read-backs, that an arm needs for a verdict."""
-_WORDS: Final = {"oversized": "oversized outputs", "captures_read": "captures that were read"}
+_WORDS: Final = {
+    "oversized": "oversized outputs",
+    "captures_read": "captures that were read",
+    "bursts": "bursts of calls",
+    "identical": "identical outputs",
+}
 
 
 class Measure(Struct, frozen=True, kw_only=True):
@@ -139,7 +144,13 @@ class _Sums:
     def total(self, *figures: str) -> int:
         return sum(self.by_group(*figures))
 
+    def is_zero_by_design(self, measure: Measure) -> bool:
+        return measure.needs_spills and self.total("spilled") == 0
+
     def ratio(self, measure: Measure) -> Ratio | None:
+        """Return the measure. None without data: of events that did not happen, no rate is known."""
+        if measure.of_events and not self.is_zero_by_design(measure) and self.total(*measure.figures) == 0:
+            return None
         above = [amount * measure.scale for amount in self.by_group(*measure.figures)]
         return Ratio.of(above, self.by_group(measure.over))
 
@@ -184,7 +195,7 @@ def _compared(measure: Measure, usual: _Sums, holdout: _Sums) -> Comparison:
     both = first is not None and second is not None
     apart = difference(first, second) if first is not None and second is not None else None
     missing = [*usual.missing(measure), *holdout.missing(measure)]
-    is_zero = measure.needs_spills and both and 0 in (usual.total("spilled"), holdout.total("spilled"))
+    is_zero = both and (usual.is_zero_by_design(measure) or holdout.is_zero_by_design(measure))
     return Comparison(
         measure=measure.name,
         verdict=Verdict.BY_DESIGN if is_zero else _verdict(apart, missing),
