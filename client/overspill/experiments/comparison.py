@@ -145,7 +145,7 @@ class _Sums:
         return sum(self.by_group(*figures))
 
     def is_zero_by_design(self, measure: Measure) -> bool:
-        return measure.needs_spills and self.total("spilled") == 0
+        return measure.needs_spills and self.total("oversized") > 0 and self.total("spilled") == 0
 
     def ratio(self, measure: Measure) -> Ratio | None:
         """Return the measure. None without data: of events that did not happen, no rate is known."""
@@ -192,10 +192,9 @@ def _report(name: str, rows: list[CohortRow]) -> ExperimentReport:
 
 def _compared(measure: Measure, usual: _Sums, holdout: _Sums) -> Comparison:
     first, second = holdout.ratio(measure), usual.ratio(measure)
-    both = first is not None and second is not None
     apart = difference(first, second) if first is not None and second is not None else None
     missing = [*usual.missing(measure), *holdout.missing(measure)]
-    is_zero = both and (usual.is_zero_by_design(measure) or holdout.is_zero_by_design(measure))
+    is_zero = usual.is_zero_by_design(measure) or holdout.is_zero_by_design(measure)
     return Comparison(
         measure=measure.name,
         verdict=Verdict.BY_DESIGN if is_zero else _verdict(apart, missing),
