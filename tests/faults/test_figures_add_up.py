@@ -8,9 +8,13 @@ from __future__ import annotations
 import random
 import re
 import secrets
+import socket
+import struct
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import msgspec
@@ -206,3 +210,28 @@ def test_the_metrics_of_all_workers_and_replicas_add_up_to_what_was_done(
         shown.pop(key, None)
 
     assert shown == +done
+
+
+def test_captures_whose_sender_hangs_up_are_counted_if_they_are_stored(own_service: ServiceProcess) -> None:
+    address = urlsplit(own_service.url)
+    for number in range(150):
+        content = f"content {number}".encode()
+        head = f"POST /v1/captures HTTP/1.1\r\nHost: here\r\nContent-Length: {len(content)}\r\n\r\n"
+        with socket.create_connection((str(address.hostname), address.port or 0)) as connection:
+            connection.sendall(head.encode() + content)
+            time.sleep(random.Random(number).random() / 100)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    with SyncClient(own_service.url) as client:
+        while "overspill_uploads_in_progress 0" not in scraped(own_service.url):
+            time.sleep(0.05)
+        stored = len(list(client.iterate()))
+    counted = re.search(r'overspill_captures_total\{result="created".*\} (\d+)', scraped(own_service.url))
+
+    assert counted is not None
+    assert int(counted[1]) == stored
+    assert stored > 0
+
+
+def scraped(url: str) -> str:
+    with urlopen(f"{url}/metrics") as answer:
+        return str(answer.read().decode())

@@ -9,7 +9,7 @@ received whole is stored to the end even if the client hangs up.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -33,7 +33,7 @@ from overspill_service.store_format import object_keys
 from overspill_service.store_format.ingest import Ingest
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Coroutine
 
     from overspill_service.archive.captures import Captures
     from overspill_service.archive.upload_memory import UploadMemory
@@ -41,6 +41,12 @@ if TYPE_CHECKING:
 
 DEFAULT_TYPE = "text/plain; charset=utf-8"
 BINARY_TYPE = "application/octet-stream"
+
+
+class OnStored(Protocol):
+    """Is told of each capture that was stored, or that was there already."""
+
+    def __call__(self, entry: Entry, *, is_new: bool) -> None: ...
 
 
 class CaptureMetadata(Struct, frozen=True, kw_only=True):
@@ -65,14 +71,19 @@ class UploadBody(Struct, frozen=True):
 
 
 async def put(
-    captures: Captures, capture: str, metadata: CaptureMetadata, body: UploadBody
+    captures: Captures,
+    capture: str,
+    metadata: CaptureMetadata,
+    body: UploadBody,
+    on_stored: OnStored,
 ) -> tuple[Entry, bool]:
     """Store a body under an id. Return the entry, and whether it is new.
 
-    The same content under the same id is stored once, however often and to whichever replica it is sent.
-    Raises `IdConflict` for another content, `DigestMismatch`, `CaptureTooLarge`, `DamagedEncoding`,
-    `QuotaExceeded`, `InvalidId`, `InvalidParameter` for a TTL outside the tenant's limits, and
-    `CatalogIncomplete` if the tenant has limits and the catalog cannot check them.
+    `on_stored` gets both too, also if the caller is cancelled while the capture is being committed. The same
+    content under the same id is stored once, however often and to whichever replica it is sent. Raises
+    `IdConflict` for another content, `DigestMismatch`, `CaptureTooLarge`, `DamagedEncoding`, `QuotaExceeded`,
+    `InvalidId`, `InvalidParameter` for a TTL outside the tenant's limits, and `CatalogIncomplete` if the
+    tenant has limits and the catalog cannot check them.
     """
     check_id(capture)
     expires = retention.expiry(captures.archive.clock(), metadata.ttl, captures.tenant.limits)
@@ -80,24 +91,39 @@ async def put(
     if existing is not None:
         async with verifying(captures.archive, existing) as verification:
             if await verification.seems_intact():
-                return await _repeat(captures, existing, body, expires, verification), False
+                repeated = await _repeat(captures, existing, body, expires, verification)
+                on_stored(repeated, is_new=False)
+                return repeated, False
     upload, ingest = await _receive(captures, capture, body)
     draft = _draft(captures, upload, ingest, metadata, latest_expiry(existing, expires))
-    return await run_to_completion(finish(captures, upload, draft))
+    return await run_to_completion(_told(finish(captures, upload, draft), on_stored))
 
 
-async def post(captures: Captures, metadata: CaptureMetadata, body: UploadBody) -> tuple[Entry, bool]:
+async def post(
+    captures: Captures,
+    metadata: CaptureMetadata,
+    body: UploadBody,
+    on_stored: OnStored,
+) -> tuple[Entry, bool]:
     """Store a body under the id that its session, call id and content give.
 
-    Return the entry, and whether it is new. The id is known only at the end of the body. Until then the
-    segments are stored under a random id. A capture of more than one segment is then copied within the store.
-    Raises what `put` raises.
+    Return the entry, and whether it is new. `on_stored` gets both too, as in `put`. The id is
+    known only at the end of the body. Until then the segments are stored under a random id. A capture of more
+    than one segment is then copied within the store. Raises what `put` raises.
     """
     expires = retention.expiry(captures.archive.clock(), metadata.ttl, captures.tenant.limits)
     upload, ingest = await _receive(captures, object_keys.provisional_id(), body, is_rekeyed=True)
     capture = wire.capture_id(metadata.session, metadata.call_id, ingest.sha256)
     draft = msgspec.structs.replace(_draft(captures, upload, ingest, metadata, expires), id=capture)
-    return await run_to_completion(_store_identified(captures, upload, draft))
+    return await run_to_completion(_told(_store_identified(captures, upload, draft), on_stored))
+
+
+async def _told(
+    storing: Coroutine[None, None, tuple[Entry, bool]], on_stored: OnStored
+) -> tuple[Entry, bool]:
+    entry, is_new = await storing
+    on_stored(entry, is_new=is_new)
+    return entry, is_new
 
 
 async def _store_identified(captures: Captures, upload: Upload, draft: Entry) -> tuple[Entry, bool]:

@@ -47,7 +47,9 @@ async def put(context: RequestContext[wire.NoQuery]) -> web.Response:
     await _require_preconditions(context)
     async with _body_memory(context, encoding) as memory, _upload_slot(context):
         body = UploadBody(_chunks(context), memory, encoding, digest)
-        entry, is_new = await storing.put(context.captures, context.ref, metadata, body)
+        entry, is_new = await storing.put(
+            context.captures, context.ref, metadata, body, context.service.metrics.capture
+        )
     return _stored_response(context, entry, is_new=is_new)
 
 
@@ -57,7 +59,7 @@ async def post(context: RequestContext[wire.NoQuery]) -> web.Response:
     metadata = metadata_of(context.request.headers)
     async with _body_memory(context, encoding, is_rekeyed=True) as memory, _upload_slot(context):
         body = UploadBody(_chunks(context), memory, encoding, digest)
-        entry, is_new = await storing.post(context.captures, metadata, body)
+        entry, is_new = await storing.post(context.captures, metadata, body, context.service.metrics.capture)
     return _stored_response(context, entry, is_new=is_new, location=Path.CAPTURE.format(ref=entry.id))
 
 
@@ -75,7 +77,6 @@ def _body_headers(context: RequestContext[Any]) -> tuple[str | None, bytes | Non
 def _stored_response(
     context: RequestContext[Any], entry: Entry, *, is_new: bool, location: str | None = None
 ) -> web.Response:
-    context.service.metrics.capture(entry, is_new=is_new)
     logs.bind_fields(capture=entry.id, size=entry.size, stored_size=entry.stored_size)
     headers = entry_headers(entry) | ({hdrs.LOCATION: location} if location else {})
     return context.json(entry.to_wire(), status=201 if is_new else 200, headers=headers)
