@@ -1,0 +1,113 @@
+"""Claude Agent SDK: a hook that guards every tool of Claude Code, and a server with the tools that read.
+
+async with ClaudeSDKClient(guarded_options(ClaudeAgentOptions(model="…"))) as client: …
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final
+
+from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, McpSdkServerConfig
+from mcp.server import Server
+from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool
+
+from overspill.agent_tools.inspect_request import MOST_CHARS
+from overspill.guard.guard import Guard
+from overspill.integrations.adapter import Adapter
+from overspill.integrations.claude_code import HOST_POLICY, post_tool_use_async
+from overspill.transfer.sync import SyncClient
+
+if TYPE_CHECKING:
+    from overspill.agent_tools.agent_tool import AgentTool
+
+SERVER: Final = "overspill"
+"""The name of the server with the tools that read. Claude Code calls its tools `mcp__overspill__…`."""
+_MAX_REMEMBERED: Final = 1_000
+
+
+def guarded_options(
+    options: ClaudeAgentOptions | None = None, guard: Guard | None = None
+) -> ClaudeAgentOptions:
+    """Return the options with every tool guarded, and with `inspect_output` and `list_captures`.
+
+    The session of a capture is that of Claude Code. What the model did not see is in the capture, also where
+    Claude Code has cut a shell's output before. `tool_use_result` of a `UserMessage` has `Guarded.metadata`.
+    Without `guard` it makes one for the service that `OVERSPILL_URL` and `OVERSPILL_KEY` name.
+
+    Raises `TypeError` if `mcp_servers` is a file: a server in this process cannot be added to it.
+    """
+    given = ClaudeAgentOptions() if options is None else options
+    if not isinstance(given.mcp_servers, dict):
+        raise TypeError("mcp_servers must be a dict, so that the tools that read captures can be added")
+    if _is_guarded(given):
+        return given
+    hooks = _Hooks(Adapter(Guard(SyncClient(), HOST_POLICY) if guard is None else guard))
+    known: dict[Any, list[HookMatcher]] = dict(given.hooks or {})
+    known["PreToolUse"] = [*known.get("PreToolUse", []), HookMatcher(f"mcp__{SERVER}__.*", [hooks.begin])]
+    known["PostToolUse"] = [*known.get("PostToolUse", []), HookMatcher(None, [hooks.end])]
+    reading = [f"mcp__{SERVER}__{tool.name}" for tool in hooks.adapter.reading_tools]
+    return dataclasses.replace(
+        given,
+        hooks=known,
+        mcp_servers={SERVER: hooks.server(), **given.mcp_servers},
+        allowed_tools=[*given.allowed_tools, *reading],
+    )
+
+
+def _is_guarded(options: ClaudeAgentOptions) -> bool:
+    matchers = (options.hooks or {}).get("PostToolUse", [])
+    hooks = (hook for matcher in matchers for hook in matcher.hooks)
+    return any(isinstance(getattr(hook, "__self__", None), _Hooks) for hook in hooks)
+
+
+class _Hooks:
+    """The hooks of one agent, and the server of the tools that read."""
+
+    def __init__(self, adapter: Adapter) -> None:
+        self.adapter = adapter
+        self._sessions: OrderedDict[str, str] = OrderedDict()
+        """The sessions of calls of the reading tools: MCP tells only the id of a call."""
+
+    async def begin(self, called: Any, call_id: str | None, _: Any) -> dict[str, Any]:
+        """Remember in which session a tool that reads is called."""
+        if call_id is not None:
+            self._sessions[call_id] = called["session_id"]
+            while len(self._sessions) > _MAX_REMEMBERED:
+                self._sessions.popitem(last=False)
+        return {}
+
+    async def end(self, called: Any, *_: Any) -> dict[str, Any]:
+        """Answer with what the model sees of a result, if that is shorter."""
+        return await post_tool_use_async(self.adapter.guard, called)
+
+    def server(self) -> McpSdkServerConfig:
+        """Return the server. Claude Code must not hide its tools until the model searches for them."""
+        tools = {tool.name: tool for tool in self.adapter.reading_tools}
+
+        async def list_tools(*_: Any) -> ListToolsResult:
+            return ListToolsResult(tools=[_wire_tool(tool) for tool in tools.values()])
+
+        async def call_tool(_: Any, call: Any) -> CallToolResult:
+            session = self._sessions.pop((call.meta or {}).get("claudecode/toolUseId", ""), None)
+            answer = await tools[call.name].acall(call.arguments, session=session)
+            text = TextContent(type="text", text=json.dumps(answer, ensure_ascii=False))
+            return CallToolResult(content=[text], is_error="error" in answer)
+
+        made = Server(SERVER, on_list_tools=list_tools, on_call_tool=call_tool)
+        config: Any = {"type": "sdk", "name": SERVER, "instance": made, "alwaysLoad": True}
+        return config
+
+
+def _wire_tool(tool: AgentTool) -> Tool:
+    return Tool.model_validate(
+        {
+            "name": tool.name,
+            "description": tool.description,
+            "inputSchema": dict(tool.parameters),
+            "annotations": {"readOnlyHint": True, "openWorldHint": False},
+            "_meta": {"anthropic/maxResultSizeChars": MOST_CHARS, "anthropic/alwaysLoad": True},
+        }
+    )
