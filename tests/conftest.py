@@ -21,6 +21,7 @@ pytest_plugins = [
     "tests.servers.swift",
     "tests.servers.redis",
     "tests.servers.faulty_proxy",
+    "tests.servers.tracing",
 ]
 
 

@@ -12,6 +12,7 @@ import asyncio
 import logging
 import os
 import threading
+from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -21,6 +22,7 @@ from overspill.execution.waiting import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
+    from contextvars import Context
 
 T = TypeVar("T")
 
@@ -53,6 +55,14 @@ class _Wake:
         self.has_come = False
 
 
+class _Submitted(NamedTuple):
+    """A coroutine, the tasks that it is to be one of, and the context of the caller: its trace, its logs."""
+
+    coroutine: Coroutine[Any, Any, Any]
+    tasks: set[asyncio.Task[Any]]
+    context: Context
+
+
 class LoopThread:
     """An event loop in a thread of its own. Raises `RuntimeError` if no thread can be started."""
 
@@ -63,7 +73,7 @@ class LoopThread:
         self._is_over = False
         """Nothing is begun any more: what runs is being cancelled, and what came now would be missed."""
         self._process = os.getpid()
-        self._submitted: dict[Reply[Any], tuple[Coroutine[Any, Any, Any], set[asyncio.Task[Any]]]] = {}
+        self._submitted: dict[Reply[Any], _Submitted] = {}
         """The coroutines that have not begun to run yet."""
         self._wake: _Wake | None = None
         """The last call that the loop was asked for."""
@@ -92,12 +102,12 @@ class LoopThread:
         return threading.current_thread() is self._thread
 
     def submit(self, coroutine: Coroutine[Any, Any, T], tasks: set[asyncio.Task[Any]]) -> Reply[T]:
-        """Begin the coroutine as one of `tasks`. Return the reply that gets its result.
+        """Begin the coroutine as one of `tasks`, in the caller's context. Return the reply for its result.
 
         Cancelling the reply cancels the coroutine. Raises `RuntimeError` if the loop is closed.
         """
         reply: Reply[T] = Reply()
-        self._submitted[reply] = coroutine, tasks
+        self._submitted[reply] = _Submitted(coroutine, tasks, copy_context())
         try:
             self._ask_to_begin()
         except RuntimeError:  # the loop is closed
@@ -156,16 +166,15 @@ class LoopThread:
     def _begin_all(self, wake: _Wake) -> None:
         wake.has_come = True
         for reply in list(self._submitted):
-            self._begin(reply, *self._submitted.pop(reply))
+            self._begin(reply, self._submitted.pop(reply))
 
-    def _begin(
-        self, reply: Reply[Any], coroutine: Coroutine[Any, Any, Any], tasks: set[asyncio.Task[Any]]
-    ) -> None:
+    def _begin(self, reply: Reply[Any], submitted: _Submitted) -> None:
+        coroutine, tasks, context = submitted
         if reply.is_cancelled or self._is_over:
             coroutine.close()
             reply.set_exception(LoopEnded())
             return
-        task = self.loop.create_task(_contained(coroutine))
+        task = self.loop.create_task(_contained(coroutine), context=context)
         tasks.add(task)
         reply.on_cancel = partial(self._cancel, task)
         task.add_done_callback(tasks.discard)
@@ -178,9 +187,9 @@ class LoopThread:
             self.loop.call_soon_threadsafe(task.cancel)
 
     def _drop(self, reply: Reply[Any]) -> None:
-        coroutine, _ = self._submitted.pop(reply, (None, None))
-        if coroutine is not None:
-            coroutine.close()
+        submitted = self._submitted.pop(reply, None)
+        if submitted is not None:
+            submitted.coroutine.close()
             reply.set_exception(LoopEnded())
 
 

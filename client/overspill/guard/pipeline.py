@@ -33,6 +33,7 @@ from overspill.guard.results import (
     why_unchangeable,
 )
 from overspill.guard.spill import Spill
+from overspill.guard.spill_span import spilling
 from overspill.guard.trial import oversized
 from overspill.previews import notice
 from overspill.previews.case import Previews
@@ -222,17 +223,18 @@ class Pipeline:
         """Store the output and make its notice. The loop thread does so once the output has a slot."""
         if output.assignment is not None:
             output = output._replace(policy=output.assignment.spilling)
-        prepare = partial(self._prepared, output, content, verdict, self.intake.origin(output))
-        if not self.storage.can_keep:
-            return await executor.run(flow, self._unstored, output, prepare)
-        why = ""
-        for _ in range(2):  # a loop thread that has just ended leaves room for another
-            try:
-                stored = self.storage.loop.begin(self._stored(flow, output, len(content.body), prepare))
-                return await executor.result(stored)
-            except NoLoop as error:
-                why = str(error)
-        return await executor.run(flow, self._stored_here, output, prepare, why)
+        with spilling(self.intake.origin(output), can_keep=self.storage.can_keep) as (origin, settled):
+            prepare = partial(self._prepared, output, content, verdict, origin)
+            if not self.storage.can_keep:
+                return settled(await executor.run(flow, self._unstored, output, prepare))
+            why = ""
+            for _ in range(2):  # a loop thread that has just ended leaves room for another
+                try:
+                    stored = self.storage.loop.begin(self._stored(flow, output, len(content.body), prepare))
+                    return settled(await executor.result(stored))
+                except NoLoop as error:
+                    why = str(error)
+            return settled(await executor.run(flow, self._stored_here, output, prepare, why))
 
     async def _stored(
         self, flow: Hashable, output: Output, size: int, prepare: Callable[[], Spill | Guarded]

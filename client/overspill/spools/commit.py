@@ -48,6 +48,7 @@ def entry_for(
         tool=wire.fit(origin.tool),
         status=wire.fit(origin.status),
         labels=dict(request.labels),
+        traceparent=origin.traceparent,
         content_type=request.content_type,
         ttl=ttl,
         created=now,

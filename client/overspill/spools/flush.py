@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 from msgspec import structs
 
+from overspill import tracing
 from overspill.errors import (
     BadRequest,
     DamagedEncoding,
@@ -203,7 +204,8 @@ class Flush:
             if not _is_whole(file, entry):
                 self._refuse(entry, "its bytes were damaged on this machine's disk")
                 return False
-            _put(file, entry, self._client)
+            with tracing.span("overspill flush", attributes=_attributes(entry), link=entry.traceparent):
+                _put(file, entry, self._client)
             self._partition.uploaded(entry)
         return True
 
@@ -221,6 +223,14 @@ def _is_whole(file: IO[bytes], entry: Spooled) -> bool:
         state.update(block)
     file.seek(0)
     return state.hexdigest() == entry.sha256
+
+
+def _attributes(entry: Spooled) -> dict[str, str | int]:
+    return {
+        "gen_ai.tool.name": tracing.text(entry.tool),
+        "overspill.capture.id": tracing.text(entry.id),
+        "overspill.output.size": entry.size,
+    }
 
 
 def _put(file: IO[bytes], entry: Spooled, client: SyncClient) -> None:

@@ -38,7 +38,8 @@ class Spooled(Struct, frozen=True, kw_only=True):
     """The entry of a spooled capture. `size` is bytes.
 
     `reason` says why it is here, `refused` why the service will never take it. `path` is where the agent
-    finds it in a workspace. `failures` uploads of it have failed; the next one is due at `next_try`.
+    finds it in a workspace. `traceparent` is the span in which it spilled. `failures` uploads of it have
+    failed; the next one is due at `next_try`.
     """
 
     id: str
@@ -58,6 +59,7 @@ class Spooled(Struct, frozen=True, kw_only=True):
     refused: str = ""
     path: str = ""
     labels: dict[str, str] = {}
+    traceparent: str = ""
     failures: int = 0
     next_try: datetime | None = None
 

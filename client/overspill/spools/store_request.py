@@ -17,7 +17,8 @@ class Origin(NamedTuple):
     """Where an output comes from: tool, call, session, and how the call ended if that is known.
 
     An id that `is_minted` was made up for a call that has none: no model knows it. `cohort` is the label of
-    its session's cohort in an experiment, if there is one.
+    its session's cohort in an experiment, if there is one. `traceparent` is the span in which the output
+    spilled, as W3C Trace Context writes it.
     """
 
     tool: str
@@ -26,6 +27,7 @@ class Origin(NamedTuple):
     status: str = ""
     is_minted: bool = False
     cohort: str = ""
+    traceparent: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,6 +48,11 @@ class Attempts:
         self._failed = 0
         self._was_sent = False
 
+    @property
+    def failed(self) -> int:
+        """How many attempts have failed."""
+        return self._failed
+
     def pause_after(self, error: OverspillError) -> float | None:
         """Return the seconds to wait before the next attempt, or None if `error` ends the request.
 

@@ -241,7 +241,8 @@ class Client:
         if not session:
             raise error_of(wire.Code.INVALID_PARAMETER, "the session to erase is empty; nothing was removed")
         path = wire.Path.SESSION.format(session=wire.encode_path(wire.fit(session)))
-        return await self._ask(request.Request(method="DELETE", path=path), wire.Removed)
+        asked = request.Request(method="DELETE", path=path, route=wire.Path.SESSION)
+        return await self._ask(asked, wire.Removed)
 
     # --- bytes ------------------------------------------------------------------------------------
 

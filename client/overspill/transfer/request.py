@@ -35,10 +35,14 @@ class Body(Struct, frozen=True, kw_only=True):
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """One request. `path` is percent-encoded. `repeatable`: sending it twice has the effect of once."""
+    """One request. `path` is percent-encoded. `repeatable`: sending it twice has the effect of once.
+
+    `route` is the path with its parameters in braces, if it has any.
+    """
 
     method: str
     path: str
+    route: str = ""
     query: dict[str, str] = {}
     headers: dict[str, str] = {}
     body: Body | None = None
@@ -65,6 +69,7 @@ def about(method: str, path: str, ref: str, query: Struct | None = None) -> Requ
     return Request(
         method=method,
         path=path.format(ref=wire.encode_path(fitted)),
+        route=path,
         query={} if query is None else encode_query(query),
     )
 

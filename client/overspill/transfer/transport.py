@@ -18,12 +18,13 @@ from overspill.transfer import failures
 from overspill.transfer.attempts import attempts_of
 from overspill.transfer.connections import Connections
 from overspill.transfer.outgoing import Outgoing
+from overspill.transfer.request_span import requesting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from overspill.transfer.address import Address
-    from overspill.transfer.attempts import Deadline
+    from overspill.transfer.attempts import Attempts
     from overspill.transfer.request import Request
 
 MAX_ERROR: Final = 64 * 1024
@@ -64,7 +65,7 @@ class Transport:
                 try:
                     connections, _ = await self._bound()
                     async with connections.limit(self.address.url):
-                        return await self._read_whole(await self._respond(request, attempts.deadline))
+                        return await self._read_whole(await self._respond(request, attempts))
                 except OverspillError as error:
                     if (pause := attempts.pause_after(error)) is None:
                         raise
@@ -78,7 +79,7 @@ class Transport:
         async with attempts_of(request, self.address) as attempts:
             while True:
                 try:
-                    response = await self._respond(request, attempts.deadline)
+                    response = await self._respond(request, attempts)
                 except OverspillError as error:
                     if (pause := attempts.pause_after(error)) is None:
                         raise
@@ -120,23 +121,26 @@ class Transport:
             raise ProtocolError(f"{self.address.url} answered with more than {MAX_ANSWER} bytes")
         return answer
 
-    async def _respond(self, request: Request, deadline: Deadline) -> aiohttp.ClientResponse:
+    async def _respond(self, request: Request, attempts: Attempts) -> aiohttp.ClientResponse:
         """Send a request once. Return an answer of status 2xx, whose body is still to come."""
-        outgoing = None if request.body is None else Outgoing(request.body, deadline)
+        outgoing = None if request.body is None else Outgoing(request.body, attempts.deadline)
         whole = None if outgoing is None else outgoing.at_once
+        headers = _headers(request)
         _, session = await self._bound()
-        try:
-            response = await session.request(
-                request.method,
-                URL(self.address.url + request.path, encoded=True).with_query(request.query or None),
-                data=outgoing if whole is None else whole,
-                headers=_headers(request),
-                allow_redirects=False,
-            )
-        except aiohttp.ClientError as error:
-            if outgoing is not None and outgoing.failure is not None:
-                raise outgoing.failure from None
-            raise failures.unreachable(self.address.url, error) from error
+        with requesting(request, self.address, headers, attempts.failed) as answered:
+            try:
+                response = await session.request(
+                    request.method,
+                    URL(self.address.url + request.path, encoded=True).with_query(request.query or None),
+                    data=outgoing if whole is None else whole,
+                    headers=headers,
+                    allow_redirects=False,
+                )
+            except aiohttp.ClientError as error:
+                if outgoing is not None and outgoing.failure is not None:
+                    raise outgoing.failure from None
+                raise failures.unreachable(self.address.url, error) from error
+            answered(response.status)
         if response.status in _OK:
             return response
         try:

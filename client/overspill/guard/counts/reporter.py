@@ -11,7 +11,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from overspill import wire
+from overspill import tracing, wire
 from overspill.errors import BadRequest, OverspillError, Refused, TooManyRequests
 from overspill.execution import forks
 from overspill.guard.counts.tally import OutputCount
@@ -150,7 +150,8 @@ class Reporter:
         if self._clock() - batch.made > wire.BATCH_MEMORY / 2:
             return True
         try:
-            client.observe(batch.content)
+            with tracing.untraced():
+                client.observe(batch.content)
         except TooManyRequests:
             return False
         except (BadRequest, Refused):

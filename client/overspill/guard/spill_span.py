@@ -1,0 +1,79 @@
+"""The span of one output that spills, and what it tells of the span around it.
+
+    execute_tool build        the agent's own, if its framework or its code makes one
+      spill build             this one: waiting for a slot, encoding, storing, the notice
+        PUT /v1/captures/…    each attempt to upload; it may end later, if it outlasts the agent's wait
+
+Names of attributes: https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-agent-spans/#execute-tool-span.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from overspill import tracing
+from overspill.wire import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from overspill.guard.guarded import Guarded
+    from overspill.spools.store_request import Origin
+
+_TOOL_SPANS: Final = (("gen_ai.operation.name", "execute_tool"), ("openinference.span.kind", "TOOL"))
+"""How the span of a tool call says that it is one: by OpenTelemetry's conventions, and by OpenInference's."""
+
+
+@contextmanager
+def spilling(origin: Origin, *, can_keep: bool) -> Iterator[tuple[Origin, Callable[[Guarded], Guarded]]]:
+    """Give the block a span, its origin with the span's traceparent, and what notes and returns the result.
+
+    Without `can_keep` it is by design that nothing is stored.
+    """
+    if not tracing.is_on():
+        yield origin, _same
+        return
+    around = tracing.current()
+    with tracing.span(f"spill {tracing.text(origin.tool)}", attributes=_call(origin)) as own:
+
+        def settled(guarded: Guarded) -> Guarded:
+            found = _attributes(guarded)
+            tracing.describe(own, found)
+            if _is_tool_call(around):
+                tracing.describe(around, found)
+            if can_keep and guarded.outcome is Outcome.TRUNCATED:
+                tracing.fail(own, "not_stored")
+            return guarded
+
+        yield origin._replace(traceparent=tracing.traceparent()), settled
+
+
+def _same(guarded: Guarded) -> Guarded:
+    return guarded
+
+
+def _is_tool_call(span: Any) -> bool:
+    """Return whether a span is that of a tool call, as it says itself: only then one output belongs to it."""
+    given = getattr(span, "attributes", None) or {}
+    return any(given.get(name) == value for name, value in _TOOL_SPANS)
+
+
+def _call(origin: Origin) -> dict[str, str]:
+    found = {"gen_ai.tool.name": tracing.text(origin.tool)}
+    if not origin.is_minted:
+        found["gen_ai.tool.call.id"] = tracing.text(origin.call_id)
+    return found
+
+
+def _attributes(guarded: Guarded) -> dict[str, str | int]:
+    found: dict[str, str | int | None] = {
+        "overspill.outcome": str(guarded.outcome),
+        "overspill.capture.id": guarded.capture,
+        "overspill.output.size": guarded.bytes_before,
+        "overspill.output.kept_size": guarded.bytes_after,
+        "overspill.output.lines": guarded.lines,
+        "overspill.output.tokens_kept_out": guarded.tokens_kept_out,
+        "overspill.same_as": guarded.same_as,
+    }
+    return {name: value for name, value in found.items() if value is not None}
