@@ -25,6 +25,8 @@ from agents.testing import ScriptedModel, assistant_message, function_call
 from agents.util._approvals import evaluate_function_tool_approval
 from openai.types.responses import ResponseFunctionShellToolCall
 from overspill import SyncClient
+from overspill.integrations.directives.directives import THINK_PROMPT
+from overspill.integrations.directives.openai_agents import answer, directed
 from overspill.integrations.openai_agents import guard_agent
 from typing_extensions import TypedDict
 
@@ -77,7 +79,7 @@ def test_an_agent_that_is_a_tool_is_guarded_inside_and_outside(guard: Guard, ses
     assert stored(guard, handle_in(found.output)).decode() == "word " * MANY
 
 
-def test_results_of_mcp_servers_are_guarded_with_their_call_and_session(guard: Guard) -> None:
+def test_results_of_mcp_servers_are_guarded_with_their_call_and_session(guard: Guard, session: str) -> None:
     async def run() -> list[Any]:
         params: Any = {"command": sys.executable, "args": [str(SERVER)]}
         async with MCPServerStdio(params, custom_data_extractor=lambda _: {"theirs": 1}) as server:
@@ -86,14 +88,14 @@ def test_results_of_mcp_servers_are_guarded_with_their_call_and_session(guard: G
             guarded = guard_agent(agent, guard)
             assert isinstance(guarded.mcp_servers[0], MCPServerStdio)
             assert isinstance(guarded.mcp_servers[0], MCPServer)
-            config = RunConfig(group_id="of-the-run", tracing_disabled=True)
+            config = RunConfig(group_id=f"{session}-group", tracing_disabled=True)
             return (await Runner.run(guarded, "go", run_config=config)).new_items
 
     spilled, small = [each for each in asyncio.run(run()) if isinstance(each, ToolCallOutputItem)]
     assert isinstance(guard.client, SyncClient)
     entry = guard.client.get(handle_in(spilled.output["text"]))
 
-    assert (entry.session, entry.call_id, entry.tool) == ("of-the-run", "call_1", "lines")
+    assert (entry.session, entry.call_id, entry.tool) == (f"{session}-group", "call_1", "lines")
     assert spilled.custom_data["theirs"] == 1
     assert spilled.custom_data["overspill"]["outcome"] == "captured"
     assert small.custom_data == {"theirs": 1}
@@ -202,3 +204,18 @@ def test_reading_is_narrowed_to_the_group_of_the_run(guard: Guard, session: str)
 
     assert "cap_" in listed.output
     assert "cap_" not in elsewhere.output
+
+
+def test_directives_hold_for_the_session() -> None:
+    metadata: dict[str, Any] = {}
+    agent: Agent[Any] = Agent(name="agent", instructions="Be kind.", tools=[function_tool(tools.lines)])
+    seen = []
+    for message in ("/think /verbose why?", "and now?", "/think:off and now?"):
+        model = scripted(call("lines", count=3))
+        prompt, config = directed(message, metadata, RunConfig(tracing_disabled=True))
+        result = asyncio.run(Runner.run(agent.clone(model=model), prompt, run_config=config))
+        seen.append([each["content"] for each in model.calls[0].input])
+
+    assert seen == [[THINK_PROMPT, "why?"], [THINK_PROMPT, "and now?"], ["and now?"]]
+    assert answer(result, metadata).startswith("done\n- lines (about ")
+    assert answer(result, {}) == "done"

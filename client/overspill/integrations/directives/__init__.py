@@ -1,0 +1,1 @@
+"""Session directives in a user's message, and their use in frameworks."""
