@@ -88,7 +88,7 @@ def test_errors_speak_of_the_command_line_and_not_of_the_wire(overspill: Shell, 
 
 COMMANDS = [
     *("run", "ls", "stat", "usage", "summary", "grep", "cat", "head", "tail", "lines", "put", "rm", "ttl"),
-    *("top", "holdout", "demo", "completion", "spool list", "spool flush", "spool drop"),
+    *("top", "holdout", "hook", "init", "demo", "completion", "spool list", "spool flush", "spool drop"),
 ]
 
 
@@ -108,7 +108,7 @@ def test_the_examples_are_words_that_the_commands_take(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each is run without a service: what it gets wrong would be told before the service is missed."""
-    shell = Shell(NOBODY, OVERSPILL_SPOOL=str(tmp_path / "spool"))
+    shell = Shell(NOBODY, OVERSPILL_SPOOL=str(tmp_path / "spool"), HOME=str(tmp_path))
     network = {"run", "demo", "completion"}
     lines = [
         example.partition("overspill ")[2].partition(" | ")[0].rstrip(")")
@@ -116,6 +116,7 @@ def test_the_examples_are_words_that_the_commands_take(
         if name not in network
         for example in examples_in(shell(*name.split(), "--help").out)
     ]
+    (tmp_path / ".claude").mkdir()  # an agent program was used here
     (tmp_path / "build.log").touch()
     (tmp_path / "report.json").touch()
     monkeypatch.chdir(tmp_path)

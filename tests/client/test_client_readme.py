@@ -50,6 +50,13 @@ def test_the_first_page_leads_to_every_other() -> None:
     assert sorted(set(links)) == [each.stem for each in PAGES[1:]]
 
 
+def test_the_page_of_frameworks_leads_to_every_other() -> None:
+    links = re.findall(r"\]\(integrations/([\w-]+)\.md\)", page("frameworks"))
+    folder = Path(__file__).parents[2] / "client" / "docs" / "integrations"
+
+    assert sorted(set(links)) == sorted(each.stem for each in folder.glob("*.md"))
+
+
 def test_the_policys_table_has_every_field_and_its_default() -> None:
     table = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", page("policy"), re.MULTILINE))
 

@@ -12,6 +12,7 @@ import pytest
 import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from overspill import calling
 from overspill.guard.guard import Guard
 from overspill.guard.policy import Policy
 from overspill.previews.cut import ENDS, HEAD, TAIL
@@ -161,7 +162,8 @@ def test_with_and_without_an_event_loop_the_same_comes_back(text: str, limits: L
     guard = Guard(policy=limited(PROFILES[name], limits))
 
     async def both() -> tuple[Any, Any]:
-        return await guard.process(text * 9, tool="t", call_id="c"), await guard.wrap(returned, name="t")()
+        with calling("c"):
+            return await guard.process(text * 9, tool="t"), await guard.wrap(returned, name="t")()
 
     async def returned() -> str:
         return text * 9

@@ -46,6 +46,8 @@ COMMANDS: Final = {
     "put": "Store a file or standard input, and print its handle.",
     "rm": "Remove captures, or all of a session.",
     "ttl": "Change how long a capture lives, and print when it ends.",
+    "hook": "Answer an agent program's hook.",
+    "init": "Guard the tools of agent programs on this machine.",
     "demo": "Show what Overspill does, on this machine.",
     "completion": "Print what a shell needs to complete commands.",
     "spool": "Captures that wait on this machine for the service.",

@@ -1,0 +1,51 @@
+"""Codex: its hooks cannot replace a result, so a shell command is run by `overspill run` instead.
+
+The answer has the form that Codex accepts for a rewritten command: `updatedInput` together with the decision
+`allow`. Codex still asks its user, by its own rules, about the command as it is then.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Final
+
+from overspill.agent_programs.own_command import own_command
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_SHELL: Final = "bash"
+_OURS: Final = "overspill"
+
+
+def before_tool_use(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the command of a PreToolUse event in `overspill run`; nothing for another event."""
+    given = event.get("tool_input")
+    given = given if isinstance(given, dict) else {}
+    command = given.get("command")
+    if event.get("hook_event_name") != "PreToolUse" or not isinstance(command, str) or not command.strip():
+        return {}
+    if event.get("tool_name") != "Bash" or _runs_ours(command):
+        return {}
+    return {
+        "hookSpecificOutput": {
+            "hookEventName": "PreToolUse",
+            "permissionDecision": "allow",
+            "updatedInput": {**given, "command": _run_by_overspill(command, event)},
+        }
+    }
+
+
+def _runs_ours(command: str) -> bool:
+    """Return whether the command begins with ours: its answers are short."""
+    first, *_ = command.split(maxsplit=1)
+    return PurePath(first).name == _OURS
+
+
+def _run_by_overspill(command: str, event: Mapping[str, Any]) -> str:
+    """Return the command line that runs `command` in a shell, and stores its output if it is long."""
+    names = {"--call-id": event.get("tool_use_id"), "--session": event.get("session_id")}
+    options = [word for name, value in names.items() if value for word in (name, str(value))]
+    words = ["run", "--no-live", "--tool", _SHELL, *options, "--", _SHELL, "-c", command]
+    return shlex.join([*own_command(), *words])  # by its path: a login shell may have another PATH

@@ -1,0 +1,67 @@
+"""The process that an agent program starts for each tool call.
+
+It reads an event on standard input, and writes an answer to standard output. Most results are short, so
+nothing but this module is imported for them. Whatever goes wrong, the program gets an answer that changes
+nothing, and the reason is on standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SMALL_EVENT_BYTES: Final = 8_000
+"""An event of so many bytes holds no result that is too long."""
+MAX_EVENT_BYTES: Final = 512 * 1024 * 1024
+_NOTHING: Final = "{}"
+_CLAUDE_CODE: Final = "claude-code"
+_GEMINI_CLI: Final = "gemini-cli"
+_CODEX: Final = "codex"
+
+
+def main(program: str) -> int:
+    """Answer the event on standard input for this program. Return the exit code, which is always 0."""
+    answer = _NOTHING
+    try:
+        answer = answer_text(program, sys.stdin.buffer.read(MAX_EVENT_BYTES + 1))
+    except Exception as error:  # noqa: BLE001  (the boundary: a hook never stands in its program's way)
+        sys.stderr.write(f"overspill: the hook changes nothing: {type(error).__name__}: {error}\n")
+    sys.stdout.write(f"{answer}\n")
+    return 0
+
+
+def answer_text(program: str, event: bytes) -> str:
+    """Return the answer to an event, as JSON. Raises `ValueError` for an event that is wrong or too long."""
+    if len(event) > MAX_EVENT_BYTES:
+        raise ValueError(f"the event has more than {MAX_EVENT_BYTES} bytes")
+    if program != _CODEX and len(event) <= SMALL_EVENT_BYTES:
+        return _NOTHING
+    told = json.loads(event)
+    if not isinstance(told, dict):
+        raise ValueError("the event is no JSON object")  # noqa: TRY004  (a wrong value from outside)
+    return json.dumps(_answer(program, told))
+
+
+def _answer(program: str, event: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the answer to an event; empty if nothing is to change. Each import is for its program only."""
+    if program == _CODEX:
+        from overspill.agent_programs.codex import before_tool_use  # noqa: PLC0415
+
+        return before_tool_use(event)
+    from overspill.agent_programs.results import answered  # noqa: PLC0415
+
+    if program == _CLAUDE_CODE:
+        from overspill.integrations.claude_code import post_tool_use  # noqa: PLC0415
+
+        return answered(post_tool_use, event)
+    if program == _GEMINI_CLI:
+        from overspill.agent_programs.gemini_cli import after_tool  # noqa: PLC0415
+
+        return answered(after_tool, event)
+    raise ValueError(
+        f"there is no hook for {program!r}; there are {_CLAUDE_CODE}, {_GEMINI_CLI} and {_CODEX}"
+    )

@@ -1,0 +1,110 @@
+"""The agent programs that have hooks: where their settings are, and how those name our hook.
+
+Sources: code.claude.com/docs/en/hooks, geminicli.com/docs/hooks/reference, developers.openai.com/codex/hooks.
+"""
+
+from __future__ import annotations
+
+import copy
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_OURS: Final = "overspill"
+
+
+class WrongSettings(Exception):
+    """A settings file has another form than its program's documentation says."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentProgram:
+    """A program with a hook at `event`. `settings` is its file below the home or the project's folder.
+
+    `executable` is its name on the PATH. `matcher` chooses the tools. `timeout` is in the program's own unit.
+    """
+
+    name: str
+    title: str
+    executable: str
+    settings: str
+    event: str
+    matcher: str
+    timeout: int
+
+    def is_here(self, home: Path) -> bool:
+        """Return whether the program is installed, or was used, on this machine."""
+        return shutil.which(self.executable) is not None or (home / self.settings).parent.is_dir()
+
+    def with_hook(self, settings: dict[str, Any], command: str) -> dict[str, Any]:
+        """Return the settings with our hook, once. Raises `WrongSettings`."""
+        changed = self.without_hook(settings)
+        groups = changed.setdefault("hooks", {}).setdefault(self.event, [])
+        hook = {"type": "command", "command": command, "timeout": self.timeout}
+        groups.append({"matcher": self.matcher, "hooks": [hook]})
+        return changed
+
+    def without_hook(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """Return the settings without our hook; all else stays. Raises `WrongSettings`."""
+        changed = copy.deepcopy(settings)
+        events = _table(changed, "hooks")
+        if self.event not in events:
+            return changed
+        groups = events[self.event]
+        if not isinstance(groups, list):
+            raise WrongSettings(f"hooks.{self.event} is no list")
+        for group in groups:
+            if isinstance(group, dict) and isinstance(group.get("hooks"), list):
+                group["hooks"] = [hook for hook in group["hooks"] if not self._is_ours(hook)]
+        events[self.event] = [group for group in groups if not isinstance(group, dict) or group.get("hooks")]
+        if not events[self.event]:
+            del events[self.event]
+        if not events:
+            del changed["hooks"]
+        return changed
+
+    def _is_ours(self, hook: Any) -> bool:
+        command = hook.get("command") if isinstance(hook, dict) else None
+        return isinstance(command, str) and command.endswith(f" hook {self.name}") and _OURS in command
+
+
+def _table(settings: Any, name: str) -> dict[str, Any]:
+    if not isinstance(settings, dict):
+        raise WrongSettings("the settings are no JSON object")
+    table = settings.get(name, {})
+    if not isinstance(table, dict):
+        raise WrongSettings(f"{name} is no JSON object")
+    return table
+
+
+CLAUDE_CODE: Final = AgentProgram(
+    name="claude-code",
+    title="Claude Code",
+    executable="claude",
+    settings=".claude/settings.json",
+    event="PostToolUse",
+    matcher="*",
+    timeout=30,
+)
+GEMINI_CLI: Final = AgentProgram(
+    name="gemini-cli",
+    title="Gemini CLI",
+    executable="gemini",
+    settings=".gemini/settings.json",
+    event="AfterTool",
+    matcher=".*",
+    timeout=30_000,  # milliseconds
+)
+CODEX: Final = AgentProgram(
+    name="codex",
+    title="Codex",
+    executable="codex",
+    settings=".codex/hooks.json",
+    event="PreToolUse",
+    matcher="Bash",
+    timeout=30,
+)
+PROGRAMS: Final = {program.name: program for program in (CLAUDE_CODE, GEMINI_CLI, CODEX)}

@@ -1,0 +1,33 @@
+"""The command hook: answers an agent program's event about a tool call."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from overspill.agent_programs import hook as hooks
+from overspill.agent_programs.programs import PROGRAMS
+from overspill.cli.declaration import command
+
+if TYPE_CHECKING:
+    from overspill.cli.invocation import Invocation
+
+_EXAMPLES = ("cat event.json | overspill hook claude-code",)
+
+
+def hook(
+    _invocation: "Invocation",
+    program: Annotated[str, typer.Argument(metavar="PROGRAM", help=f"One of {', '.join(PROGRAMS)}.")],
+) -> None:
+    """Answer an agent program's hook.
+
+    The event is on standard input, and the answer goes to standard output. A result that is too long is
+    stored, and the answer has the notice in its place, in the form that the program documents. For codex the
+    answer is the command to run instead. `overspill init` puts the hook into a program's settings. Whatever
+    goes wrong, the answer changes nothing and the exit code is 0.
+    """
+    raise typer.Exit(hooks.main(program))
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, examples=_EXAMPLES, options=())(hook)

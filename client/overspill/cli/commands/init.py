@@ -1,0 +1,130 @@
+"""The command init: puts the hook into the settings of the agent programs on this machine."""
+
+import difflib
+import json
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from overspill.agent_programs.own_command import own_command
+from overspill.agent_programs.programs import PROGRAMS, AgentProgram, WrongSettings
+from overspill.cli import output
+from overspill.cli.declaration import command
+from overspill.cli.exit_codes import CommandFailure, ExitCode
+
+if TYPE_CHECKING:
+    from overspill.cli.invocation import Invocation
+
+_EXAMPLES = (
+    "overspill init                        # show what would change",
+    "overspill init --yes",
+    "overspill init claude-code --project --yes",
+    "overspill init --remove --yes",
+)
+
+_Programs = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="PROGRAM", help=f"Of {', '.join(PROGRAMS)}; all that are here if none is named."),
+]
+
+
+def init(
+    _invocation: "Invocation",
+    programs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PROGRAM", help=f"Of {', '.join(PROGRAMS)}; those that are here if none is named."
+        ),
+    ] = None,
+    *,
+    project: Annotated[
+        bool, typer.Option("--project", help="Change the settings of this folder's project.")
+    ] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Take the hook out.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Make the change, and do not ask.")] = False,
+) -> None:
+    """Guard the tools of agent programs on this machine.
+
+    Put the hook into their settings. Show the change of each file first. On a terminal, ask before making it;
+    elsewhere only --yes makes it. All other settings stay as they are.
+    """
+    root = Path.cwd() if project else Path.home()
+    found = (
+        [_named(name) for name in programs]
+        if programs
+        else [each for each in PROGRAMS.values() if each.is_here(root)]
+    )
+    if not found:
+        output.say(f"no agent program was found; name one of {', '.join(PROGRAMS)}")
+        raise typer.Exit(ExitCode.NO)
+    changes = [each for program in found if (each := _Change(program, root, remove=remove)).is_any]
+    for change in changes:
+        output.text("".join(change.lines()))
+    if not changes:
+        output.say(f"nothing is to change for {', '.join(program.title for program in found)}")
+    elif not (yes or output.is_terminal()):
+        output.say("nothing was changed; --yes makes the change")
+    elif yes or typer.confirm("Make this change?"):
+        for change in changes:
+            change.make()
+    else:
+        raise typer.Exit(ExitCode.NO)
+
+
+def _named(name: str) -> AgentProgram:
+    if name not in PROGRAMS:
+        raise CommandFailure(f"{name!r} has no hook; there are {', '.join(PROGRAMS)}", ExitCode.USAGE)
+    return PROGRAMS[name]
+
+
+class _Change:
+    """What becomes of one program's settings file. Raises `CommandFailure` if it cannot be understood."""
+
+    def __init__(self, program: AgentProgram, root: Path, *, remove: bool) -> None:
+        self._path = root / program.settings
+        self._title = program.title
+        try:
+            self._before = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
+            settings: dict[str, Any] = json.loads(self._before or "{}")
+            new = program.without_hook(settings) if remove else program.with_hook(settings, _command(program))
+        except (OSError, ValueError, WrongSettings) as error:
+            raise CommandFailure(f"{self._path}: {error}; it was not changed", ExitCode.FAILED) from error
+        self._after = (
+            self._before if new == settings else f"{json.dumps(new, indent=2, ensure_ascii=False)}\n"
+        )
+
+    @property
+    def is_any(self) -> bool:
+        return self._after != self._before
+
+    def lines(self) -> Iterator[str]:
+        """Yield the change as a unified diff."""
+        before, after = self._before.splitlines(keepends=True), self._after.splitlines(keepends=True)
+        name = str(self._path)
+        yield from difflib.unified_diff(before, after, name if before else "/dev/null", name)
+
+    def make(self) -> None:
+        """Write the file in one step, with the rights of the file before. Raises `OSError`."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        target = self._path.resolve()
+        new = target.with_name(f".{target.name}.overspill")
+        new.write_text(self._after, encoding="utf-8")
+        if target.exists():
+            shutil.copymode(target, new)
+        new.replace(target)
+        output.say(f"{self._title}: {self._path} is changed; it counts from the program's next start")
+
+
+def _command(program: AgentProgram) -> str:
+    """Return the command line of the hook: the name alone if the PATH has it."""
+    ours = ["overspill"] if shutil.which("overspill") else own_command()
+    return shlex.join([*ours, "hook", program.name])
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, examples=_EXAMPLES, options=())(init)

@@ -1,0 +1,304 @@
+"""Agent programs: the documented events of their hooks, and the settings that name our hook."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from overspill import SyncClient
+from overspill.agent_programs import hook
+from overspill.agent_programs.programs import PROGRAMS, WrongSettings
+
+from tests.client.shell import Shell
+
+if TYPE_CHECKING:
+    from tests.servers.overspill import ServiceProcess
+
+OUTPUT = "".join(f"line {number}\n" for number in range(30_000))
+COMMON = {"session_id": "s-1", "transcript_path": "/t.jsonl", "cwd": "/work", "permission_mode": "default"}
+OTHERS: list[dict[str, Any]] = [
+    {},
+    {"model": "m", "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}},
+    {"hooks": {"PostToolUse": [{"matcher": "Write", "hooks": [{"type": "command", "command": "fmt"}]}]}},
+    {"hooks": {"PreToolUse": [{"hooks": []}], "AfterTool": []}, "ünïcode": ["☃"]},
+]
+
+
+@pytest.fixture
+def service_of_the_environment(service: ServiceProcess, monkeypatch: pytest.MonkeyPatch) -> ServiceProcess:
+    monkeypatch.setenv("OVERSPILL_URL", service.url)
+    monkeypatch.setenv("OVERSPILL_SPOOL", "off")
+    return service
+
+
+@pytest.fixture
+def overspill(service: ServiceProcess) -> Shell:
+    return Shell(service.url)
+
+
+def answered(program: str, event: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(hook.answer_text(program, json.dumps(event).encode()))
+    return answer
+
+
+def claude(response: Any, **more: Any) -> dict[str, Any]:
+    given = {"tool_name": "Bash", "tool_input": {"command": "seq"}, "tool_use_id": "toolu_1"}
+    return {**COMMON, "hook_event_name": "PostToolUse", **given, "tool_response": response, **more}
+
+
+def gemini(content: Any, **more: Any) -> dict[str, Any]:
+    response = {"llmContent": content, "returnDisplay": "shown"}
+    given = {"tool_name": "run_shell_command", "tool_input": {"command": "seq"}, "tool_response": response}
+    return {**COMMON, "hook_event_name": "AfterTool", "timestamp": "2026-11-23T00:00:00Z", **given, **more}
+
+
+def codex(command: Any, **more: Any) -> dict[str, Any]:
+    given = {"tool_name": "Bash", "tool_input": {"command": command}, "tool_use_id": "call_1"}
+    return {**COMMON, "hook_event_name": "PreToolUse", "turn_id": "1", "model": "m", **given, **more}
+
+
+def stored(service: ServiceProcess, text: str) -> str:
+    with SyncClient(service.url) as client:
+        return client.content("cap_" + text.partition("cap_")[2][:20]).decode()
+
+
+# --- events ---------------------------------------------------------------------------------------
+
+
+def test_claude_code_gets_a_result_of_the_tools_own_shape(service_of_the_environment: ServiceProcess) -> None:
+    response = {"stdout": OUTPUT, "stderr": "", "interrupted": False, "isImage": False}
+    answer = answered("claude-code", claude(response))["hookSpecificOutput"]
+    shown = answer["updatedToolOutput"]
+
+    assert answer["hookEventName"] == "PostToolUse"
+    assert {name: shown[name] for name in ("stderr", "interrupted", "isImage")} == {
+        "stderr": "",
+        "interrupted": False,
+        "isImage": False,
+    }
+    assert "Read more: overspill head -n 200 cap_" in shown["stdout"]
+    assert stored(service_of_the_environment, shown["stdout"]) == OUTPUT
+
+
+def test_what_claude_code_has_put_into_a_file_is_stored_whole(
+    service_of_the_environment: ServiceProcess, tmp_path: Path
+) -> None:
+    (tmp_path / "output.txt").write_text(OUTPUT)
+    response = {
+        "stdout": OUTPUT[:12_000],
+        "stderr": "",
+        "interrupted": False,
+        "persistedOutputPath": str(tmp_path / "output.txt"),
+        "persistedOutputSize": len(OUTPUT),
+    }
+    shown = answered("claude-code", claude(response))["hookSpecificOutput"]["updatedToolOutput"]
+
+    assert stored(service_of_the_environment, shown["stdout"]) == OUTPUT
+    assert "persistedOutputPath" not in shown
+    assert "line 0\n" in shown["stdout"]
+    assert "line 29999\n" in shown["stdout"]
+
+
+def test_gemini_gets_the_notice_as_the_reason(service_of_the_environment: ServiceProcess) -> None:
+    for content in (OUTPUT, [{"text": OUTPUT}], {"text": OUTPUT}, [OUTPUT[:9], {"text": OUTPUT[9:]}]):
+        answer = answered("gemini-cli", gemini(content))
+
+        assert answer["decision"] == "deny"
+        assert stored(service_of_the_environment, answer["reason"]) == OUTPUT
+
+
+def test_a_result_of_gemini_with_an_image_stays(service_of_the_environment: ServiceProcess) -> None:
+    image = {"inlineData": {"mimeType": "image/png", "data": "A" * 100_000}}
+
+    assert answered("gemini-cli", gemini([{"text": OUTPUT}, image])) == {}
+
+
+@pytest.mark.parametrize(
+    "command", ["seq 3", "echo 'a  b' \"$HOME\" | wc -l; exit 3", "printf 'ü\\n'", "# nothing"]
+)
+def test_codex_runs_the_same_command_in_ours(overspill: Shell, command: str, tmp_path: Path) -> None:
+    specific = answered("codex", codex(command))["hookSpecificOutput"]
+    rewritten = shlex.split(specific["updatedInput"]["command"])
+    run = subprocess.run(["bash", "-c", command], capture_output=True, check=False, cwd=tmp_path)
+    code, out, _ = overspill(*rewritten[1:])
+
+    assert specific["permissionDecision"] == "allow"
+    assert rewritten[1:9] == ["run", "--no-live", "--tool", "bash", "--call-id", "call_1", "--session", "s-1"]
+    assert (code, out) == (run.returncode, run.stdout)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        codex("overspill head cap_1"),
+        codex("/usr/bin/overspill grep x cap_1"),
+        codex(""),
+        codex(None),
+        codex(["a"]),
+        codex("ls", tool_name="apply_patch"),
+        codex("ls", hook_event_name="PostToolUse"),
+        {**codex("ls"), "tool_input": "ls"},
+        {},
+    ],
+)
+def test_codex_leaves_other_commands_alone(event: dict[str, Any]) -> None:
+    assert answered("codex", event) == {}
+
+
+@pytest.mark.parametrize("program", ["claude-code", "gemini-cli"])
+@pytest.mark.parametrize(
+    "event",
+    [
+        claude({"stdout": "short", "stderr": "", "interrupted": False}),
+        gemini("short"),
+        claude(OUTPUT, hook_event_name="Stop"),
+        {"filler": OUTPUT},
+        {"tool_name": 7, "tool_response": None, "filler": OUTPUT},
+    ],
+)
+def test_what_is_short_or_no_result_stays(
+    service_of_the_environment: ServiceProcess, program: str, event: dict[str, Any]
+) -> None:
+    assert answered(program, event) == {}
+
+
+# --- the process ----------------------------------------------------------------------------------
+
+
+def test_a_short_result_imports_nothing_but_the_hook() -> None:
+    script = (
+        "import sys; from overspill.agent_programs import hook; hook.main('claude-code');"
+        "loaded = {name for name in sys.modules if name.startswith('overspill')};"
+        "sys.exit(str(loaded - {'overspill', 'overspill.agent_programs', 'overspill.agent_programs.hook'}))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], input=b"{}", capture_output=True, check=False)
+
+    assert done.stderr.decode().strip() == "set()"
+    assert done.stdout == b"{}\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "event", "said"),
+    [
+        ("claude-code", b"not json" * 2_000, "JSONDecodeError"),
+        ("claude-code", b"[" + b" " * 9_000 + b"]", "the event is no JSON object"),
+        ("claude-code", b"\xff" * 9_000, "UnicodeDecodeError"),
+        ("emacs", b'{"a": "' + b"x" * 9_000 + b'"}', "there is no hook for 'emacs'"),
+    ],
+)
+def test_whatever_goes_wrong_the_answer_changes_nothing(
+    program: str, event: bytes, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(event)))
+
+    assert hook.main(program) == 0
+    out, err = capsys.readouterr()
+    assert out == "{}\n"
+    assert said in err
+
+
+def test_without_a_service_the_notice_says_so(nowhere: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OVERSPILL_URL", nowhere)
+    monkeypatch.setenv("OVERSPILL_SPOOL", "off")
+
+    assert "NOT STORED" in answered("gemini-cli", gemini(OUTPUT))["reason"]
+
+
+def test_the_command_is_the_hook(service: ServiceProcess, overspill: Shell) -> None:
+    code, out, err = overspill("hook", "gemini-cli", stdin=json.dumps(gemini(OUTPUT)).encode())
+
+    assert (code, err) == (0, "")
+    assert json.loads(out)["decision"] == "deny"
+
+
+# --- settings -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("settings", OTHERS, ids=str)
+def test_the_hook_is_put_in_once_and_taken_out_again(name: str, settings: dict[str, Any]) -> None:
+    program = PROGRAMS[name]
+    once = program.with_hook(settings, f"overspill hook {name}")
+    twice = program.with_hook(once, f"/elsewhere/overspill hook {name}")
+    commands = [each["hooks"][0]["command"] for each in twice["hooks"][program.event]]
+
+    assert commands.count(f"/elsewhere/overspill hook {name}") == 1
+    assert f"overspill hook {name}" not in commands
+    assert program.without_hook(twice) == program.without_hook(settings)
+    assert {key: once[key] for key in settings if key != "hooks"} == {
+        key: settings[key] for key in settings if key != "hooks"
+    }
+
+
+def test_hooks_of_others_stay() -> None:
+    theirs = {"matcher": "Write", "hooks": [{"type": "command", "command": "fmt"}]}
+    settings = {"hooks": {"PostToolUse": [theirs], "Stop": [theirs]}}
+    program = PROGRAMS["claude-code"]
+    once = program.with_hook(settings, "overspill hook claude-code")
+
+    assert once["hooks"]["PostToolUse"][0] == theirs
+    assert once["hooks"]["Stop"] == [theirs]
+    assert program.without_hook(once) == settings
+
+
+@pytest.mark.parametrize("settings", [[], {"hooks": []}, {"hooks": {"PostToolUse": {}}}, "text", None])
+def test_settings_of_another_form_are_not_touched(settings: Any) -> None:
+    with pytest.raises(WrongSettings):
+        PROGRAMS["claude-code"].with_hook(settings, "overspill hook claude-code")
+
+
+@pytest.fixture
+def home(overspill: Shell, tmp_path: Path) -> Path:
+    overspill.environment["HOME"] = str(tmp_path)
+    overspill.environment["PATH"] = "/usr/bin:/bin"
+    return tmp_path
+
+
+def test_init_shows_the_change_and_makes_it_when_told(overspill: Shell, home: Path) -> None:
+    path = home / ".claude" / "settings.json"
+    path.parent.mkdir()
+    path.write_text('{"model": "opus"}')
+    path.chmod(0o600)
+    code, out, err = overspill("init")
+    before = path.read_text()
+    told = overspill("init", "--yes")
+    again = overspill("init", "--yes")
+
+    assert (code, before) == (0, '{"model": "opus"}')
+    assert b'+    "PostToolUse": [' in out
+    assert "--yes makes the change" in err
+    assert told[0] == again[0] == 0
+    assert "nothing is to change for Claude Code" in again[2]
+    assert json.loads(path.read_text())["model"] == "opus"
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_init_takes_the_hook_out_again(overspill: Shell, home: Path) -> None:
+    for name in PROGRAMS:
+        assert overspill("init", name, "--yes")[0] == 0
+    assert overspill("init", "--remove", "--yes")[0] == 0
+
+    assert all(json.loads((home / program.settings).read_text()) == {} for program in PROGRAMS.values())
+
+
+def test_init_leaves_a_file_that_it_does_not_understand(overspill: Shell, home: Path) -> None:
+    path = home / ".gemini" / "settings.json"
+    path.parent.mkdir()
+    path.write_text('{// a comment\n"a": 1}')
+    code, _, err = overspill("init", "gemini-cli", "--yes")
+
+    assert code == 6
+    assert f"{path}: " in err
+    assert "it was not changed" in err
+    assert path.read_text() == '{// a comment\n"a": 1}'
+
+
+def test_init_names_the_programs_that_there_are(overspill: Shell, home: Path) -> None:
+    assert "no agent program was found; name one of claude-code" in overspill("init")[2]
+    assert "'emacs' has no hook; there are claude-code" in overspill("init", "emacs")[2]
