@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 HOST_POLICY: Final = Policy(max_tokens=20_000)
 """For guards of Claude Code: it puts a result of more than 25,000 tokens into a file of its own."""
+_EVENT: Final = "PostToolUse"
 _SHELL_CHARS: Final = 30_000
 """Claude Code puts a longer output of a shell into a file of its own."""
 _READ_CHARS: Final = 256 * 1024
@@ -49,8 +50,11 @@ async def post_tool_use_async(guard: Guard, event: Mapping[str, Any]) -> dict[st
 
 
 def _is_guarded(guard: Guard, event: Mapping[str, Any]) -> bool:
-    """Return whether the tool's results are guarded: `mcp__overspill__inspect_output` is one that reads."""
-    return event["tool_name"].rpartition("__")[2] not in guard.policy.exempt
+    """Return whether it is a result, and not of a tool that reads: `mcp__overspill__inspect_output`."""
+    tool = event.get("tool_name")
+    if event.get("hook_event_name", _EVENT) != _EVENT or not isinstance(tool, str):
+        return False
+    return "tool_response" in event and tool.rpartition("__")[2] not in guard.policy.exempt
 
 
 def _output(event: Mapping[str, Any]) -> Any:
@@ -92,7 +96,7 @@ def _answer(event: Mapping[str, Any], guarded: Guarded) -> dict[str, Any]:
         whole = event["tool_response"].items()
         value = {**{name: field for name, field in whole if name not in _FILE_FIELDS}, "stdout": value}
     shown = _with_metadata(event["tool_name"], value, guarded)
-    return {"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": shown}}
+    return {"hookSpecificOutput": {"hookEventName": _EVENT, "updatedToolOutput": shown}}
 
 
 def _with_metadata(tool: str, value: Any, guarded: Guarded) -> Any:
