@@ -168,8 +168,13 @@ class _Invoker(_StandIn):
         tool_call = getattr(context, "tool_call", None)
         if _is_from_program(tool_call):
             return await running
-        call = named(context, getattr(context, "tool_name", ""))
-        return self._owner.noted(context, await self._owner.adapter.guarded(running, **call))
+        call, adapter = named(context, getattr(context, "tool_name", "")), self._owner.adapter
+        guarded = await adapter.guarded(running, **call)
+        if guarded.notice is None and guarded.reason is not None:
+            # No shorter object can be made. The SDK shows the model its text.
+            text = await adapter.guard.process(str(guarded.value), **call)
+            guarded = guarded if text.notice is None else text
+        return self._owner.noted(context, guarded)
 
     def __getattr__(self, name: str) -> Any:
         found = super().__getattr__(name)

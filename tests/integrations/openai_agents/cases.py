@@ -219,3 +219,30 @@ def test_directives_hold_for_the_session() -> None:
     assert seen == [[THINK_PROMPT, "why?"], [THINK_PROMPT, "and now?"], ["and now?"]]
     assert answer(result, metadata).startswith("done\n- lines (about ")
     assert answer(result, {}) == "done"
+
+
+class Odd:
+    """An object of which no shorter copy can be made."""
+
+    def __init__(self) -> None:
+        self.text = tools.lines(MANY)
+
+    def __str__(self) -> str:
+        return f"odd: {self.text}"
+
+
+def numbers() -> Any:
+    return (f"{number}\n" for number in range(MANY))
+
+
+def odd() -> Any:
+    return Odd()
+
+
+def test_objects_and_generators_become_the_text_that_the_model_would_read(guard: Guard) -> None:
+    agent: Agent[Any] = Agent(name="agent", tools=[function_tool(odd), function_tool(numbers)])
+    agent.model = scripted(call("odd"), call("numbers", "call_2"))
+    first, second = outputs(guard_agent(agent, guard))
+
+    assert stored(guard, handle_in(first.output)).decode() == f"odd: {tools.lines(MANY)}"
+    assert stored(guard, handle_in(second.output)).decode().startswith("0\n1\n")
