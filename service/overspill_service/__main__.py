@@ -22,7 +22,7 @@ from overspill_service.server.supervisor import Supervisor
 from overspill_service.settings.help import SettingHelp, descriptions
 from overspill_service.settings.settings import SettingError, Settings
 from overspill_service.settings.sources import load, unknown_variables
-from overspill_service.telemetry import logs
+from overspill_service.telemetry import logs, tracing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,11 +74,12 @@ def _run(command: str, settings: Settings, options: dict[str, Any], given: list[
         case "serve" if settings.workers > 1:
             return _supervise(settings, given[1:])
         case "serve":
-            with listening_socket(settings) as listener:
+            with listening_socket(settings) as listener, tracing.exporting():
                 run(serve(settings, listener, reread))
             return 0
         case "work":
-            run(serve(settings, socket.socket(fileno=int(options["descriptor"])), reread, sys.stdin))
+            with tracing.exporting():
+                run(serve(settings, socket.socket(fileno=int(options["descriptor"])), reread, sys.stdin))
             return 0
         case _:
             return asyncio.run(operations.COMMANDS[command](settings, options))

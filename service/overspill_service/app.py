@@ -25,6 +25,7 @@ from overspill_service.resources.cpu import CpuThreads
 from overspill_service.resources.memory_budget import MemoryBudget
 from overspill_service.resources.memory_limit import default_budget
 from overspill_service.settings.settings import SettingError, Settings
+from overspill_service.telemetry import tracing
 from overspill_service.telemetry.metered import MeteredCatalog, MeteredStore
 from overspill_service.telemetry.metrics import Metrics
 from overspill_service.telemetry.scrapes import Scrapes
@@ -222,6 +223,7 @@ async def _serve(app: web.Application, settings: Settings, clock: Callable[[], f
             authenticator=authenticator,
             metrics=metrics,
             scrapes=Scrapes(metrics.collect),
+            spans=tracing.spans(),
             settings=settings,
             upload_slots=asyncio.Semaphore(settings.max_uploads),
         )

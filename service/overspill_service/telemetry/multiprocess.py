@@ -188,7 +188,7 @@ class SharedValue:
         return self._value
 
     def set_exemplar(self, exemplar: object) -> None:
-        """Do nothing: the text format has no exemplars."""
+        """Do nothing: sums of several processes have no exemplars, and a memory holds numbers alone."""
 
     def get_exemplar(self) -> None:
         return None

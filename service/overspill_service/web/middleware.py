@@ -6,6 +6,7 @@ import logging
 import re
 import secrets
 import time
+from contextlib import nullcontext
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
@@ -20,12 +21,14 @@ from overspill_service.errors import (
     Unavailable,
 )
 from overspill_service.telemetry import logs
+from overspill_service.web import request_span
 from overspill_service.web.header_fields import require_well_formed
 from overspill_service.web.problems import allow_header, problem_of, response_of, underlying
 from overspill_service.web.service import SERVICE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from contextlib import AbstractContextManager
 
 _ALLOWED_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 REQUEST_ID: Final = web.RequestKey("identity", str)
@@ -50,7 +53,7 @@ async def middleware(
     start = time.perf_counter()
     request[REQUEST_ID] = request_id = _request_id(request)
     response: web.StreamResponse | None = None
-    with logs.bound_fields(request_id=request_id):
+    with logs.bound_fields(request_id=request_id), _span_of(request):
         try:
             service = request.app[SERVICE]
             with service.in_flight, service.connections.busy(request.transport):
@@ -67,7 +70,9 @@ def _count_and_log(request: web.Request, response: web.StreamResponse | None, se
     size = (response and request.method != "HEAD" and response.content_length) or 0
     received = request.content.total_bytes
     metrics = request.app[SERVICE].metrics
-    metrics.request(route, request.method, status, seconds)
+    answered = None if response is None else response.status
+    trace_id = request_span.end(request, answered, received=received, sent=size)
+    metrics.request(route, request.method, status, seconds, trace_id)
     metrics.use(
         logs.bound_field("tenant"),
         logs.bound_field("key"),
@@ -142,6 +147,7 @@ def _abort(request: web.Request, error: Exception, request_id: str) -> web.Strea
         request.app[SERVICE].metrics.problem(problem.code)
         details = logs.fields(code=problem.code, detail=problem.detail, cause=logs.causes(error))
         failures.error("broke off an answer", extra=details)
+        request_span.fail(request, problem.code)
     if request.transport is not None:
         request.transport.abort()
     return request[STARTED_RESPONSE]
@@ -151,6 +157,14 @@ def _request_id(request: web.Request) -> str:
     """Return the request's id: the client's if it is harmless, else a new one."""
     given = request.headers.get(Header.REQUEST_ID, "")
     return given if _ALLOWED_ID.fullmatch(given) else secrets.token_hex(8)
+
+
+def _span_of(request: web.Request) -> AbstractContextManager[None]:
+    """Return the block of the request's span. What is asked again and again by machines has none."""
+    route = _route_of(request)
+    if route in HEALTH:
+        return nullcontext()
+    return request_span.serving(request, None if route == UNKNOWN_ROUTE else route)
 
 
 def _route_of(request: web.Request) -> str:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from overspill_service.settings.settings import Settings
     from overspill_service.telemetry.metrics import Metrics
     from overspill_service.telemetry.scrapes import Scrapes
+    from overspill_service.telemetry.spans import Spans
     from overspill_service.tenants import TenantDirectory
     from overspill_service.web.authentication import Authenticator
 
@@ -67,6 +68,7 @@ class Service:
     upload_slots: asyncio.Semaphore
     connections: Connections = field(default_factory=Connections)
     scrapes: Scrapes
+    spans: Spans | None = None
     failure_log: FailureLog = field(default_factory=FailureLog)
     in_flight: InFlight = field(default_factory=InFlight)
     is_stopping: bool = field(default=False)
