@@ -20,6 +20,7 @@ from pydantic_core import to_jsonable_python
 
 from overspill.guard.call_context import minted
 from overspill.integrations.adapter import METADATA, Adapter, is_program
+from overspill.integrations.stand_in import StandIn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -138,29 +139,7 @@ class _AgentGuard:
         return _changed(handoff, "on_invoke_handoff", _Handing, self)
 
 
-class _StandIn:
-    """Stands for an object of the SDK: what a subclass does not change is the object's own, its class too.
-
-    The SDK asks for the class of its own invokers, which check arguments before a call is approved.
-    """
-
-    def __init__(self, inner: Any, owner: _AgentGuard) -> None:
-        vars(self).update(_inner=inner, _owner=owner)
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:
-        return type(self._inner)
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "_inner":  # a copy that is not filled yet
-            raise AttributeError(name)
-        return getattr(self._inner, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._inner, name, value)
-
-
-class _Invoker(_StandIn):
+class _Invoker(StandIn):
     """The `on_invoke_tool` of a guarded tool."""
 
     async def __call__(self, context: Any, arguments: str) -> Any:
@@ -184,7 +163,7 @@ class _Invoker(_StandIn):
         return lambda tool: _Invoker(found(tool), self._owner)
 
 
-class _Executor(_StandIn):
+class _Executor(StandIn):
     """The `executor` of a shell tool that runs on this machine."""
 
     async def __call__(self, request: Any) -> Any:
@@ -196,7 +175,7 @@ class _Executor(_StandIn):
         return guarded.value
 
 
-class _Handing(_StandIn):
+class _Handing(StandIn):
     """The `on_invoke_handoff` of a handoff."""
 
     async def __call__(self, context: Any, arguments: Any) -> Any:
@@ -217,7 +196,7 @@ class _ServerCall:
 _SERVER_CALL: Final[ContextVar[_ServerCall | None]] = ContextVar("overspill_server_call", default=None)
 
 
-class _Server(_StandIn):
+class _Server(StandIn):
     """An MCP server whose results are guarded. The SDK tells it of the run when it asks for metadata."""
 
     async def __aenter__(self) -> Self:
@@ -291,7 +270,7 @@ def _assign(agent: Agent[Any], name: str, items: list[Any]) -> None:
         setattr(agent, name, items)
 
 
-def _changed(item: Any, field: str, stand_in: type[_StandIn], owner: _AgentGuard) -> Any:
+def _changed(item: Any, field: str, stand_in: type[StandIn], owner: _AgentGuard) -> Any:
     """Return a copy of `item` with a stand-in for the function in its field, or `item` if it has one."""
     if type(getattr(item, field)) is stand_in:
         return item

@@ -225,10 +225,10 @@ class Odd:
     """An object of which no shorter copy can be made."""
 
     def __init__(self) -> None:
-        self.text = tools.lines(MANY)
+        self.rows = [tools.lines(MANY)]
 
     def __str__(self) -> str:
-        return f"odd: {self.text}"
+        return f"odd: {self.rows[0]}"
 
 
 def numbers() -> Any:
@@ -244,5 +244,5 @@ def test_objects_and_generators_become_the_text_that_the_model_would_read(guard:
     agent.model = scripted(call("odd"), call("numbers", "call_2"))
     first, second = outputs(guard_agent(agent, guard))
 
-    assert stored(guard, handle_in(first.output)).decode() == f"odd: {tools.lines(MANY)}"
+    assert stored(guard, handle_in(first.raw_item["output"])).decode() == f"odd: {tools.lines(MANY)}"
     assert stored(guard, handle_in(second.output)).decode().startswith("0\n1\n")
