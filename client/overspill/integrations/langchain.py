@@ -70,18 +70,8 @@ class OverspillMiddleware(AgentMiddleware):
         """As `wrap_tool_call`, for asynchronous code."""
         if _is_from_program(request):
             return await handler(request)
-        call = _named(request)
-        try:
-            with calling(call["call_id"], call["session"]):
-                result = await handler(request)
-        except GraphBubbleUp:
-            raise
-        except Exception as error:
-            guarded = await self.adapter.guard.process(error, **call)
-            if guarded.value is error:
-                raise
-            raise guarded.value from None
-        return _with_metadata(await self.adapter.guard.process(result, **call))
+        call, passing = _named(request), (GraphBubbleUp,)
+        return _with_metadata(await self.adapter.guarded(handler(request), passing=passing, **call))
 
 
 def tool_wrappers(guard: Guard | None = None) -> dict[str, Any]:
