@@ -82,6 +82,7 @@ def isolated(api: ScriptedApi, home: str, session: str, **more: Any) -> ClaudeAg
         "ANTHROPIC_API_KEY": "none",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "CLAUDE_CONFIG_DIR": home,
+        "CLAUDE_CODE_TMPDIR": home,
         "HOME": home,
         "IS_SANDBOX": "1",
     }
