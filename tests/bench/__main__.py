@@ -31,6 +31,7 @@ from tests.bench import (
     sweep,
     table,
     tail,
+    tracing,
     undecoded,
     uploads,
 )
@@ -59,6 +60,7 @@ BENCHMARKS: Final[dict[str, Callable[[Servers, Scale], Iterator[Row]]]] = {
     "previews": previews.measure,
     "soak": soak.measure,
     "spool": spool.measure,
+    "tracing": tracing.measure,
 }
 ROUNDS: Final = 5
 
