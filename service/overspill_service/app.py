@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from overspill_service.catalog import Catalog
+    from overspill_service.telemetry.spans import Spans
 
 T = TypeVar("T")
 
@@ -57,7 +58,11 @@ FIRST_ROUND_SECONDS: Final = 2.0
 
 @asynccontextmanager
 async def open_archive(
-    settings: Settings, metrics: Metrics | None = None, *, clock: Callable[[], float] = time.time
+    settings: Settings,
+    metrics: Metrics | None = None,
+    spans: Spans | None = None,
+    *,
+    clock: Callable[[], float] = time.time,
 ) -> AsyncIterator[Archive]:
     """Open the back ends that the settings name, and close them at the end. `clock` is this machine's."""
     cpu = CpuThreads()
@@ -69,8 +74,8 @@ async def open_archive(
         try:
             steady = None if isinstance(catalog, SqliteCatalog) else steady_seconds
             if metrics:
-                store = MeteredStore(store, "store", metrics)
-                catalog = MeteredCatalog(catalog, "catalog", metrics)
+                store = MeteredStore(store, "store", metrics, spans)
+                catalog = MeteredCatalog(catalog, "catalog", metrics, spans)
             shared_clock = SharedClock(clock, catalog, store, steady)
             await shared_clock.measure()
             memory = MemoryBudget(settings.memory or default_budget(settings.workers))
@@ -207,9 +212,9 @@ def _with_reloaded(former: Settings, latter: Settings) -> Settings:
 
 
 async def _serve(app: web.Application, settings: Settings, clock: Callable[[], float]) -> AsyncIterator[None]:
-    metrics = Metrics()
+    metrics, spans = Metrics(), tracing.spans()
     directory = directory_of(settings)
-    async with open_archive(settings, metrics, clock=clock) as archive:
+    async with open_archive(settings, metrics, spans, clock=clock) as archive:
         authenticator = Authenticator(
             directory,
             archive.catalog,
@@ -223,7 +228,7 @@ async def _serve(app: web.Application, settings: Settings, clock: Callable[[], f
             authenticator=authenticator,
             metrics=metrics,
             scrapes=Scrapes(metrics.collect),
-            spans=tracing.spans(),
+            spans=spans,
             settings=settings,
             upload_slots=asyncio.Semaphore(settings.max_uploads),
         )

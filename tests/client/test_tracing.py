@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -21,9 +22,11 @@ from overspill.spools.flush import flush
 from overspill.spools.spool import Spool
 from overspill.wire import Outcome
 
+from tests.servers import slow_link
 from tests.servers.tracing import Tracing, facts, id_of, parent_id, trace_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from opentelemetry.sdk.trace import ReadableSpan
@@ -158,6 +161,41 @@ def test_a_short_output_has_no_span(tracing: Tracing) -> None:
         assert Guard().process_sync("short", tool="build").outcome is Outcome.INLINE
 
     assert facts(tracing.only("")) == TOOL
+
+
+async def test_an_upload_that_outlasts_its_agent_stays_in_the_trace(
+    service: ServiceProcess, tracing: Tracing, tmp_path: Path
+) -> None:
+    long, spool = LOG * 40, Spool(tmp_path / "spool")
+    with (
+        slow_link.running(service.url, rate=1_000_000) as link,
+        SyncClient(link.url, compress=False) as client,
+    ):
+        guard = Guard(client, Policy(wait=0.2), session="late", spool=spool)
+        with tracing.tracer.start_as_current_span("execute_tool build"):
+            guarded = await guard.process(long, tool="build", call_id="call_1")
+        ended_first = tracing.named("PUT")
+        pause = threading.Event()
+        assert any(tracing.named("PUT") or pause.wait(0.05) for _ in range(1_000))
+        guard.close()
+    put, spill = tracing.only("PUT"), tracing.only("spill")
+
+    assert (guarded.outcome, ended_first) == (Outcome.SPOOLED, [])
+    assert (trace_of(put), parent_id(put)) == (trace_of(spill), id_of(spill))
+    assert facts(put)["http.response.status_code"] == 201
+
+
+async def test_a_stream_spills_inside_the_span_of_its_call(service: ServiceProcess, tracing: Tracing) -> None:
+    def lines() -> Iterator[str]:
+        yield from LOG.splitlines(keepends=True)
+
+    async with Client(service.url) as client:
+        with tracing.tracer.start_as_current_span("execute_tool build", attributes=TOOL) as tool:
+            guarded = await Guard(client, session="stream").process(lines(), tool="build")
+
+    assert guarded.outcome is Outcome.CAPTURED
+    assert parent_id(tracing.only("spill")) == tool.get_span_context().span_id
+    assert facts(tracing.only("execute_tool"))["overspill.capture.id"] == guarded.capture
 
 
 # --- failures -------------------------------------------------------------------------------------
