@@ -42,8 +42,8 @@ class Command(TyperCommand):
 class LazyCommand(TyperCommand):
     """A command whose module is imported when the command is used, so that `overspill --help` is quick.
 
-    The module `overspill.cli.commands.NAME` has a function `add_to`, which adds the command to a Typer.
-    `summary` is the first sentence of the command's help.
+    The module `overspill.cli.commands.NAME` has a function `add_to`, which adds the command to a Typer; a
+    hyphen of the name is an underscore there. `summary` is the first sentence of the command's help.
     """
 
     def __init__(self, name: str, summary: str) -> None:
@@ -52,7 +52,8 @@ class LazyCommand(TyperCommand):
     def load(self) -> Any:
         """Import the module. Return the command itself, or the group of that name."""
         app = typer.Typer(rich_markup_mode=None)
-        import_module(f"overspill.cli.commands.{self.name}").add_to(app)
+        module = str(self.name).replace("-", "_")
+        import_module(f"overspill.cli.commands.{module}").add_to(app)
         return typer.main.get_group(app).commands[self.name or ""]
 
     def make_context(self, *arguments: Any, **settings: Any) -> Any:

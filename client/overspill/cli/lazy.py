@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from overspill.cli.demo import story
     from overspill.cli.search import search
     from overspill.cli.top import table_run
+    from overspill.mcp.proxy import child as mcp_child
+    from overspill.mcp.proxy import run as mcp_proxy
     from overspill.spools import capture
 
 __all__ = [
@@ -22,6 +24,8 @@ __all__ = [
     "exit_codes",
     "guarded_output",
     "invocation",
+    "mcp_child",
+    "mcp_proxy",
     "search",
     "spool_fallback",
     "story",
@@ -35,6 +39,8 @@ _MODULES = {
     "exit_codes": "overspill.cli.exit_codes",
     "guarded_output": "overspill.cli.command_output.guarded_output",
     "invocation": "overspill.cli.invocation",
+    "mcp_child": "overspill.mcp.proxy.child",
+    "mcp_proxy": "overspill.mcp.proxy.run",
     "search": "overspill.cli.search.search",
     "spool_fallback": "overspill.cli.spool_fallback",
     "story": "overspill.cli.demo.story",

@@ -1,0 +1,90 @@
+"""The command mcp-proxy: runs an MCP server, and guards what its tools return."""
+
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from overspill.cli import lazy, output
+from overspill.cli.declaration import command
+
+if TYPE_CHECKING:
+    from overspill.cli.invocation import Invocation
+
+_EXAMPLES = (
+    "overspill mcp-proxy -- npx -y @modelcontextprotocol/server-filesystem /srv/data",
+    "overspill mcp-proxy --whole read_config -- uvx mcp-server-git",
+    "overspill mcp-proxy --url https://example.com/mcp --header Authorization=EXAMPLE_AUTH",
+)
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, _, variable = text.partition("=")
+    if variable not in os.environ:
+        raise typer.BadParameter(f"{text!r} is not NAME=VARIABLE with a variable of the environment")
+    return name, os.environ[variable]
+
+
+def mcp_proxy(
+    invocation: "Invocation",
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="COMMAND", help="The server; put -- before it.")
+    ] = None,
+    *,
+    server_url: Annotated[
+        str | None,
+        typer.Option("--url", metavar="URL", help="A server that runs already (streamable HTTP)."),
+    ] = None,
+    header: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--header",
+            metavar="NAME=VARIABLE",
+            help="Send this header to the URL; the value is that of a variable of the environment.",
+        ),
+    ] = None,
+    whole: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--whole", metavar="TOOL", help="Leave this tool's results whole: for code that calls it."
+        ),
+    ] = None,
+    drop_schemas: Annotated[
+        bool,
+        typer.Option(
+            "--drop-schemas",
+            help="Take output schemas out of the list of tools, instead of keeping results valid.",
+        ),
+    ] = False,
+) -> None:
+    """Run an MCP server, and guard what its tools return.
+
+    Results that are too long are stored whole; the client gets a notice with a handle, and two more tools
+    to read on: inspect_output and list_captures. Everything else passes as it is. The service and its key
+    are those of OVERSPILL_URL and OVERSPILL_KEY. The exit code is the server's.
+    """
+    if bool(words) == bool(server_url):
+        raise typer.BadParameter("give either the command of a server, after --, or --url")
+    try:
+        code = lazy.mcp_proxy.run(
+            invocation.client(),
+            server_url or words or [],
+            headers=dict(map(_header, header or [])),
+            whole=whole or [],
+            drops_schemas=drop_schemas,
+        )
+    except lazy.mcp_child.ServerNotStarted as error:
+        output.say(str(error))
+        code = error.code
+    raise typer.Exit(code)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    command(
+        app,
+        "mcp-proxy",
+        examples=_EXAMPLES,
+        options=(),
+        context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
+    )(mcp_proxy)

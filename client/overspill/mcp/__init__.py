@@ -1,0 +1,1 @@
+"""The Model Context Protocol: a server with the reading tools, and a proxy that guards other servers."""

@@ -1,0 +1,181 @@
+"""An MCP server as a child process, with the proxy on its standard input and output.
+
+Its standard error is ours: nothing stands between, so a flood of it blocks nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from overspill.mcp.proxy.messages import NotAMessage
+from overspill.mcp.proxy.relay import Relay
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from overspill.guard.guard import Guard
+    from overspill.mcp.proxy.relay import Choices
+
+_MAX_MESSAGE: Final = 1 << 30
+"""The longest message, in bytes, that is held to be read."""
+_GRACE: Final = 3.0
+"""Seconds that the server has to end after its input did, and again after a signal."""
+NOT_FOUND: Final = 127
+NOT_EXECUTABLE: Final = 126
+_SIGNAL_BASE: Final = 128
+
+
+class ServerNotStarted(Exception):
+    """The server could not be started. `code` is the exit code that a shell would give."""
+
+    def __init__(self, command: str, error: OSError) -> None:
+        super().__init__(f"{command}: {error.strerror or error}")
+        self.code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
+
+
+async def run(words: Sequence[str], guard: Guard, choices: Choices) -> int:
+    """Guard the server that `words` start. Return its exit code, 128 + n for signal n.
+
+    Ends when the server does. It is told to end when the client closes our standard input, and by SIGTERM
+    and SIGINT. Raises `ServerNotStarted`.
+    """
+    try:
+        child = await asyncio.create_subprocess_exec(
+            *words,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=_MAX_MESSAGE,
+            start_new_session=True,  # a group of its own, so that its children end with it
+        )
+    except OSError as error:
+        raise ServerNotStarted(words[0], error) from error
+    session = _Session(child, guard, choices)
+    try:
+        return await session.run()
+    finally:
+        _signal(child, signal.SIGKILL)
+
+
+class _Session:
+    """One server, from its start to its end."""
+
+    def __init__(self, child: asyncio.subprocess.Process, guard: Guard, choices: Choices) -> None:
+        self._child = child
+        self._guard = guard
+        self._choices = choices
+        self._ending: asyncio.Task[None] | None = None
+
+    async def run(self) -> int:
+        reader, writer = await standard_streams()
+        assert self._child.stdin is not None
+        to_server = self._child.stdin
+        relay = Relay(self._guard, line_writer(writer), line_writer(to_server), self._choices)
+        self._take_signals()
+        from_client = asyncio.create_task(self._from_client(reader, to_server, relay))
+        await self._from_server(writer, relay)
+        code = await self._exit_code()
+        from_client.cancel()
+        relay.server_ended(f"the MCP server ended (exit code {code}) before it answered; start it again")
+        await relay.finish()
+        await drained(writer)
+        return code
+
+    async def _from_client(
+        self, reader: asyncio.StreamReader, to_server: asyncio.StreamWriter, relay: Relay
+    ) -> None:
+        """Pass on what the client says, and tell the server when there is no more."""
+        async for line in lines(reader):
+            relay.from_client(line)
+            await drained(to_server)
+        to_server.close()
+        self._end_in_time(None)
+
+    async def _from_server(self, writer: asyncio.StreamWriter, relay: Relay) -> None:
+        """Pass on what the server says, until it closes its output."""
+        assert self._child.stdout is not None
+        async for line in lines(self._child.stdout):
+            try:
+                relay.from_server(line)
+            except NotAMessage:  # a print statement: it belongs on standard error
+                _print_error(line)
+            await drained(writer)
+
+    async def _exit_code(self) -> int:
+        self._end_in_time(None)
+        code = await self._child.wait()
+        if self._ending is not None:
+            self._ending.cancel()
+        return code if code >= 0 else _SIGNAL_BASE - code
+
+    def _take_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            loop.add_signal_handler(number, self._end_in_time, number)
+
+    def _end_in_time(self, number: signal.Signals | None) -> None:
+        """Send the server a signal, if one is given. If it does not end, send SIGTERM and then SIGKILL."""
+        if number is not None:
+            _signal(self._child, number)
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._ended())
+
+    async def _ended(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            await asyncio.sleep(_GRACE)
+            _signal(self._child, number)
+
+
+async def standard_streams() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Return standard input and output for asyncio. Raises `ValueError` if one is a regular file."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=_MAX_MESSAGE)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), _own_file(0, "rb"))
+    transport, protocol = await loop.connect_write_pipe(
+        lambda: asyncio.streams.FlowControlMixin(loop=loop), _own_file(1, "wb")
+    )
+    return reader, asyncio.StreamWriter(transport, protocol, None, loop)
+
+
+def _own_file(descriptor: int, mode: str) -> Any:
+    """Return a file that asyncio may close: `sys.stdin` and `sys.stdout` are flushed after it."""
+    return os.fdopen(os.dup(descriptor), mode, buffering=0)
+
+
+async def lines(reader: asyncio.StreamReader) -> Any:
+    """Yield each line that is not empty, without its end."""
+    while line := await reader.readline():
+        stripped = line.rstrip(b"\r\n")
+        if stripped:
+            yield stripped
+
+
+def line_writer(writer: asyncio.StreamWriter) -> Callable[[bytes], None]:
+    """Return a function that sends a line. It does nothing once the other side has gone."""
+
+    def send(line: bytes) -> None:
+        if not writer.is_closing():
+            writer.write(line + b"\n")
+
+    return send
+
+
+async def drained(writer: asyncio.StreamWriter) -> None:
+    """Wait until the other side has taken what was sent, or has gone."""
+    with contextlib.suppress(ConnectionError, BrokenPipeError):
+        await writer.drain()
+
+
+def _print_error(line: bytes) -> None:
+    with contextlib.suppress(OSError):
+        os.write(sys.stderr.fileno(), line + b"\n")
+
+
+def _signal(child: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    """Send a signal to the server and all that it started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, number)

@@ -1,0 +1,88 @@
+"""JSON-RPC messages as they are on the wire: what routing needs is read, all else stays bytes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Id: TypeAlias = int | float | str | None
+Key: TypeAlias = tuple[type, Id]
+"""An id for a dict, in which 1, 1.0 and "1" are three."""
+
+
+class Message(Struct, frozen=True):
+    """The members of one message that routing needs."""
+
+    id: Id | UnsetType = UNSET
+    method: str | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+
+    @property
+    def key(self) -> Key:
+        """Return the id as a key of a dict."""
+        return id_key(self.id)
+
+
+class NotAMessage(Exception):
+    """A line that holds no JSON-RPC message."""
+
+
+_ONE = msgspec.json.Decoder(Message)
+_MANY = msgspec.json.Decoder(list[Raw])
+
+
+def id_key(given: Any) -> Key:
+    """Return an id as a key of a dict."""
+    return type(given), given
+
+
+def messages(line: bytes) -> Iterator[tuple[bytes, Message]]:
+    """Yield the messages of a line, each with its bytes. A batch is yielded one by one.
+
+    Raises `NotAMessage`.
+    """
+    if not line.lstrip().startswith(b"["):
+        yield _read(line)
+        return
+    try:
+        batch = _MANY.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise NotAMessage from error
+    for each in batch:
+        yield _read(bytes(each))
+
+
+def _read(line: bytes) -> tuple[bytes, Message]:
+    """Return the message, also if only Python's own reader takes it, as for half of a surrogate pair."""
+    try:
+        return line, _ONE.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return line, _ONE.decode(encoded(parsed(line)))
+
+
+def parsed(line: bytes | Raw) -> dict[str, Any]:
+    """Return a JSON object. Raises `NotAMessage`."""
+    try:
+        found = json.loads(bytes(line))
+    except (ValueError, RecursionError) as error:
+        raise NotAMessage from error
+    if not isinstance(found, dict):
+        raise NotAMessage
+    return found
+
+
+def encoded(message: Any) -> bytes:
+    """Return the bytes of a message, without the end of the line."""
+    return json.dumps(message, separators=(",", ":")).encode()
+
+
+def with_result(line: bytes, result: Any) -> bytes:
+    """Return a response with another result. All its other members stay."""
+    return encoded({**parsed(line), "result": result})

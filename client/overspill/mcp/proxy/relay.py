@@ -1,0 +1,168 @@
+"""Between a client and a server: every message passes as it came, but for lists of tools and tools' results.
+
+It does no I/O of its own: it is given the lines of both sides, and calls back with what to send.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import UNSET, Struct
+
+from overspill.agent_tools.reading_tools import reading_tools
+from overspill.mcp.proxy.messages import Message, NotAMessage, encoded, id_key, messages, parsed, with_result
+from overspill.mcp.proxy.pending import Pending, Request, request_of
+from overspill.mcp.proxy.results import guarded
+from overspill.mcp.proxy.tool_names import ToolNames
+from overspill.mcp.rendering import result as rendered
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from overspill.agent_tools.agent_tool import AgentTool
+    from overspill.guard.guard import Guard
+    from overspill.mcp.proxy.messages import Key
+
+_log = logging.getLogger("overspill.mcp")
+_CALL: Final = "tools/call"
+_LIST: Final = "tools/list"
+_CANCELLED: Final = "notifications/cancelled"
+_SERVER_ENDED: Final = -32000
+_OLDEST: Final = "2024-11-05"
+
+
+class Choices(Struct, frozen=True):
+    """What the user decides: the tools whose results stay whole, and whether output schemas are dropped."""
+
+    whole: frozenset[str] = frozenset()
+    drops_schemas: bool = False
+
+
+class Relay:
+    """One connection. `revision` is what client and server agreed on, None in revisions that agree on none.
+
+    `to_client` and `to_server` get the bytes of one message, without the end of its line.
+    """
+
+    def __init__(
+        self,
+        guard: Guard,
+        to_client: Callable[[bytes], None],
+        to_server: Callable[[bytes], None],
+        choices: Choices = Choices(),  # noqa: B008  (frozen)
+    ) -> None:
+        self._guard = guard
+        self._to_client = to_client
+        self._to_server = to_server
+        self._choices = choices
+        self._names = ToolNames(reading_tools(guard), drops_schemas=choices.drops_schemas)
+        self._pending = Pending()
+        self.revision: str | None = None
+        self._own_calls: dict[Key, asyncio.Task[None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def from_client(self, line: bytes) -> None:
+        """Take a line of the client. What is no message goes on too: the server knows best what to answer."""
+        try:
+            read = list(messages(line))
+        except (NotAMessage, ValueError):
+            self._to_server(line)
+            return
+        for raw, message in read:
+            if not self._is_for_us(message):
+                self._to_server(raw)
+
+    def from_server(self, line: bytes) -> None:
+        """Take a line of the server. Raises `NotAMessage` for one that the client could not read."""
+        try:
+            read = list(messages(line))
+        except ValueError as error:
+            raise NotAMessage from error
+        for raw, message in read:
+            request = None if message.method is not UNSET else self._pending.pop(message.key)
+            if request is None or message.result is UNSET or request.method not in _REWRITTEN:
+                self._to_client(raw)
+            else:
+                self._begin(self._answered(raw, message, request))
+
+    def server_ended(self, why: str) -> None:
+        """Answer every request that the server cannot answer any more."""
+        for request in self._pending.clear():
+            error = {"code": _SERVER_ENDED, "message": why}
+            self._to_client(encoded({"jsonrpc": "2.0", "id": request.id, "error": error}))
+
+    async def finish(self) -> None:
+        """Wait until every result that has come is sent on."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _is_for_us(self, message: Message) -> bool:
+        """Return whether the message is answered here. Note a request that is not."""
+        if message.method is UNSET:
+            return False
+        if message.id is UNSET:
+            return message.method == _CANCELLED and self._is_cancelled(message)
+        request = request_of(message)
+        tool = self._names.own.get(request.tool) if request.method == _CALL else None
+        if tool is not None:
+            self._own_calls[message.key] = self._begin(self._read(tool, request))
+            return True
+        if request.method == _LIST and request.params.get("cursor") is None:
+            self._names.begin()
+        self._pending.add(request)
+        return False
+
+    def _is_cancelled(self, message: Message) -> bool:
+        """End the call of a reading tool that the client gave up. Return whether it is one."""
+        params = request_of(Message(id=None, method=_CANCELLED, params=message.params)).params
+        key = id_key(params.get("requestId"))
+        task = self._own_calls.get(key)
+        if task is not None:
+            task.cancel()
+            return True
+        request = self._pending.pop(key)
+        if request is not None and request.method in _REWRITTEN:
+            self._pending.add(request)  # its answer may be under way already, and must not pass unguarded
+        return False
+
+    async def _read(self, tool: AgentTool, request: Request) -> None:
+        """Answer a call of a reading tool."""
+        try:
+            answer = await tool.acall(request.params.get("arguments"))
+        finally:
+            self._own_calls.pop(id_key(request.id), None)
+        found = rendered(answer, request.revision or self.revision or _OLDEST)
+        self._to_client(encoded({"jsonrpc": "2.0", "id": request.id, "result": found}))
+
+    async def _answered(self, raw: bytes, message: Message, request: Request) -> None:
+        """Send on the server's answer. If it cannot be rewritten, it goes on as it came."""
+        assert message.result is not UNSET
+        try:
+            result = parsed(message.result)
+            new = await self._rewritten(request, result)
+            line = raw if new is result else with_result(raw, new)
+        except Exception:  # noqa: BLE001  (the boundary: the proxy never breaks a connection)
+            _log.warning("a result of %s passes as it came", request.method, exc_info=True)
+            line = raw
+        self._to_client(line)
+
+    async def _rewritten(self, request: Request, result: dict[str, Any]) -> Any:
+        if request.method == _LIST:
+            return self._names.listed(result, request.revision or self.revision or _OLDEST)
+        if request.method == _CALL:
+            if request.is_from_program or request.tool in self._choices.whole:
+                return result
+            return await guarded(self._guard, self._names, request, result)
+        self.revision = str(result.get("protocolVersion", _OLDEST))
+        return result
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+_REWRITTEN: Final = frozenset({_CALL, _LIST, "initialize"})

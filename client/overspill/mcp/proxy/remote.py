@@ -1,0 +1,93 @@
+"""An MCP server at a URL, reached over streamable HTTP by the SDK's transport."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
+from mcp.shared.inbound import encode_header_value
+from mcp.shared.message import ClientMessageMetadata, SessionMessage
+from mcp.types.jsonrpc import jsonrpc_message_adapter
+from pydantic import ValidationError
+
+from overspill.mcp.proxy.child import drained, line_writer, lines, standard_streams
+from overspill.mcp.proxy.messages import parsed
+from overspill.mcp.proxy.relay import Relay
+from overspill.mcp.rendering import VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from overspill.guard.guard import Guard
+    from overspill.mcp.proxy.relay import Choices
+
+_log = logging.getLogger("overspill.mcp")
+_NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+"""Which parameter of a request stands in the header `Mcp-Name`."""
+
+
+async def run(url: str, guard: Guard, choices: Choices, headers: Mapping[str, str]) -> int:
+    """Guard the server at `url`, until the client closes our standard input. Return the exit code.
+
+    `headers` go with every request.
+    """
+    reader, writer = await standard_streams()
+    to_server: asyncio.Queue[bytes | None] = asyncio.Queue()
+    relay = Relay(guard, line_writer(writer), to_server.put_nowait, choices)
+    async with (
+        create_mcp_http_client(headers=dict(headers)) as client,
+        streamable_http_client(url, http_client=client) as (received, sent),
+    ):
+        sending = asyncio.create_task(_send(to_server, sent, relay))
+        receiving = asyncio.create_task(_receive(received, relay, writer))
+        async for line in lines(reader):
+            relay.from_client(line)
+        to_server.put_nowait(None)
+        await sending
+        await relay.finish()
+        await drained(writer)
+        receiving.cancel()
+    return 0
+
+
+async def _send(queue: asyncio.Queue[bytes | None], sent: Any, relay: Relay) -> None:
+    """Post each message, with the headers that its revision asks for."""
+    while (line := await queue.get()) is not None:
+        try:
+            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValidationError as error:
+            _log.warning("the client's line is no JSON-RPC message: %s errors", error.error_count())
+            continue
+        metadata = ClientMessageMetadata(headers=_headers(line, relay.revision))
+        await sent.send(SessionMessage(message, metadata=metadata))
+
+
+async def _receive(received: Any, relay: Relay, writer: asyncio.StreamWriter) -> None:
+    async for item in received:
+        if isinstance(item, Exception):
+            _log.warning("the MCP server cannot be understood: %s", item)
+            continue
+        relay.from_server(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+        await drained(writer)
+
+
+def _headers(line: bytes, agreed: str | None) -> dict[str, str]:
+    """Return what the HTTP transport says of a message beside it."""
+    message = parsed(line)
+    params = message.get("params")
+    params = params if isinstance(params, dict) else {}
+    own = (params.get("_meta") or {}).get(VERSION)
+    if not isinstance(own, str):
+        return (
+            {}
+            if agreed is None or message.get("method") == "initialize"
+            else {"mcp-protocol-version": agreed}
+        )
+    headers = {"mcp-protocol-version": own, "mcp-method": str(message.get("method", ""))}
+    name = params.get(_NAMED_BY.get(headers["mcp-method"], ""))
+    if isinstance(name, str):
+        headers["mcp-name"] = encode_header_value(name)
+    return headers

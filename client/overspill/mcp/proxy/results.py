@@ -1,0 +1,65 @@
+"""What becomes of a tool's result: the guard shortens it, and it stays a result of its protocol."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from overspill.integrations.adapter import METADATA
+from overspill.mcp.proxy.valid_results import shortened, validator
+
+if TYPE_CHECKING:
+    from overspill.guard.guard import Guard
+    from overspill.mcp.proxy.pending import Request
+    from overspill.mcp.proxy.tool_names import ToolNames
+
+_READER: Final = "inspect_output"
+_STRUCTURED: Final = "structuredContent"
+
+
+async def guarded(guard: Guard, names: ToolNames, request: Request, result: dict[str, Any]) -> Any:
+    """Return the result as it may go on, or the same object if it is not too long.
+
+    A result that is not whole yet stays as it is: one that asks the client for input, or names a task.
+    """
+    if not isinstance(result.get("content"), list) or result.get("resultType", "complete") != "complete":
+        return result
+    found = await guard.process(result, tool=request.tool, call_id=request.call_id)
+    if found.notice is None or not isinstance(found.value, dict):
+        return result
+    status = {**found.metadata}
+    reader = names.name_of(_READER)
+    if found.capture is not None:
+        status["read_with"] = {"tool": reader, "arguments": {"capture": found.capture}}
+    value = _renamed(found.value, f'{_READER}("{found.capture}"', f'{reader}("{found.capture}"')
+    if isinstance(result.get(_STRUCTURED), dict | list):
+        value = {**value, _STRUCTURED: _valid(guard, names, request, result, value)}
+    meta = value.get("_meta")
+    return {**value, "_meta": {**(meta if isinstance(meta, dict) else {}), METADATA: status}}
+
+
+def _valid(
+    guard: Guard, names: ToolNames, request: Request, result: dict[str, Any], value: dict[str, Any]
+) -> Any:
+    """Return structured content that keeps to the tool's output schema."""
+    schema = names.schemas.get(request.tool)
+    ours = value.get(_STRUCTURED)
+    if schema is None:
+        return ours
+    is_valid = validator(schema)
+    if is_valid(ours) or not is_valid(result[_STRUCTURED]):
+        return ours
+    limits = guard.policy.limits(request.tool)
+    return shortened(result[_STRUCTURED], limits.max_bytes, is_valid)
+
+
+def _renamed(value: Any, old: str, new: str) -> Any:
+    """Return `value` with another name of the reading tool in its notice."""
+    if old == new:
+        return value
+    if isinstance(value, str):
+        return value.replace(old, new)
+    if isinstance(value, list):
+        return [_renamed(each, old, new) for each in value]
+    if isinstance(value, dict):
+        return {key: _renamed(each, old, new) for key, each in value.items()}
+    return value

@@ -1,0 +1,58 @@
+"""What a server's tools are called and promise, and the names that are left for the reading tools."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from overspill.mcp.rendering import definition
+
+if TYPE_CHECKING:
+    from overspill.agent_tools.agent_tool import AgentTool
+
+
+class ToolNames:
+    """The tools of one server, as its lists name them, and the reading tools beside them.
+
+    If `drops_schemas`, output schemas are taken out of the list, so that no client checks results by them.
+    """
+
+    def __init__(self, own: tuple[AgentTool, ...], *, drops_schemas: bool) -> None:
+        self._own = own
+        self._theirs: set[str] = set()
+        self._drops_schemas = drops_schemas
+        self.schemas: dict[str, dict[str, Any]] = {}
+        self.own: dict[str, AgentTool] = {tool.name: tool for tool in own}
+
+    def begin(self) -> None:
+        """Forget the last list: the first page of another is asked for."""
+        self._theirs.clear()
+
+    def listed(self, page: dict[str, Any], revision: str) -> dict[str, Any]:
+        """Return a page of the list as the client gets it: the last page ends with the reading tools."""
+        tools = [self._noted(tool) for tool in page["tools"]]
+        if page.get("nextCursor") is not None:
+            return {**page, "tools": tools}
+        self.own = {self._free_name(tool.name): tool for tool in self._own}
+        ours = [definition(tool, revision, name=name) for name, tool in self.own.items()]
+        return {**page, "tools": [*tools, *ours]}
+
+    def name_of(self, own: str) -> str:
+        """Return what the client calls the reading tool `own`."""
+        return next((name for name, tool in self.own.items() if tool.name == own), own)
+
+    def _noted(self, tool: Any) -> Any:
+        if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
+            return tool
+        name = tool["name"]
+        self._theirs.add(name)
+        self.schemas.pop(name, None)
+        if not isinstance(tool.get("outputSchema"), dict):
+            return tool
+        if self._drops_schemas:
+            return {key: value for key, value in tool.items() if key != "outputSchema"}
+        self.schemas[name] = tool["outputSchema"]
+        return tool
+
+    def _free_name(self, name: str) -> str:
+        names = (name, f"overspill_{name}", *(f"overspill_{name}_{number}" for number in range(2, 100)))
+        return next(each for each in names if each not in self._theirs)

@@ -1,0 +1,61 @@
+"""The reading tools and their answers as the protocol writes them, in the form of each revision."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from overspill.agent_tools.inspect_request import MOST_CHARS
+
+if TYPE_CHECKING:
+    from overspill.agent_tools.agent_tool import AgentTool, Answer
+
+MAX_RESULT_CHARS: Final = "anthropic/maxResultSizeChars"
+"""Claude Code leaves results of up to so many characters whole."""
+VERSION: Final = "io.modelcontextprotocol/protocolVersion"
+"""The field of `_meta` in which a request names its revision, from 2026-07-28 on."""
+_STRUCTURED_SINCE: Final = "2025-06-18"
+_RESULT_TYPE_SINCE: Final = "2026-07-28"
+_ANNOTATIONS_SINCE: Final = "2025-03-26"
+
+OUTPUT_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "error": {"type": "string", "description": "What is wrong, and what to do."},
+        "code": {"type": "string", "description": "The stable name of the error."},
+    },
+    "additionalProperties": True,
+}
+"""The JSON Schema of every answer: what else is in it depends on the mode."""
+
+
+def definition(tool: AgentTool, revision: str, *, name: str | None = None) -> dict[str, Any]:
+    """Return the entry of `tools/list`. `revision` is the protocol's, such as `2025-11-25`."""
+    known: dict[str, Any] = {
+        "name": name or tool.name,
+        "description": tool.description,
+        "inputSchema": dict(tool.parameters),
+        "_meta": {MAX_RESULT_CHARS: MOST_CHARS},
+    }
+    if revision >= _ANNOTATIONS_SINCE:
+        known["annotations"] = {
+            "title": tool.name.replace("_", " ").capitalize(),
+            "readOnlyHint": True,
+            "destructiveHint": False,
+            "idempotentHint": True,
+            "openWorldHint": False,
+        }
+    if revision >= _STRUCTURED_SINCE:
+        known["outputSchema"] = OUTPUT_SCHEMA
+    return known
+
+
+def result(answer: Answer, revision: str) -> dict[str, Any]:
+    """Return the result of a call of a reading tool."""
+    text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+    known: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": "error" in answer}
+    if revision >= _STRUCTURED_SINCE:
+        known["structuredContent"] = answer
+    if revision >= _RESULT_TYPE_SINCE:
+        known["resultType"] = "complete"
+    return known

@@ -1,0 +1,94 @@
+"""An MCP server without any library, which does what its tools' names say, well or badly."""
+
+import json
+import os
+import signal
+import sys
+import time
+from typing import Any
+
+LINE = "a line of a log\n"
+ROWS = {
+    "type": "object",
+    "properties": {
+        "rows": {"type": "array", "items": {"type": "string", "maxLength": 400}, "minItems": 2},
+        "kind": {"enum": ["x" * 300]},
+    },
+    "required": ["rows", "kind"],
+    "additionalProperties": False,
+}
+TOOLS = [
+    {"name": "long", "inputSchema": {"type": "object"}},
+    {"name": "echo", "inputSchema": {"type": "object"}, "x-unknown": {"number": 1e2}},
+    {"name": "rows", "inputSchema": {"type": "object"}, "outputSchema": ROWS},
+    {"name": "inspect_output", "inputSchema": {"type": "object"}},
+]
+
+
+def send(message: Any) -> None:
+    print(message if isinstance(message, str) else json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+
+def text(content: str, **more: Any) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": content}], **more}
+
+
+def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    match name:
+        case "long":
+            return text(LINE * 10_000, isError=bool(arguments.get("fails")), other={"kept": 1})
+        case "rows":
+            rows = {"rows": [f"row {number} " + "y" * 300 for number in range(1_000)], "kind": "x" * 300}
+            return text(json.dumps(rows), structuredContent=rows)
+        case "noise":
+            send("this is no JSON")
+            send('{"half": ')
+        case "flood":
+            sys.stderr.write("flood\n" * 500_000)
+        case "die":
+            os._exit(3)
+        case "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "hang":
+            time.sleep(600)
+        case "ask":
+            send({"id": 1, "method": "sampling/createMessage", "params": {"messages": []}})
+            return text(sys.stdin.readline().strip())
+        case "progress":
+            send({"method": "notifications/progress", "params": {"progressToken": 7, "progress": 0.5}})
+        case "input":
+            return {"resultType": "input_required", "inputRequests": {}, "requestState": "x" * 100_000}
+    return text(json.dumps({"name": name, **arguments}))
+
+
+def answer(request: dict[str, Any]) -> Any:
+    params = request.get("params", {})
+    match request["method"]:
+        case "initialize":
+            return {
+                "protocolVersion": params["protocolVersion"],
+                "capabilities": {"tools": {}},
+                "serverInfo": {},
+            }
+        case "tools/list":
+            cursor = params.get("cursor")
+            return {"tools": TOOLS[3:]} if cursor else {"tools": TOOLS[:3], "nextCursor": "2"}
+        case "tools/call":
+            return call(params["name"], params.get("arguments", {}))
+        case _:
+            return {"echo": request}
+
+
+def main() -> None:
+    if "stubborn" in sys.argv:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "id" in request and "method" in request:
+            send({"id": request["id"], "result": answer(request)})
+        elif "method" in request:
+            send({"method": "notifications/seen", "params": {"line": line.strip()}})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,293 @@
+"""`overspill mcp-proxy`: what passes, what is guarded, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import jsonschema
+import pytest
+from mcp import StdioServerParameters
+from mcp.client.client import Client
+from mcp.client.stdio import stdio_client
+from overspill.mcp.rendering import MAX_RESULT_CHARS
+
+from tests.mcp import scripted_server
+from tests.servers.overspill import clean_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.servers.overspill import ServiceProcess
+
+SERVER: Final = [sys.executable, str(Path(__file__).parent / "scripted_server.py")]
+PROXY: Final = [sys.executable, "-m", "overspill", "mcp-proxy"]
+SECONDS: Final = 60
+
+
+class Peer:
+    """A client that sends lines and reads lines."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        self.count = 0
+
+    def send(self, message: dict[str, Any] | str) -> None:
+        line = message if isinstance(message, str) else json.dumps({"jsonrpc": "2.0", **message})
+        assert self.process.stdin is not None
+        self.process.stdin.write(line.encode() + b"\n")
+        self.process.stdin.flush()
+
+    def receive(self) -> Any:
+        assert self.process.stdout is not None
+        return json.loads(self.process.stdout.readline())
+
+    def ask(self, method: str, **params: Any) -> Any:
+        self.count += 1
+        self.send({"id": self.count, "method": method, "params": params})
+        answer = self.receive()
+        assert answer["id"] == self.count
+        return answer
+
+    def call(self, name: str, **arguments: Any) -> Any:
+        return self.ask("tools/call", name=name, arguments=arguments)["result"]
+
+    def tools(self) -> dict[str, Any]:
+        pages = [self.ask("tools/list")["result"], self.ask("tools/list", cursor="2")["result"]]
+        return {tool["name"]: tool for page in pages for tool in page["tools"]}
+
+
+@contextmanager
+def proxied(url: str, *options: str, server: tuple[str, ...] = ()) -> Iterator[Peer]:
+    environment = {**clean_environment(), "OVERSPILL_URL": url, "OVERSPILL_SPOOL": "off"}
+    process = subprocess.Popen(
+        [*PROXY, *options, "--", *SERVER, *server],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+    )
+    with process:
+        try:
+            yield Peer(process)
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def peer(service: ServiceProcess) -> Iterator[Peer]:
+    with proxied(service.url) as peer:
+        peer.ask("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={})
+        yield peer
+
+
+def test_what_is_no_tool_call_passes_in_both_directions_as_it_is(peer: Peer) -> None:
+    request = {
+        "jsonrpc": "2.0",
+        "id": "a\u00e9",
+        "method": "of/tomorrow",
+        "params": {"x": [1e100, None]},
+        "z": 1,
+    }
+    peer.send(json.dumps(request))
+
+    assert peer.receive()["result"]["echo"] == request
+
+    peer.send('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}')
+
+    assert json.loads(peer.receive()["params"]["line"])["params"] == {"requestId": 99}
+
+
+def test_a_request_of_the_server_reaches_the_client_and_its_answer_the_server(peer: Peer) -> None:
+    peer.send({"id": 5, "method": "tools/call", "params": {"name": "ask"}})
+    assert peer.receive()["method"] == "sampling/createMessage"
+    peer.send({"id": 1, "result": {"role": "assistant"}})
+
+    assert json.loads(peer.receive()["result"]["content"][0]["text"])["result"] == {"role": "assistant"}
+
+
+def test_progress_comes_before_the_result(peer: Peer) -> None:
+    peer.send({"id": 5, "method": "tools/call", "params": {"name": "progress"}})
+
+    assert peer.receive()["params"] == {"progressToken": 7, "progress": 0.5}
+    assert peer.receive()["id"] == 5
+
+
+def test_a_long_result_becomes_a_notice_and_is_read_back_by_its_handle(peer: Peer) -> None:
+    result = peer.call("long", fails=True)
+    status = result["_meta"]["overspill"]
+    reader = status["read_with"]
+    read = peer.call(reader["tool"], **reader["arguments"], mode="TAIL", lines="2")
+
+    assert len(json.dumps(result)) < 8_000
+    assert result["isError"] is True
+    assert result["other"] == {"kept": 1}
+    assert status["outcome"] == "captured"
+    assert read["structuredContent"]["content"].endswith(scripted_server.LINE * 2)
+
+
+def test_the_reading_tools_are_on_the_last_page_under_names_that_are_free(peer: Peer) -> None:
+    tools = peer.tools()
+
+    assert list(tools) == [
+        "long",
+        "echo",
+        "rows",
+        "inspect_output",
+        "overspill_inspect_output",
+        "list_captures",
+    ]
+    assert tools["echo"] == scripted_server.TOOLS[1]
+    assert tools["list_captures"]["annotations"]["readOnlyHint"] is True
+    assert tools["list_captures"]["_meta"][MAX_RESULT_CHARS] >= 20_000
+
+    notice = peer.call("long")["content"][0]["text"]
+    assert 'Read more: overspill_inspect_output("cap_' in notice
+    assert json.loads(peer.call("inspect_output", x=1)["content"][0]["text"]) == {
+        "name": "inspect_output",
+        "x": 1,
+    }
+
+
+def test_a_result_with_an_output_schema_stays_valid(peer: Peer) -> None:
+    schema = peer.tools()["rows"]["outputSchema"]
+    result = peer.call("rows")
+
+    jsonschema.validate(result["structuredContent"], schema)
+    assert len(json.dumps(result)) < 60_000
+    assert result["_meta"]["overspill"]["capture"]
+
+
+def test_schemas_can_be_dropped_from_the_list(service: ServiceProcess) -> None:
+    with proxied(service.url, "--drop-schemas") as peer:
+        assert "outputSchema" not in peer.tools()["rows"]
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+def test_the_reading_tools_speak_the_revision_of_the_connection(
+    service: ServiceProcess, revision: str
+) -> None:
+    with proxied(service.url) as peer:
+        peer.ask("initialize", protocolVersion=revision, capabilities={}, clientInfo={})
+        tool, answer = peer.tools()["list_captures"], peer.call("list_captures")
+
+    assert ("annotations" in tool) == (revision > "2024-11-05")
+    assert ("outputSchema" in tool) == ("structuredContent" in answer) == (revision >= "2025-06-18")
+    assert json.loads(answer["content"][0]["text"])["captures"] is not None
+
+
+def test_a_result_that_asks_for_input_passes(peer: Peer) -> None:
+    assert len(peer.call("input")["requestState"]) == 100_000
+
+
+def test_tools_that_code_calls_and_those_named_stay_whole(service: ServiceProcess) -> None:
+    with proxied(service.url, "--whole", "rows") as peer:
+        assert len(peer.call("rows")["structuredContent"]["rows"]) == 1_000
+
+        program = {"caller": {"type": "code_execution_20250825"}}
+        whole = peer.ask("tools/call", name="long", _meta=program)["result"]["content"][0]["text"]
+        assert whole == scripted_server.LINE * 10_000
+
+
+def test_an_invented_handle_is_answered_with_what_to_do(peer: Peer) -> None:
+    answer = peer.call("list_captures", limit="many")
+
+    assert answer["isError"] is True
+    assert "list_captures takes" in answer["structuredContent"]["error"]
+
+
+def test_lines_that_are_no_json_go_to_standard_error(peer: Peer) -> None:
+    assert peer.call("noise")["content"]
+    assert peer.process.stdin is not None
+    peer.process.stdin.close()
+    assert peer.process.stderr is not None
+
+    assert b"this is no JSON" in peer.process.stderr.read()
+
+
+def test_a_flood_on_standard_error_passes(service: ServiceProcess) -> None:
+    with proxied(service.url) as peer:
+        peer.send({"id": 1, "method": "tools/call", "params": {"name": "flood"}})
+        assert peer.process.stderr is not None
+        seen = sum(len(peer.process.stderr.read(1_000_000)) for _ in range(3))
+
+        assert seen == 3_000_000
+        assert peer.receive()["id"] == 1
+
+
+@pytest.mark.parametrize(("end", "code"), [("die", 3), ("killed", 128 + signal.SIGKILL)])
+def test_the_servers_death_answers_what_is_under_way_and_its_exit_code_is_ours(
+    peer: Peer, end: str, code: int
+) -> None:
+    error = peer.ask("tools/call", name=end)["error"]
+
+    assert f"exit code {code}" in error["message"]
+    assert peer.process.wait(SECONDS) == code
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_end_the_server_and_the_proxy(peer: Peer, number: signal.Signals) -> None:
+    peer.send({"id": 7, "method": "tools/call", "params": {"name": "hang"}})
+    peer.process.send_signal(number)
+
+    assert peer.process.wait(SECONDS) in {128 + number, 1}
+
+
+def test_a_server_that_ignores_all_is_killed(service: ServiceProcess) -> None:
+    with proxied(service.url, server=("stubborn",)) as peer:
+        peer.ask("ping")
+        peer.send({"id": 7, "method": "tools/call", "params": {"name": "hang"}})
+        peer.process.send_signal(signal.SIGTERM)
+
+        assert peer.process.wait(SECONDS) == 128 + signal.SIGKILL
+
+
+def test_a_batch_is_answered_message_by_message(peer: Peer) -> None:
+    peer.send('[{"jsonrpc":"2.0","id":"a","method":"x"},{"jsonrpc":"2.0","id":"b","method":"y"}]')
+
+    assert {peer.receive()["id"], peer.receive()["id"]} == {"a", "b"}
+
+
+def test_without_a_service_results_are_cut_and_the_connection_lives() -> None:
+    with proxied("http://127.0.0.1:1") as peer:
+        assert peer.call("long")["_meta"]["overspill"]["outcome"] == "truncated"
+        assert peer.call("echo", x=1)["content"]
+
+
+def test_a_server_that_does_not_exist_is_said() -> None:
+    done = subprocess.run([*PROXY, "--", "/nowhere/server"], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 127
+    assert "/nowhere/server: No such file" in done.stderr
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_the_official_client_works_through_the_proxy(service: ServiceProcess, mode: str) -> None:
+    server = str(Path(__file__).parent / "sdk_server.py")
+    parameters = StdioServerParameters(
+        command=sys.executable,
+        args=[*PROXY[1:], "--", sys.executable, server],
+        env={**clean_environment(), "OVERSPILL_URL": service.url},
+    )
+    async with Client(stdio_client(parameters), mode=mode) as client:
+        names = [tool.name for tool in (await client.list_tools()).tools]
+        long = await client.call_tool("log", {})
+        rows = await client.call_tool("numbers", {})
+        assert long.meta is not None
+        reader = long.meta["overspill"]["read_with"]
+        read = await client.call_tool(
+            reader["tool"], {**reader["arguments"], "mode": "grep", "pattern": "4321"}
+        )
+        prompt = await client.get_prompt("hello", {"name": "you"})
+
+    assert names == ["log", "numbers", "inspect_output", "list_captures"]
+    assert rows.structured_content is not None
+    assert len(str(rows)) < 60_000
+    assert read.structured_content is not None
+    assert "line 4321" in read.structured_content["content"]
+    assert "you" in str(prompt)
