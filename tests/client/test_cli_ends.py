@@ -245,7 +245,7 @@ def test_the_help_of_a_command_waits_for_nothing_that_the_command_does(name: str
     )
     imported = set(result.stderr.split())
 
-    assert f"overspill.cli.commands.{name}" in imported
+    assert f"overspill.cli.commands.{name.replace('-', '_')}" in imported
     assert not imported & {"aiohttp", "re2", "backports.zstd", "compression.zstd", "rich"}
     assert not imported & {"overspill.cli.invocation", "overspill.guard.guard", "overspill.delivery.storage"}
 
