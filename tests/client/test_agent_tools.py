@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import jsonschema  # type: ignore[import-untyped]  # ships no types
+import jsonschema
 import pytest
 from overspill import Client, Guard, Spool, SyncClient, inspection_tool
 from overspill.agent_tools.agent_tool import AgentTool

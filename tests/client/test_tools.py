@@ -10,7 +10,7 @@ import typing
 from typing import TYPE_CHECKING, Any
 from unittest.mock import ANY
 
-import jsonschema  # type: ignore[import-untyped]  # ships no types
+import jsonschema
 import pytest
 from overspill import INSPECT_OUTPUT_SCHEMA, Client, Guard, Policy, SyncClient, inspection_tool
 from overspill.agent_tools.error_answers import InvalidArguments, error_answer
