@@ -100,11 +100,13 @@ class Maintenance:
         self._service.metrics.clock_skew(abs(self._archive.shared_clock.skew))
 
     async def measure_totals(self) -> None:
-        """Set the metrics of what every tenant has stored."""
+        """Set the metrics of what every tenant has stored, and of what waits in its clients' spools."""
         catalog = self._archive.catalog
         tenants = await catalog.tenants()
         totals = await asyncio.gather(*map(catalog.totals, tenants))
         self._service.metrics.stored(dict(zip(tenants, totals, strict=True)))
+        now = self._archive.clock()
+        self._service.metrics.spooled(await catalog.backlogs(now), now)
 
     async def _measure_free_space(self) -> None:
         """Set the metrics of free space. A disk that does not answer has none."""

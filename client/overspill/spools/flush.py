@@ -38,6 +38,7 @@ from overspill.errors import (
 from overspill.execution.backoff import Backoff
 from overspill.spools.own_directory import LockedFile
 from overspill.text import measure
+from overspill.wire import SPOOLED_LABEL
 
 if TYPE_CHECKING:
     from overspill.spools.folder import Spooled
@@ -61,6 +62,8 @@ _IN_A_ROW: Final = 3
 """If so many captures fail one after another, the service itself counts as failing."""
 _BACKOFF: Final = Backoff(first=30.0, longest=3600.0)
 """Seconds until a failed capture is sent again, doubled with each failure."""
+_MAX_LABELS: Final = 32
+"""The most labels that the service takes."""
 _BLOCK: Final = 1024 * 1024
 
 log: Final = logging.getLogger("overspill")
@@ -241,12 +244,19 @@ def _put(file: IO[bytes], entry: Spooled, client: SyncClient) -> None:
         session=entry.session,
         tool=entry.tool,
         status=entry.status,
-        labels=entry.labels,
+        labels=_labels(entry),
         content_type=entry.content_type,
         ttl=_left(entry),
     )
     if stored.sha256 != entry.sha256:
         raise ProtocolError(f"the service stored {entry.id} with another digest than it was captured with")
+
+
+def _labels(entry: Spooled) -> dict[str, str]:
+    """Return the labels, with one that says since when the capture waited, if there is room for it."""
+    if len(entry.labels) >= _MAX_LABELS:
+        return entry.labels
+    return {**entry.labels, SPOOLED_LABEL: entry.created.isoformat(timespec="seconds")}
 
 
 def _left(entry: Spooled) -> int | None:

@@ -7,6 +7,7 @@ HTTP libraries, storage or agents.
 from overspill.wire.captures import (
     DEFAULT_TTL,
     PREVIEW_LABEL,
+    SPOOLED_LABEL,
     Amendment,
     Entry,
     Listing,
@@ -32,6 +33,7 @@ from overspill.wire.experiments import (
 from overspill.wire.headers import Header, decode_digest, decode_header, encode_digest, encode_header
 from overspill.wire.identity import CALL_PREFIX, CAPTURE_ID, MAX_VALUE, call_id_of, capture_id, fit
 from overspill.wire.observations import (
+    BACKLOG_MEMORY,
     BATCH_MEMORY,
     SIZE_BOUNDS,
     SIZE_CLASSES,
@@ -39,6 +41,7 @@ from overspill.wire.observations import (
     Observation,
     Observations,
     Outcome,
+    SpoolBacklog,
 )
 from overspill.wire.paths import DEFAULT_URL, VERSION, Path, Scope, encode_path
 from overspill.wire.problems import PROBLEM_TYPE, Code, Problem
@@ -58,6 +61,7 @@ from overspill.wire.reads import Match, Repeated, Severity, Summary, Text, appro
 from overspill.wire.statistics import MAX_ROWS, STEPS, Stats, StatsQuery, StatsRow
 
 __all__ = [
+    "BACKLOG_MEMORY",
     "BATCH_MEMORY",
     "CALL_PREFIX",
     "CAPTURE_ID",
@@ -74,6 +78,7 @@ __all__ = [
     "PROBLEM_TYPE",
     "SIZE_BOUNDS",
     "SIZE_CLASSES",
+    "SPOOLED_LABEL",
     "STEPS",
     "VERSION",
     "Accepted",
@@ -110,6 +115,7 @@ __all__ = [
     "Repeated",
     "Scope",
     "Severity",
+    "SpoolBacklog",
     "State",
     "Stats",
     "StatsQuery",

@@ -16,6 +16,10 @@ PREVIEW_LABEL: Final = "overspill.preview"
 """The label of a capture that says which kind of preview its notice shows: a `PreviewKind`."""
 
 
+SPOOLED_LABEL: Final = "overspill.spooled"
+"""The label of a capture that waited in a client's spool: since when, in ISO 8601."""
+
+
 class PreviewKind(StrEnum):
     """Which part of an output a notice shows: the lines that matter, its beginning, its end, or both."""
 

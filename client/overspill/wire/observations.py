@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime  # noqa: TC003  (msgspec resolves annotations at run time)
 from enum import StrEnum
 from typing import Annotated, Final
 
@@ -25,6 +26,8 @@ SIZE_BOUNDS: Final = tuple(4**power for power in range(4, 16))
 """Bounds in bytes, each inclusive, of the classes that outputs' sizes are counted in: 256 B to 1 GiB."""
 SIZE_CLASSES: Final = len(SIZE_BOUNDS) + 1
 """One for each bound, and one for what is larger than all."""
+BACKLOG_MEMORY: Final = 1800
+"""Seconds after which a spool that reports no more is forgotten."""
 BATCH_MEMORY: Final = 24 * 3600
 """Seconds for which the service knows a batch of observations, and does not count it again."""
 _Sizes = Annotated[
@@ -58,6 +61,18 @@ class Observation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
             raise ValueError(f"sizes must add up to count: {sum(self.sizes)} is not {self.count}")
 
 
+class SpoolBacklog(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What waits in one spool for this service and key. `oldest` is when the oldest capture was spooled.
+
+    `spool` names the spool, the same in every process that uses it: the last report of each counts.
+    """
+
+    spool: Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
+    captures: Annotated[int, Meta(ge=0, le=2**53)] = 0
+    size: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 0
+    oldest: datetime | None = None
+
+
 class Observations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A batch of observations; one whose id was seen within `BATCH_MEMORY` is not counted again."""
 
@@ -65,6 +80,8 @@ class Observations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     observations: Annotated[list[Observation], Meta(max_length=1000)]
     cohorts: Annotated[list[CohortCount], Meta(max_length=MAX_COHORTS)] = []
     """The same outputs by cohort, if their guards hold out some sessions."""
+    backlog: SpoolBacklog | None = None
+    """What waits in the guard's spool, if anything does or did at the last report."""
 
 
 class Accepted(Struct, frozen=True, kw_only=True):

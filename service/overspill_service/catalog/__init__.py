@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from overspill_service.catalog.backlogs import Backlog
     from overspill_service.catalog.records import (
         Entry,
         Generation,
@@ -165,7 +166,22 @@ class Statistics(Protocol):
         """
 
 
-class Catalog(Entries, Ledger, Coordination, KeyStore, Statistics, Protocol):
+class Backlogs(Protocol):
+    """What waits in clients' spools. A lost catalog loses it until the next reports."""
+
+    async def note_backlog(
+        self, tenant: str, spool: str, backlog: Backlog, *, now: float, keep: float
+    ) -> None:
+        """Remember a spool's backlog for `keep` seconds, instead of an earlier one; forget an empty one.
+
+        A spool beyond `MAX_SPOOLS` is not remembered.
+        """
+
+    async def backlogs(self, now: float) -> dict[str, Backlog]:
+        """Return what waits in all spools of each tenant."""
+
+
+class Catalog(Entries, Ledger, Coordination, KeyStore, Statistics, Backlogs, Protocol):
     async def now(self) -> float | None:
         """Return the time of the catalog's own clock, or None if it has none."""
 

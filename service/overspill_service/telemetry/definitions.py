@@ -172,6 +172,25 @@ STORED_BYTES: Final = _gauge(
 STORED_CONTENT_BYTES: Final = _gauge(
     "stored_content_bytes", "Bytes of their content before compression.", _TENANT, merge=Merge.MAX
 )
+SPOOL_UPLOADS: Final = _counter(
+    "spool_uploads", "New captures that waited in a client's spool before they were uploaded.", _TENANT
+)
+SPOOL_WAIT: Final = _histogram(
+    "spool_wait_seconds",
+    "How long they waited there.",
+    (5, 30, 60, 300, 1800, 3600, 6 * 3600, 86400),
+    _TENANT,
+)
+SPOOLED_CAPTURES: Final = _gauge(
+    "spooled_captures",
+    "Captures that wait in clients' spools, by their last reports. The same on every replica.",
+    _TENANT,
+    merge=Merge.MAX,
+)
+SPOOLED_BYTES: Final = _gauge("spooled_bytes", "Bytes that wait there.", _TENANT, merge=Merge.MAX)
+SPOOLED_AGE: Final = _gauge(
+    "spooled_oldest_seconds", "How long the oldest of them has waited.", _TENANT, merge=Merge.MAX
+)
 UPLOADS_IN_PROGRESS: Final = _gauge("uploads_in_progress", "Uploads in progress.")
 SWEPT_CAPTURES: Final = _counter("swept_captures", "Captures removed by sweeps.")
 SWEEPS: Final = _counter("sweeps", "Sweeps by result.", _DONE_OR_FAILED)

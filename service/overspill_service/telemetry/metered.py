@@ -142,6 +142,9 @@ class MeteredCatalog(_Metered[Catalog]):
     add_sums = _counted(Catalog.add_sums)
     sums = _counted(Catalog.sums)
 
+    note_backlog = _counted(Catalog.note_backlog)
+    backlogs = _counted(Catalog.backlogs)
+
     now = _counted(Catalog.now)
     ping = _counted(Catalog.ping)
     close = _counted(Catalog.close)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from overspill import wire
@@ -20,12 +21,14 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Gauge
 
     from overspill_service.catalog import Catalog, Statistics
+    from overspill_service.catalog.backlogs import Backlog
     from overspill_service.catalog.records import Entry, Totals
 
 METHODS: Final = frozenset({"GET", "HEAD", "PUT", "PATCH", "POST", "DELETE", "OPTIONS"})
 """Methods with a label of their own. A client may send any method."""
 MAX_KEYS: Final = 1000
 _STORED: Final = d.STORED_CAPTURES, d.STORED_BYTES, d.STORED_CONTENT_BYTES
+_SPOOLED: Final = d.SPOOLED_CAPTURES, d.SPOOLED_BYTES, d.SPOOLED_AGE
 _PREVIEWS: Final = frozenset(wire.PreviewKind)
 _Count = tuple[d.Metric, tuple[str, ...], int]
 """A metric, the values of its labels, and what to add."""
@@ -42,6 +45,8 @@ class Metrics:
         self._cohorts = CohortCounts(self._sums)
         self._storing: set[str] = set()
         """The labels of tenants that have something stored, or had."""
+        self._spooling: set[str] = set()
+        """The labels of tenants that have something in spools, or had."""
         self._prepared: set[tuple[str, ...]] = set()
         self._process = ProcessUsage(self._of)
 
@@ -89,6 +94,10 @@ class Metrics:
             self._add(entry.tenant, d.CAPTURE_STORED_BYTES, tenant, tool, amount=entry.stored_size)
             self._of(d.CAPTURE_SIZE, tenant).observe(entry.size)
             self._of(d.PREVIEWED_CAPTURES, tenant, _preview(entry)).inc()
+            waited = _waited(entry)
+            if waited is not None:
+                self._of(d.SPOOL_UPLOADS, tenant).inc()
+                self._of(d.SPOOL_WAIT, tenant).observe(waited)
             self._cohorts.capture(entry)
 
     def read(self, entry: Entry, mode: str, size: int, now: float) -> None:
@@ -140,6 +149,18 @@ class Metrics:
         self._storing = set(sums)
         for label, total in sums.items():
             for metric, amount in zip(_STORED, total, strict=True):
+                self._of(metric, label).set(amount)
+
+    def spooled(self, backlogs: Mapping[str, Backlog], now: float) -> None:
+        """Set what waits in clients' spools, by tenant. Of tenants beyond the bound the worst is shown."""
+        worst: dict[str, tuple[float, float, float]] = dict.fromkeys(self._spooling, (0.0, 0.0, 0.0))
+        for tenant, each in backlogs.items():
+            amounts = float(each.captures), float(each.size), max(0.0, now - each.oldest)
+            label = self._tenant(tenant)
+            worst[label] = max(worst.get(label, amounts), amounts)
+        self._spooling = set(worst)
+        for label, amounts in worst.items():
+            for metric, amount in zip(_SPOOLED, amounts, strict=True):
                 self._of(metric, label).set(amount)
 
     def free_space(self, backend: str, free_bytes: int, free_inodes: int) -> None:
@@ -202,6 +223,15 @@ class Metrics:
             self._prepared.add(labels)
             self._series.prepare(tenant=tenant, tool=labels[1])
         return labels
+
+
+def _waited(entry: Entry) -> float | None:
+    """Return how many seconds the capture waited in a spool, or None if it was in none."""
+    try:
+        since = datetime.fromisoformat(entry.labels[wire.SPOOLED_LABEL])
+    except (KeyError, ValueError):
+        return None
+    return max(0.0, entry.created - since.replace(tzinfo=since.tzinfo or UTC).timestamp())
 
 
 def _preview(entry: Entry) -> str:

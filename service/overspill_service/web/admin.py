@@ -8,7 +8,9 @@ from overspill import wire
 from overspill.wire import Path, Scope
 
 from overspill_service.archive.sweep import sweep_expired
+from overspill_service.catalog.backlogs import Backlog
 from overspill_service.resources.tasks import run_to_completion
+from overspill_service.web.instants import seconds_of
 from overspill_service.web.registry import Route
 
 if TYPE_CHECKING:
@@ -22,7 +24,17 @@ async def observe(context: RequestContext[wire.NoQuery]) -> web.Response:
     async with context.body(wire.Observations) as batch:
         counting = service.metrics.observe(service.archive.catalog, tenant, batch, service.archive.clock())
         is_new = await run_to_completion(counting)  # in the catalog and in the metrics, or in neither
+    if batch.backlog is not None:
+        await _note_backlog(context, tenant, batch.backlog)
     return context.json(wire.Accepted(counted=is_new))
+
+
+async def _note_backlog(context: RequestContext[wire.NoQuery], tenant: str, told: wire.SpoolBacklog) -> None:
+    archive = context.service.archive
+    now = archive.clock()
+    oldest = now if told.oldest is None else min(seconds_of(told.oldest), now)
+    backlog = Backlog(told.captures, told.size, oldest)
+    await archive.catalog.note_backlog(tenant, told.spool, backlog, now=now, keep=wire.BACKLOG_MEMORY)
 
 
 async def sweep(context: RequestContext[wire.NoQuery]) -> web.Response:

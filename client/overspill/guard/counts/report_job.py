@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import weakref
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from overspill.guard.counts.reporter import INTERVAL, SOON, Reporter
+from overspill.spools.backlog import backlog_of
 from overspill.transfer.sync import SyncClient
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ class ReportJob:
 
     def __init__(self, storage: Storage, tally: Tally, cohorts: CohortTally | None = None) -> None:
         self._storage = storage
-        self._reporter = Reporter(tally, cohorts)
+        self._reporter = Reporter(tally, cohorts, backlog=partial(backlog_of, storage.partition))
         self._name = f"counts {next(_numbers)}"
         self._process = 0
         self._end: weakref.finalize[..., ReportJob] | None = None

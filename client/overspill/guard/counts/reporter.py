@@ -42,7 +42,8 @@ class _Batch(NamedTuple):
 class Reporter:
     """Sends what `tally` and `cohorts` have counted since the last report. At most one is on its way.
 
-    For any number of threads. A forked child leaves its parent's report to the parent.
+    `backlog` says what waits in the guard's spool. For any number of threads. A forked child leaves its
+    parent's report to the parent.
     """
 
     def __init__(
@@ -50,11 +51,13 @@ class Reporter:
         tally: Tally,
         cohorts: CohortTally | None = None,
         *,
+        backlog: Callable[[], wire.SpoolBacklog | None] = lambda: None,
         interval: float = INTERVAL,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._tally = tally
         self._cohorts = cohorts
+        self._backlog = backlog
         self._interval = interval
         self._clock = clock
         self.reset_after_fork()
@@ -66,6 +69,7 @@ class Reporter:
         self._batches: deque[_Batch] = deque()
         self._reported: dict[tuple[str, Outcome], OutputCount] = {}
         self._spilled = 0
+        self._had_backlog = False
         self._failures = 0
         self._last = self._clock()
 
@@ -127,12 +131,22 @@ class Reporter:
                 seen.append(_observation(tool, outcome, new))
                 self._reported[tool, outcome] = count
         cohorts = [] if self._cohorts is None else self._cohorts.taken()
-        for start in range(0, max(len(seen), len(cohorts)), _MOST):
+        backlog = self._new_backlog()
+        for start in range(0, max(len(seen), len(cohorts), backlog is not None), _MOST):
             content = wire.Observations(
-                batch=secrets.token_hex(16), observations=seen[start : start + _MOST], cohorts=cohorts
+                batch=secrets.token_hex(16),
+                observations=seen[start : start + _MOST],
+                cohorts=cohorts,
+                backlog=backlog,
             )
-            cohorts = []
+            cohorts, backlog = [], None
             self._batches.append(_Batch(content, self._clock()))
+
+    def _new_backlog(self) -> wire.SpoolBacklog | None:
+        """Return what waits in the spool. None if nothing does, and the last report said so."""
+        backlog = self._backlog()
+        had, self._had_backlog = self._had_backlog, backlog is not None and backlog.captures > 0
+        return backlog if had or self._had_backlog else None
 
     def _delivered(self, client: SyncClient) -> bool:
         while self._batches:

@@ -5,6 +5,7 @@ It needs Redis 6.2 or Valkey, no modules, and a `maxmemory-policy` that does not
 
 from __future__ import annotations
 
+from overspill_service.catalog.redis.backlogs import RedisBacklogs
 from overspill_service.catalog.redis.coordination import RedisCoordination
 from overspill_service.catalog.redis.entries import RedisEntries
 from overspill_service.catalog.redis.key_store import RedisKeyStore
@@ -12,5 +13,7 @@ from overspill_service.catalog.redis.ledger import RedisLedger
 from overspill_service.catalog.redis.statistics import RedisStatistics
 
 
-class RedisCatalog(RedisEntries, RedisLedger, RedisCoordination, RedisKeyStore, RedisStatistics):
+class RedisCatalog(
+    RedisEntries, RedisLedger, RedisCoordination, RedisKeyStore, RedisStatistics, RedisBacklogs
+):
     """The whole port. Each part of it is a class of its own, over one link."""

@@ -14,6 +14,7 @@ names have no braces.
     ov1:{tenant}:totals             hash    captures, size, stored; where it is, the tenant is in ov1:tenants;
                                             complete: the complete state in which limits were held to it
     ov1:stats:{tenant}:{length}:{start}  hash  sums of one bucket: see `catalog.statistics`; expires
+    ov1:backlogs                         hash    tenant, NUL, spool -> captures, bytes, oldest, and until when
     ov1:stats:{tenant}:batch:{batch}     string  who added the batch; expires. Both also with *tenant, for the
                                                  sums of its experiments
     ov1:tenants                     set     for ever
@@ -90,6 +91,9 @@ def statistics(tenant: str, seconds: int | str, start: int | str) -> str:
 
 def batch(tenant: str, name: str) -> str:
     return f"ov1:stats:{{{tenant}}}:batch:{name}"
+
+
+BACKLOGS: Final = "ov1:backlogs"
 
 
 def lease(name: str) -> str:

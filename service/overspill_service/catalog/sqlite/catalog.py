@@ -5,6 +5,7 @@ The file must be on a local disk: SQLite's write-ahead log does not work over a 
 
 from __future__ import annotations
 
+from overspill_service.catalog.sqlite.backlogs import SqliteBacklogs
 from overspill_service.catalog.sqlite.coordination import SqliteCoordination
 from overspill_service.catalog.sqlite.entries import SqliteEntries
 from overspill_service.catalog.sqlite.key_store import SqliteKeyStore
@@ -12,5 +13,7 @@ from overspill_service.catalog.sqlite.ledger import SqliteLedger
 from overspill_service.catalog.sqlite.statistics import SqliteStatistics
 
 
-class SqliteCatalog(SqliteEntries, SqliteLedger, SqliteCoordination, SqliteKeyStore, SqliteStatistics):
+class SqliteCatalog(
+    SqliteEntries, SqliteLedger, SqliteCoordination, SqliteKeyStore, SqliteStatistics, SqliteBacklogs
+):
     """The whole port. Each part of it is a class of its own, over one file."""

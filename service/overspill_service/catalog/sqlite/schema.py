@@ -67,7 +67,19 @@ CREATE TABLE sums (
 ) WITHOUT ROWID;
 """
 
-STEPS: Final = (TABLES, STATISTICS)
+BACKLOGS: Final = """
+CREATE TABLE backlogs (
+    tenant   TEXT NOT NULL,
+    spool    TEXT NOT NULL,
+    captures INTEGER NOT NULL,
+    size     INTEGER NOT NULL,
+    oldest   REAL NOT NULL,
+    until    REAL NOT NULL,
+    PRIMARY KEY (tenant, spool)
+) WITHOUT ROWID;
+"""
+
+STEPS: Final = (TABLES, STATISTICS, BACKLOGS)
 """What each version of the schema adds to the one before."""
 VERSION: Final = len(STEPS)
 """The schema's version, in `user_version`."""
