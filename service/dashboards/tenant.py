@@ -24,7 +24,13 @@ def tenant() -> Dashboard:
         "What one tenant's agents keep out of conversations, what it stores, and who asks with which key.",
         p.choice("tenant", "Tenant", f"label_values({d.TENANT_REQUESTS.full_name}, tenant)", is_multi=False),
     )
-    return p.with_rows(page, {"Outputs": _outputs(), "Captures": _stored() + _captures(), "Keys": _keys()})
+    rows = {
+        "Outputs": _outputs(),
+        "Captures": _stored() + _captures(),
+        "Spools": _spools(),
+        "Keys": _keys(),
+    }
+    return p.with_rows(page, rows)
 
 
 def _outputs() -> tuple[p.Panel, ...]:
@@ -109,6 +115,44 @@ def _captures() -> tuple[p.Panel, ...]:
             "Bytes of content of new captures.",
             p.BYTES,
             Query(q.rate(d.CAPTURE_SIZE, TENANT, by="le", suffix="_bucket"), "{{le}}"),
+        ),
+    )
+
+
+def _spools() -> tuple[p.Panel, ...]:
+    return (
+        p.graph(
+            "Captures that wait in spools",
+            "On the agents' machines, by their last reports.",
+            p.COUNT,
+            Query(f"max({q.selector(d.SPOOLED_CAPTURES, TENANT)})", "captures"),
+            width=8,
+        ),
+        p.graph(
+            "Bytes that wait in spools",
+            "Content, before it is compressed.",
+            p.BYTES,
+            Query(f"max({q.selector(d.SPOOLED_BYTES, TENANT)})", "bytes"),
+            width=8,
+        ),
+        p.graph(
+            "Age of the oldest",
+            "If it grows, uploads are refused: the agents reach the service, or they would not report.",
+            p.SECONDS,
+            Query(f"max({q.selector(d.SPOOLED_AGE, TENANT)})", "oldest"),
+            width=8,
+        ),
+        p.graph(
+            "Uploads from spools",
+            "New captures that waited before they were uploaded.",
+            p.PER_SECOND,
+            Query(q.rate(d.SPOOL_UPLOADS, TENANT), "uploads"),
+        ),
+        p.heat(
+            "How long they waited",
+            "From the spool to the end of the upload.",
+            p.SECONDS,
+            Query(q.rate(d.SPOOL_WAIT, TENANT, by="le", suffix="_bucket"), "{{le}}"),
         ),
     )
 

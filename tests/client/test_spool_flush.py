@@ -21,7 +21,7 @@ from overspill.spools import flush, flush_job, own_directory
 from overspill.spools.flush import Flushed
 from overspill.spools.spool import Partition, Spool
 from overspill.spools.workspace import Workspace
-from overspill.wire import Code, Outcome
+from overspill.wire import SPOOLED_LABEL, Code, Outcome
 
 from tests.client import scripted
 from tests.client.shell import Shell
@@ -349,7 +349,7 @@ def test_what_put_kept_is_uploaded_with_all_that_it_was_given(
         entry = client.get(kept.capture)
 
     assert (entry.labels, entry.tool, entry.content_type, entry.status) == (
-        {"job": "nightly"},
+        {"job": "nightly", SPOOLED_LABEL: entry.labels[SPOOLED_LABEL]},
         "make",
         "text/x-log",
         "exit 2",

@@ -6,6 +6,7 @@ import json
 import re
 import secrets
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -180,7 +181,8 @@ def load(url: str) -> None:
 
 
 def one_round(client: SyncClient, number: int) -> None:
-    labels = {wire.PREVIEW_LABEL: wire.PreviewKind.HEAD}
+    since = datetime.now(UTC) - timedelta(minutes=1)
+    labels = {wire.PREVIEW_LABEL: wire.PreviewKind.HEAD, wire.SPOOLED_LABEL: since.isoformat()}
     content = f"line {number}\n".encode() * 1000
     try:
         entry = client.put(content, tool="grep", call_id=f"call {number}", labels=labels)
@@ -200,7 +202,8 @@ def one_round(client: SyncClient, number: int) -> None:
     seen[0] = msgspec.structs.replace(
         seen[0], tokens_kept_out=100, identical=1, bursts=1, sizes=(2, *[0] * 12)
     )
-    client.observe(Observations(batch=secrets.token_hex(8), observations=seen))
+    backlog = wire.SpoolBacklog(spool="a" * 16, captures=3, size=3000, oldest=since)
+    client.observe(Observations(batch=secrets.token_hex(8), observations=seen, backlog=backlog))
 
 
 def filled_in(expr: str) -> str:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import secrets
 import threading
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
-from overspill.wire import Observation, Observations, Outcome
+from overspill import wire
+from overspill.wire import Observation, Observations, Outcome, SpoolBacklog
 from overspill_service.catalog import Catalog
 from overspill_service.catalog.records import Totals
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
@@ -152,6 +155,43 @@ async def test_the_service_shows_what_is_stored(api: Api) -> None:
 
     assert series["overspill_stored_bytes", "default"] == entry.stored_size
     assert series["overspill_stored_content_bytes", "default"] == 1000
+
+
+async def test_the_service_shows_what_waits_in_spools(api: Api) -> None:
+    now = datetime.now(UTC)
+    waiting = SpoolBacklog(spool="ab" * 8, captures=3, size=300, oldest=now - timedelta(seconds=90))
+    await observe(api, waiting)
+    await Maintenance(api.service).measure_totals()
+    full = samples(await (await api.get("/metrics")).text())
+    await observe(api, SpoolBacklog(spool="ab" * 8))
+    await Maintenance(api.service).measure_totals()
+    empty = samples(await (await api.get("/metrics")).text())
+
+    names = [f"overspill_spooled_{name}" for name in ("captures", "bytes", "oldest_seconds")]
+    assert [full[name, "default"] for name in names] == [3, 300, pytest.approx(90, abs=30)]
+    assert [empty[name, "default"] for name in names] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("spool", ["", "AB" * 8, "a" * 17, "a\n"])
+async def test_a_spool_of_another_form_is_refused(api: Api, spool: str) -> None:
+    response = await observe(api, SpoolBacklog(spool=spool, captures=1))
+
+    assert response.status == 422
+
+
+async def test_an_upload_from_a_spool_is_counted_with_its_time_there(api: Api) -> None:
+    since = datetime.now(UTC) - timedelta(seconds=100)
+    for label in (since.isoformat(), "nonsense", "9999-99-99"):
+        await api.put(f"content {label}".encode(), **{f"Overspill_Label_{wire.SPOOLED_LABEL}": label})
+    series = samples(await (await api.get("/metrics")).text())
+
+    assert series["overspill_spool_uploads_total", "default"] == 1
+    assert 100 <= series["overspill_spool_wait_seconds_sum", "default"] < 160
+
+
+async def observe(api: Api, backlog: SpoolBacklog) -> Any:
+    batch = Observations(batch=secrets.token_hex(8), observations=[], backlog=backlog)
+    return await api.send("POST", "/v1/observations", data=msgspec.json.encode(batch))
 
 
 # --- bounds ---------------------------------------------------------------------------------------
