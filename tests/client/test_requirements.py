@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.servers.overspill import ServiceProcess
+    from tests.servers.tracing import Tracing
 
 LINES: Final = "".join(f"line {number}\n" for number in range(1, 10_001))
 BRIEF: Final = Policy(preview_bytes=256, lost_preview_bytes=256)
@@ -591,6 +592,21 @@ def test_every_output_is_counted_by_tool_and_outcome() -> None:
         )
         == 2
     )
+
+
+@shows("the spans of an agent's trace, down to the service")
+async def test_a_spill_and_its_request_are_spans_of_the_agents_trace(
+    client: SyncClient, tracing: Tracing
+) -> None:
+    with tracing.tracer.start_as_current_span("execute_tool build"):
+        await Guard(client, BRIEF).process("short", tool="build")
+        await Guard(client, BRIEF).process(LINES, tool="build")
+
+    assert [span.name for span in tracing.ended()] == [
+        "PUT /v1/captures/{ref}",
+        "spill build",
+        "execute_tool build",
+    ]
 
 
 @shows("what all agents' outputs did over time")

@@ -10,10 +10,12 @@ import threading
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+import trio
 
 pytest.importorskip("opentelemetry.sdk", reason="opentelemetry-sdk is not installed")
 
 from opentelemetry import context, trace
+from opentelemetry.sdk.trace import sampling
 from opentelemetry.trace import SpanKind, StatusCode
 from overspill import Client, Guard, Policy, SyncClient, calling
 from overspill import tracing as spans_of
@@ -30,12 +32,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.trace import Span
 
     from tests.servers.overspill import ServiceProcess
 
 SECRET: Final = "correct-horse-battery"
 LOG: Final = "".join(f"{SECRET} request {number} served\n" for number in range(3_000))
 TOOL: Final = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "build"}
+
+
+def spans_of_context(span: Span) -> str:
+    """The traceparent of a span."""
+    at = span.get_span_context()
+    return f"00-{trace.format_trace_id(at.trace_id)}-{trace.format_span_id(at.span_id)}-{at.trace_flags:02x}"
 
 
 def everything(spans: list[ReadableSpan]) -> str:
@@ -196,6 +205,33 @@ async def test_a_stream_spills_inside_the_span_of_its_call(service: ServiceProce
     assert guarded.outcome is Outcome.CAPTURED
     assert parent_id(tracing.only("spill")) == tool.get_span_context().span_id
     assert facts(tracing.only("execute_tool"))["overspill.capture.id"] == guarded.capture
+
+
+def test_on_trio_an_output_spills_inside_the_span_of_its_call(
+    service: ServiceProcess, tracing: Tracing
+) -> None:
+    async def agent(client: SyncClient) -> None:
+        with tracing.tracer.start_as_current_span("execute_tool build", attributes=TOOL):
+            await Guard(client, session="trio").process(LOG, tool="build")
+
+    with SyncClient(service.url) as client:
+        trio.run(agent, client)
+
+    assert parent_id(tracing.only("spill")) == id_of(tracing.only("execute_tool"))
+    assert parent_id(tracing.only("PUT")) == id_of(tracing.only("spill"))
+
+
+def test_a_trace_that_is_not_sampled_is_passed_on_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = Tracing(sampler=sampling.ALWAYS_OFF)
+    monkeypatch.setattr("opentelemetry.trace._TRACER_PROVIDER", silent.provider)
+    headers: dict[str, str] = {}
+    with spans_of.span("spill") as span:
+        spans_of.inject(headers)
+
+    assert span is not None
+    assert headers["traceparent"] == spans_of_context(span)
+    assert not int(headers["traceparent"][-2:], 16) & 1  # the flag "sampled"
+    assert not silent.ended()
 
 
 # --- failures -------------------------------------------------------------------------------------
