@@ -48,6 +48,7 @@ COMMANDS: Final = {
     "ttl": "Change how long a capture lives, and print when it ends.",
     "hook": "Answer an agent program's hook.",
     "init": "Guard the tools of agent programs on this machine.",
+    "mcp": "Serve the tools that read captures to an MCP client.",
     "mcp-proxy": "Run an MCP server, and guard what its tools return.",
     "demo": "Show what Overspill does, on this machine.",
     "completion": "Print what a shell needs to complete commands.",

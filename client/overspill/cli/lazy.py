@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from overspill.cli.top import table_run
     from overspill.mcp.proxy import child as mcp_child
     from overspill.mcp.proxy import run as mcp_proxy
+    from overspill.mcp.server import run as mcp_server
     from overspill.spools import capture
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "invocation",
     "mcp_child",
     "mcp_proxy",
+    "mcp_server",
     "search",
     "spool_fallback",
     "story",
@@ -41,6 +43,7 @@ _MODULES = {
     "invocation": "overspill.cli.invocation",
     "mcp_child": "overspill.mcp.proxy.child",
     "mcp_proxy": "overspill.mcp.proxy.run",
+    "mcp_server": "overspill.mcp.server.run",
     "search": "overspill.cli.search.search",
     "spool_fallback": "overspill.cli.spool_fallback",
     "story": "overspill.cli.demo.story",

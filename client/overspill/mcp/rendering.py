@@ -14,7 +14,7 @@ MAX_RESULT_CHARS: Final = "anthropic/maxResultSizeChars"
 """Claude Code leaves results of up to so many characters whole."""
 VERSION: Final = "io.modelcontextprotocol/protocolVersion"
 """The field of `_meta` in which a request names its revision, from 2026-07-28 on."""
-_STRUCTURED_SINCE: Final = "2025-06-18"
+STRUCTURED_SINCE: Final = "2025-06-18"
 _RESULT_TYPE_SINCE: Final = "2026-07-28"
 _ANNOTATIONS_SINCE: Final = "2025-03-26"
 
@@ -45,7 +45,7 @@ def definition(tool: AgentTool, revision: str, *, name: str | None = None) -> di
             "idempotentHint": True,
             "openWorldHint": False,
         }
-    if revision >= _STRUCTURED_SINCE:
+    if revision >= STRUCTURED_SINCE:
         known["outputSchema"] = OUTPUT_SCHEMA
     return known
 
@@ -54,7 +54,7 @@ def result(answer: Answer, revision: str) -> dict[str, Any]:
     """Return the result of a call of a reading tool."""
     text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
     known: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": "error" in answer}
-    if revision >= _STRUCTURED_SINCE:
+    if revision >= STRUCTURED_SINCE:
         known["structuredContent"] = answer
     if revision >= _RESULT_TYPE_SINCE:
         known["resultType"] = "complete"

@@ -1,0 +1,50 @@
+"""The command mcp: an MCP server with the tools that read captures."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from overspill.cli import lazy
+from overspill.cli.declaration import command
+
+if TYPE_CHECKING:
+    from overspill.cli.invocation import Invocation
+
+_EXAMPLES = (
+    "overspill mcp",
+    "claude mcp add overspill -- overspill mcp",
+    "overspill mcp --http 127.0.0.1:8751      # then http://127.0.0.1:8751/mcp",
+)
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal():
+        raise typer.BadParameter(f"{text!r} is not HOST:PORT, such as 127.0.0.1:8751")
+    return host.strip("[]"), int(port)
+
+
+def mcp(
+    invocation: "Invocation",
+    *,
+    http: Annotated[
+        str | None,
+        typer.Option("--http", metavar="HOST:PORT", help="Serve HTTP on this machine instead of stdio."),
+    ] = None,
+) -> None:
+    """Serve the tools that read captures to an MCP client.
+
+    The tools are inspect_output and list_captures; captures are resources too (overspill://cap_...). The
+    service, the key and the session are those of OVERSPILL_URL, OVERSPILL_KEY and OVERSPILL_SESSION. HTTP is
+    for this machine alone: the server asks nobody for a key.
+    """
+    listen = None if http is None else _address(http)
+    try:
+        lazy.mcp_server.run(invocation.client(), listen)
+    except lazy.mcp_server.NotThisMachine as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, examples=_EXAMPLES, options=())(mcp)

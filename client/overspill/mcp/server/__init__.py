@@ -1,0 +1,1 @@
+"""The MCP server: the reading tools, and captures as resources."""

@@ -1,0 +1,107 @@
+"""The MCP server of one agent: `inspect_output`, `list_captures`, and captures as resources."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import anyio
+from mcp import types
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+
+import overspill
+from overspill.agent_tools.reading_tools import reading_tools
+from overspill.mcp.rendering import STRUCTURED_SINCE, definition, result
+from overspill.mcp.server import resources
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from mcp.server.context import ServerRequestContext
+
+    from overspill.agent_tools.agent_tool import Answer
+    from overspill.guard.guard import Guard
+
+T = TypeVar("T")
+
+_INSTRUCTIONS: Final = (
+    "Tool outputs that were too long are stored whole; a notice with a handle (cap_…) stands in their place. "
+    "Read on with inspect_output instead of running the tool again. list_captures finds handles again."
+)
+_HEARTBEAT: Final = 1.0
+"""Seconds between two reports of a read that takes long."""
+_MOST_LINKS: Final = 20
+
+
+def server(guard: Guard) -> Server[Any]:
+    """Return the server of what `guard` stores. It speaks the current revision and those before it."""
+    inspecting, listing = reading_tools(guard)
+    tools = {tool.name: tool for tool in (inspecting, listing)}
+
+    async def list_tools(context: ServerRequestContext[Any], _: Any) -> types.ListToolsResult:
+        known = [definition(tool, context.protocol_version) for tool in tools.values()]
+        return types.ListToolsResult(tools=[types.Tool.model_validate(each) for each in known])
+
+    async def call_tool(
+        context: ServerRequestContext[Any], asked: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        if asked.name not in tools:
+            raise MCPError(types.INVALID_PARAMS, f"no tool {asked.name!r}: there are {', '.join(tools)}")
+        answer = await _reporting(context, tools[asked.name].acall(asked.arguments))
+        return types.CallToolResult.model_validate(_with_links(answer, context.protocol_version))
+
+    async def list_resources(
+        _: ServerRequestContext[Any], asked: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        return await resources.page(listing, None if asked is None else asked.cursor)
+
+    async def list_templates(_: ServerRequestContext[Any], __: Any) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(resource_templates=resources.templates())
+
+    async def read_resource(
+        context: ServerRequestContext[Any], asked: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        return await _reporting(context, resources.read(inspecting, str(asked.uri)))
+
+    return Server(
+        "overspill",
+        version=overspill.__version__,
+        title="Overspill",
+        instructions=_INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
+        on_read_resource=read_resource,
+    )
+
+
+async def _reporting(context: ServerRequestContext[Any], work: Coroutine[Any, Any, T]) -> T:
+    """Return what `work` returns, and report seconds of progress meanwhile.
+
+    Cancelling it cancels the work.
+    """
+    async with anyio.create_task_group() as group:
+        group.start_soon(_report, context)
+        try:
+            return await work
+        finally:
+            group.cancel_scope.cancel()
+
+
+async def _report(context: ServerRequestContext[Any]) -> None:
+    begun = asyncio.get_running_loop().time()
+    while True:
+        await anyio.sleep(_HEARTBEAT)
+        seconds = asyncio.get_running_loop().time() - begun
+        await context.session.report_progress(seconds, None, f"reading for {seconds:.0f} s")
+
+
+def _with_links(answer: Answer, revision: str) -> dict[str, Any]:
+    """Return the result of a call, with links to the captures that it lists."""
+    found = result(answer, revision)
+    if revision >= STRUCTURED_SINCE:
+        rows = answer.get("captures", [])[:_MOST_LINKS]
+        found["content"] += [{"type": "resource_link", **resources.described(row)} for row in rows]
+    return found

@@ -1,0 +1,203 @@
+"""`overspill mcp`: the tools and the resources, as the official client and others see them."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from mcp import StdioServerParameters
+from mcp.client.client import Client
+from mcp.client.stdio import stdio_client
+from mcp.shared.exceptions import MCPError
+from overspill.guard.guard import Guard
+from overspill.mcp.rendering import MAX_RESULT_CHARS
+from overspill.mcp.server.server import server
+from overspill.transfer.sync import SyncClient
+
+from tests.servers.overspill import clean_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.servers.overspill import ServiceProcess
+
+COMMAND: Final = [sys.executable, "-m", "overspill", "mcp"]
+TEXT: Final = "".join(f"line {number} of the log\n" for number in range(1, 9_001))
+
+
+@pytest.fixture
+def guard(service: ServiceProcess, request: pytest.FixtureRequest) -> Iterator[Guard]:
+    client = SyncClient(service.url, session=f"mcp-{request.node.name}")
+    with client, Guard(client, spool=False) as guard:
+        yield guard
+
+
+def stored(guard: Guard, text: str = TEXT) -> str:
+    capture = guard.process_sync(text, tool="build", call_id="call_1").capture
+    assert capture is not None
+    return capture
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_an_agent_lists_and_greps_captures(guard: Guard, mode: str) -> None:
+    capture = stored(guard)
+    async with Client(server(guard), mode=mode) as client:
+        tools = (await client.list_tools()).tools
+        listed = await client.call_tool("list_captures", {})
+        found = await client.call_tool(
+            "inspect_output", {"capture": f"[{capture}]", "mode": "GREP", "pattern": "line 4321 "}
+        )
+
+    assert [tool.name for tool in tools] == ["inspect_output", "list_captures"]
+    for tool in tools:
+        assert tool.annotations is not None
+        assert tool.annotations.read_only_hint is True
+        assert tool.meta is not None
+        assert tool.meta[MAX_RESULT_CHARS] == 40_000
+    assert any(getattr(block, "uri", None) == f"overspill://{capture}" for block in listed.content)
+    assert found.structured_content is not None
+    assert "4321:line 4321" in found.structured_content["content"]
+    assert json.loads(found.content[0].text) == found.structured_content  # type: ignore[union-attr]  # a text
+
+
+async def test_an_error_is_a_result_that_says_what_to_do(guard: Guard) -> None:
+    async with Client(server(guard)) as client:
+        answer = await client.call_tool("inspect_output", {"capture": "the log"})
+
+        assert answer.is_error
+        assert "a handle is" in answer.content[0].text  # type: ignore[union-attr]  # a text
+        with pytest.raises(MCPError, match="there are inspect_output"):
+            await client.call_tool("invented", {})
+
+
+async def test_captures_are_resources(guard: Guard) -> None:
+    captures = {stored(guard, f"{number} {TEXT}") for number in range(3)}
+    uri = f"overspill://{next(iter(captures))}"
+    async with Client(server(guard)) as client:
+        listed = (await client.list_resources()).resources
+        templates = (await client.list_resource_templates()).resource_templates
+        parts = [
+            await client.read_resource(uri + part)
+            for part in ("", "/tail/2", "/lines/5/6", "/grep/line%204321%20of")
+        ]
+
+    texts: list[Any] = [part.contents[0] for part in parts]
+    assert {each.name for each in listed} == captures
+    assert len(templates) == 4
+    assert 10_000 < len(texts[0].text) < 20_000
+    assert texts[1].text == "line 8999 of the log\nline 9000 of the log\n"
+    assert texts[2].text == "line 5 of the log\nline 6 of the log\n"
+    assert "4321:line 4321" in texts[3].text
+    assert texts[0].meta["overspill"]["next"]
+
+
+async def test_many_captures_are_listed_in_pages(guard: Guard) -> None:
+    captures = {stored(guard, f"{number} {TEXT}") for number in range(53)}
+    async with Client(server(guard)) as client:
+        first = await client.list_resources()
+        second = await client.list_resources(cursor=first.next_cursor)
+
+    assert {each.name for page in (first, second) for each in page.resources} == captures
+    assert second.next_cursor is None
+
+
+@pytest.mark.parametrize(
+    "uri", ["overspill://", "overspill://cap_aaaaaaaaaaaaaaaaaaaa", "file:///etc/passwd"]
+)
+async def test_a_resource_that_is_not_there_is_an_error(guard: Guard, uri: str) -> None:
+    async with Client(server(guard)) as client:
+        with pytest.raises(MCPError):
+            await client.read_resource(uri)
+
+
+async def test_the_command_speaks_to_the_official_client(service: ServiceProcess) -> None:
+    with SyncClient(service.url, session="mcp-stdio") as client, Guard(client) as guard:
+        capture = stored(guard)
+    environment = {**clean_environment(), "OVERSPILL_URL": service.url, "OVERSPILL_SESSION": "mcp-stdio"}
+    parameters = StdioServerParameters(command=COMMAND[0], args=COMMAND[1:], env=environment)
+    async with Client(stdio_client(parameters)) as agent:
+        answer = await agent.call_tool("list_captures", {})
+
+    assert answer.structured_content is not None
+    assert [row["capture"] for row in answer.structured_content["captures"]] == [capture]
+
+
+@contextmanager
+def over_http(service: ServiceProcess) -> Iterator[str]:
+    """The address of a server over HTTP."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        host = f"127.0.0.1:{free.getsockname()[1]}"
+    environment = {**clean_environment(), "OVERSPILL_URL": service.url}
+    with subprocess.Popen([*COMMAND, "--http", host], env=environment) as process:
+        try:
+            until(lambda: status(f"http://{host}/") == 404)
+            yield f"http://{host}/mcp"
+        finally:
+            process.terminate()
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def status(url: str, **headers: str) -> int:
+    """The status of a POST; 0 if nobody listens."""
+    asked = urllib.request.Request(url, b"{}", {"Content-Type": "application/json", **headers})
+    try:
+        with urllib.request.urlopen(asked) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+    except urllib.error.URLError:
+        return 0
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_over_http_the_official_client_works_directly_and_through_the_proxy(
+    service: ServiceProcess, mode: str
+) -> None:
+    with over_http(service) as url:
+        async with Client(url, mode=mode) as client:
+            answer = await client.call_tool("list_captures", {})
+        proxy = [*COMMAND[1:-1], "mcp-proxy", "--url", url]
+        environment = {**clean_environment(), "OVERSPILL_URL": service.url}
+        parameters = StdioServerParameters(command=COMMAND[0], args=proxy, env=environment)
+        async with Client(stdio_client(parameters), mode=mode) as client:
+            names = [tool.name for tool in (await client.list_tools()).tools]
+            passed = await client.call_tool("list_captures", {})
+            page = await client.list_resource_templates()
+
+    assert not answer.is_error
+    assert names == [
+        "inspect_output",
+        "list_captures",
+        "overspill_inspect_output",
+        "overspill_list_captures",
+    ]
+    assert not passed.is_error
+    assert len(page.resource_templates) == 4
+
+
+def test_over_http_pages_of_other_origins_are_refused(service: ServiceProcess) -> None:
+    with over_http(service) as url:
+        assert status(url, Origin="https://example.com") == 403
+        assert status(url, Host="example.com") == 421
+
+
+def test_http_is_for_this_machine_alone(service: ServiceProcess) -> None:
+    done = subprocess.run([*COMMAND, "--http", "0.0.0.0:0"], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 2
+    assert "not an address of this machine alone" in done.stderr
