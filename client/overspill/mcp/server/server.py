@@ -85,9 +85,10 @@ async def _reporting(context: ServerRequestContext[Any], work: Coroutine[Any, An
     async with anyio.create_task_group() as group:
         group.start_soon(_report, context)
         try:
-            return await work
+            found = await work
         finally:
             group.cancel_scope.cancel()
+    return found
 
 
 async def _report(context: ServerRequestContext[Any]) -> None:
