@@ -17,6 +17,12 @@ def numbers() -> dict[str, list[int]]:
     return {"numbers": list(range(30_000))}
 
 
+@server.tool()
+def kilobyte() -> str:
+    """Return 1 KB."""
+    return "x" * 1_024
+
+
 @server.prompt()
 def hello(name: str) -> str:
     """Return a greeting."""

@@ -285,7 +285,7 @@ async def test_the_official_client_works_through_the_proxy(service: ServiceProce
         )
         prompt = await client.get_prompt("hello", {"name": "you"})
 
-    assert names == ["log", "numbers", "inspect_output", "list_captures"]
+    assert names == ["log", "numbers", "kilobyte", "inspect_output", "list_captures"]
     assert rows.structured_content is not None
     assert len(str(rows)) < 60_000
     assert read.structured_content is not None

@@ -13,12 +13,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from mcp import StdioServerParameters
+from mcp import StdioServerParameters, types
 from mcp.client.client import Client
 from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 from overspill.guard.guard import Guard
 from overspill.mcp.rendering import MAX_RESULT_CHARS
+from overspill.mcp.server.resources import NOT_FOUND
 from overspill.mcp.server.server import server
 from overspill.transfer.sync import SyncClient
 
@@ -110,12 +111,20 @@ async def test_many_captures_are_listed_in_pages(guard: Guard) -> None:
 
 
 @pytest.mark.parametrize(
-    "uri", ["overspill://", "overspill://cap_aaaaaaaaaaaaaaaaaaaa", "file:///etc/passwd"]
+    ("uri", "code", "says"),
+    [
+        ("overspill://", types.INVALID_PARAMS, "no address of a capture"),
+        ("file:///etc/passwd", types.INVALID_PARAMS, "no address of a capture"),
+        ("overspill://the-log", types.INVALID_PARAMS, "a handle is"),
+        ("overspill://cap_aaaaaaaaaaaaaaaaaaaa", NOT_FOUND, "Check the handle"),
+    ],
 )
-async def test_a_resource_that_is_not_there_is_an_error(guard: Guard, uri: str) -> None:
-    async with Client(server(guard)) as client:
-        with pytest.raises(MCPError):
+async def test_a_resource_that_is_not_there_is_an_error(guard: Guard, uri: str, code: int, says: str) -> None:
+    async with Client(server(guard), mode="legacy") as client:
+        with pytest.raises(MCPError, match=says) as caught:
             await client.read_resource(uri)
+
+    assert caught.value.code == code
 
 
 async def test_the_command_speaks_to_the_official_client(service: ServiceProcess) -> None:

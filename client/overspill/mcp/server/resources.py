@@ -15,10 +15,8 @@ if TYPE_CHECKING:
     from overspill.agent_tools.agent_tool import AgentTool, Answer
 
 SCHEME: Final = "overspill://"
-_NOT_FOUND: Final = -32002
-_ABSENT: Final = frozenset(
-    {"capture_not_found", "capture_expired", "capture_deleted", "not_found", "expired"}
-)
+NOT_FOUND: Final = -32002
+_ABSENT: Final = frozenset({"not_found", "expired", "deleted"})
 _PAGE: Final = 50
 _TEMPLATES: Final = (
     ("{capture}", "head", "The first lines of a capture."),
@@ -98,7 +96,7 @@ def _checked(answer: Answer, uri: str = "") -> Answer:
     """Return the answer. Raises `MCPError` for one with an error."""
     if "error" not in answer:
         return answer
-    code = _NOT_FOUND if answer["code"] in _ABSENT else types.INTERNAL_ERROR
+    code = NOT_FOUND if answer["code"] in _ABSENT else types.INTERNAL_ERROR
     if answer["code"].startswith("invalid"):
         code = types.INVALID_PARAMS
     raise MCPError(code, answer["error"], {"uri": uri, "code": answer["code"]})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import anyio
 from mcp import types
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
@@ -82,19 +81,17 @@ async def _reporting(context: ServerRequestContext[Any], work: Coroutine[Any, An
 
     Cancelling it cancels the work.
     """
-    async with anyio.create_task_group() as group:
-        group.start_soon(_report, context)
-        try:
-            found = await work
-        finally:
-            group.cancel_scope.cancel()
-    return found
+    reporter = asyncio.create_task(_report(context))
+    try:
+        return await work
+    finally:
+        reporter.cancel()
 
 
 async def _report(context: ServerRequestContext[Any]) -> None:
     begun = asyncio.get_running_loop().time()
     while True:
-        await anyio.sleep(_HEARTBEAT)
+        await asyncio.sleep(_HEARTBEAT)
         seconds = asyncio.get_running_loop().time() - begun
         await context.session.report_progress(seconds, None, f"reading for {seconds:.0f} s")
 
