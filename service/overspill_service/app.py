@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from overspill_service.catalog import Catalog
-    from overspill_service.telemetry.spans import Spans
 
 T = TypeVar("T")
 
@@ -60,7 +59,6 @@ FIRST_ROUND_SECONDS: Final = 2.0
 async def open_archive(
     settings: Settings,
     metrics: Metrics | None = None,
-    spans: Spans | None = None,
     *,
     clock: Callable[[], float] = time.time,
 ) -> AsyncIterator[Archive]:
@@ -74,8 +72,8 @@ async def open_archive(
         try:
             steady = None if isinstance(catalog, SqliteCatalog) else steady_seconds
             if metrics:
-                store = MeteredStore(store, "store", metrics, spans)
-                catalog = MeteredCatalog(catalog, "catalog", metrics, spans)
+                store = MeteredStore(store, "store", metrics)
+                catalog = MeteredCatalog(catalog, "catalog", metrics)
             shared_clock = SharedClock(clock, catalog, store, steady)
             await shared_clock.measure()
             memory = MemoryBudget(settings.memory or default_budget(settings.workers))
@@ -212,9 +210,9 @@ def _with_reloaded(former: Settings, latter: Settings) -> Settings:
 
 
 async def _serve(app: web.Application, settings: Settings, clock: Callable[[], float]) -> AsyncIterator[None]:
-    metrics, spans = Metrics(), tracing.spans()
+    metrics = Metrics()
     directory = directory_of(settings)
-    async with open_archive(settings, metrics, spans, clock=clock) as archive:
+    async with open_archive(settings, metrics, clock=clock) as archive:
         authenticator = Authenticator(
             directory,
             archive.catalog,
@@ -228,7 +226,7 @@ async def _serve(app: web.Application, settings: Settings, clock: Callable[[], f
             authenticator=authenticator,
             metrics=metrics,
             scrapes=Scrapes(metrics.collect),
-            spans=spans,
+            spans=tracing.spans(),
             settings=settings,
             upload_slots=asyncio.Semaphore(settings.max_uploads),
         )

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 from overspill import Client, Guard
-from overspill_service.errors import StoreUnavailable
-from overspill_service.objects.memory import MemoryStore
 from overspill_service.telemetry import logs
 from overspill_service.telemetry.tracing import exporter_name
 from prometheus_client.openmetrics import parser
@@ -70,32 +68,6 @@ async def test_an_agents_trace_goes_through_guard_client_and_service(tracing: Tr
     assert (served.kind, sent.kind) == (SpanKind.SERVER, SpanKind.CLIENT)
     assert [parent_id(span) for span in (served, sent, spill)] == [id_of(sent), id_of(spill), id_of(tool)]
     assert {trace_of(span) for span in (served, sent, spill, tool)} == {trace_of(tool)}
-
-
-async def test_operations_of_the_back_ends_are_spans_of_their_request(tracing: Tracing, api: Api) -> None:
-    await api.put(CONTENT)
-    served = tracing.only("PUT")
-    names = [span.name for span in tracing.ended() if parent_id(span) == id_of(served)]
-
-    assert {"catalog get", "store put", "catalog commit"} <= set(names)
-    assert {trace_of(span) for span in tracing.ended()} == {trace_of(served)}
-
-
-async def test_a_failed_operation_is_an_error_by_its_class(
-    tracing: Tracing, api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def broken(*_: object, **__: object) -> None:
-        raise StoreUnavailable(SECRET)
-
-    monkeypatch.setattr(MemoryStore, "put", broken)
-    await api.send("PUT", path_of(CONTENT), data=CONTENT, headers={"Overspill-Call-Id": "call_0"})
-    failed, served = tracing.only("store put"), tracing.only("PUT")
-
-    assert [facts(span)["error.type"] for span in (failed, served)] == [
-        "StoreUnavailable",
-        "store_unavailable",
-    ]
-    assert SECRET not in failed.to_json() + served.to_json()
 
 
 async def test_a_client_error_is_no_error_of_the_server(tracing: Tracing, api: Api) -> None:

@@ -1,4 +1,4 @@
-"""Wrappers of the two ports that count, time and trace every operation of a back end.
+"""Wrappers of the two ports that count and time every operation of a back end.
 
 Each wrapper has the methods of its port and no others. The type checker compares the shapes where the
 composition root uses a wrapper as the port.
@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from overspill_service.catalog import Catalog
 from overspill_service.objects import ObjectStore
@@ -19,24 +18,18 @@ if TYPE_CHECKING:
 
     from overspill_service.objects import StoredObject
     from overspill_service.telemetry.metrics import Metrics
-    from overspill_service.telemetry.spans import Spans
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Port = TypeVar("Port")
 
-_NONE: Final[AbstractContextManager[None]] = nullcontext()
-
 
 class _Metered(Generic[Port]):
-    def __init__(self, inner: Port, backend: str, metrics: Metrics, spans: Spans | None = None) -> None:
+    def __init__(self, inner: Port, backend: str, metrics: Metrics) -> None:
         """`backend` is the value of the metrics' label of that name."""
-        self._inner, self._backend, self._metrics, self._spans = inner, backend, metrics, spans
+        self._inner, self._backend, self._metrics = inner, backend, metrics
         methods = vars(type(self)).items()
         metrics.expect_operations(backend, [name for name, method in methods if _is_counted(method)])
-
-    def _span(self, name: str) -> AbstractContextManager[None]:
-        return _NONE if self._spans is None else self._spans.operation(self._backend, name)
 
     def _count(self, name: str, result: str, seconds: float) -> None:
         self._metrics.operation(self._backend, name, result, seconds)
@@ -56,8 +49,7 @@ def _counted(
         start = time.perf_counter()
         result = "failed"
         try:
-            with self._span(name):
-                answer: T = await getattr(self._inner, name)(*args, **kwargs)
+            answer: T = await getattr(self._inner, name)(*args, **kwargs)
             result = "done"
             return answer
         finally:
