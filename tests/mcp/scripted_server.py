@@ -36,6 +36,9 @@ def text(content: str, **more: Any) -> dict[str, Any]:
 def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:  # noqa: C901  (a case each)
     match name:
         case "long":
+            if "megabytes" in arguments:
+                half = LINE * (arguments["megabytes"] * 500_000 // len(LINE))
+                return text(f"{half}the needle is 4711\n{half}")
             return text(LINE * 10_000, isError=bool(arguments.get("fails")), other={"kept": 1})
         case "rows":
             rows = {"rows": [f"row {number} " + "y" * 300 for number in range(1_000)], "kind": "x" * 300}

@@ -131,6 +131,16 @@ def test_a_long_result_becomes_a_notice_and_is_read_back_by_its_handle(peer: Pee
     assert read["structuredContent"]["content"].endswith(scripted_server.LINE * 2)
 
 
+def test_a_line_of_20_megabytes_of_log_is_found_through_the_handle(peer: Peer) -> None:
+    notice = peer.call("long", megabytes=20)
+    reader = notice["_meta"]["overspill"]["read_with"]
+    found = peer.call(reader["tool"], **reader["arguments"], mode="grep", pattern="needle")
+
+    assert notice["_meta"]["overspill"]["total_bytes"] > 19_000_000
+    assert "the needle is 4711" in found["content"][0]["text"]
+    assert len(json.dumps(notice)) + len(json.dumps(found)) < 8_000
+
+
 def test_the_reading_tools_are_on_the_last_page_under_names_that_are_free(peer: Peer) -> None:
     tools = peer.tools()
 

@@ -16,6 +16,7 @@ from overspill.mcp.proxy.messages import Message, NotAMessage, encoded, id_key, 
 from overspill.mcp.proxy.pending import Pending, Request, request_of
 from overspill.mcp.proxy.results import guarded
 from overspill.mcp.proxy.tool_names import ToolNames
+from overspill.mcp.rendering import HEARTBEAT
 from overspill.mcp.rendering import result as rendered
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _CALL: Final = "tools/call"
 _LIST: Final = "tools/list"
 _CANCELLED: Final = "notifications/cancelled"
 _SERVER_ENDED: Final = -32000
+_FINISH_SECONDS: Final = 5.0
 _OLDEST: Final = "2024-11-05"
 
 
@@ -94,9 +96,11 @@ class Relay:
             self._to_client(encoded({"jsonrpc": "2.0", "id": request.id, "error": error}))
 
     async def finish(self) -> None:
-        """Wait until every result that has come is sent on."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        """Wait until every result that has come is sent on, for some seconds at most."""
+        if self._tasks:
+            _, left = await asyncio.wait(self._tasks, timeout=_FINISH_SECONDS)
+            for task in left:
+                task.cancel()
 
     def _is_for_us(self, message: Message) -> bool:
         """Return whether the message is answered here. Note a request that is not."""
@@ -129,12 +133,22 @@ class Relay:
 
     async def _read(self, tool: AgentTool, request: Request) -> None:
         """Answer a call of a reading tool."""
+        reporter = asyncio.create_task(self._report(request.meta.get("progressToken")))
         try:
             answer = await tool.acall(request.params.get("arguments"))
         finally:
+            reporter.cancel()
             self._own_calls.pop(id_key(request.id), None)
         found = rendered(answer, request.revision or self.revision or _OLDEST)
         self._to_client(encoded({"jsonrpc": "2.0", "id": request.id, "result": found}))
+
+    async def _report(self, token: Any) -> None:
+        """Report the seconds of a read as its progress, if the client asked for it."""
+        begun = asyncio.get_running_loop().time()
+        while token is not None:
+            await asyncio.sleep(HEARTBEAT)
+            params = {"progressToken": token, "progress": asyncio.get_running_loop().time() - begun}
+            self._to_client(encoded({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}))
 
     async def _answered(self, raw: bytes, message: Message, request: Request) -> None:
         """Send on the server's answer. If it cannot be rewritten, it goes on as it came."""

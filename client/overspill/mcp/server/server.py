@@ -11,7 +11,7 @@ from mcp.shared.exceptions import MCPError
 
 import overspill
 from overspill.agent_tools.reading_tools import reading_tools
-from overspill.mcp.rendering import STRUCTURED_SINCE, definition, result
+from overspill.mcp.rendering import HEARTBEAT, STRUCTURED_SINCE, definition, result
 from overspill.mcp.server import resources
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ _INSTRUCTIONS: Final = (
     "Tool outputs that were too long are stored whole; a notice with a handle (cap_…) stands in their place. "
     "Read on with inspect_output instead of running the tool again. list_captures finds handles again."
 )
-_HEARTBEAT: Final = 1.0
-"""Seconds between two reports of a read that takes long."""
 _MOST_LINKS: Final = 20
 
 
@@ -91,7 +89,7 @@ async def _reporting(context: ServerRequestContext[Any], work: Coroutine[Any, An
 async def _report(context: ServerRequestContext[Any]) -> None:
     begun = asyncio.get_running_loop().time()
     while True:
-        await asyncio.sleep(_HEARTBEAT)
+        await asyncio.sleep(HEARTBEAT)
         seconds = asyncio.get_running_loop().time() - begun
         await context.session.report_progress(seconds, None, f"reading for {seconds:.0f} s")
 

@@ -1,0 +1,96 @@
+"""A read for which the service takes long: its progress is reported, and cancelling it ends the request."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.servers.overspill import clean_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SCRIPTED: Final = str(Path(__file__).parent / "scripted_server.py")
+COMMANDS: Final = [["mcp"], ["mcp-proxy", "--", sys.executable, SCRIPTED]]
+HANDLE: Final = "cap_" + "a" * 20
+SECONDS: Final = 60
+
+
+@pytest.fixture
+def silent() -> Iterator[socket.socket]:
+    """A service that takes requests and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(SECONDS)
+        yield listening
+
+
+def begun(command: list[str], silent: socket.socket) -> subprocess.Popen[bytes]:
+    """Start a server, and begin a grep."""
+    url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "overspill", *command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**clean_environment(), "OVERSPILL_URL": url, "OVERSPILL_SPOOL": "off"},
+    )
+    info = {"name": "test", "version": "1"}
+    send(
+        process,
+        id=1,
+        method="initialize",
+        params={"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info},
+    )
+    assert receive(process)["id"] == 1
+    send(process, method="notifications/initialized")
+    arguments = {"capture": HANDLE, "mode": "grep", "pattern": "x"}
+    params = {"name": "inspect_output", "arguments": arguments, "_meta": {"progressToken": "p"}}
+    send(process, id=2, method="tools/call", params=params)
+    return process
+
+
+def send(process: subprocess.Popen[bytes], **message: Any) -> None:
+    assert process.stdin is not None
+    process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+    process.stdin.flush()
+
+
+def receive(process: subprocess.Popen[bytes]) -> Any:
+    assert process.stdout is not None
+    return json.loads(process.stdout.readline())
+
+
+def asked_for_the_capture(silent: socket.socket) -> socket.socket:
+    """Return the connection on which the grep came: others may ask for other things."""
+    while True:
+        connection, _ = silent.accept()
+        connection.settimeout(SECONDS)
+        if HANDLE.encode() in connection.recv(65_536):
+            return connection
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=["server", "proxy"])
+def test_cancelling_a_read_ends_the_request_to_the_service(command: list[str], silent: socket.socket) -> None:
+    with begun(command, silent) as process, asked_for_the_capture(silent) as connection:
+        send(process, method="notifications/cancelled", params={"requestId": 2})
+
+        assert connection.recv(65_536) == b""
+        process.terminate()
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=["server", "proxy"])
+def test_a_long_read_reports_its_progress(command: list[str], silent: socket.socket) -> None:
+    with begun(command, silent) as process:
+        message = receive(process)
+        while message["method"] == "notifications/seen":  # the scripted server's own
+            message = receive(process)
+        process.terminate()
+
+    assert message["method"] == "notifications/progress"
+    assert message["params"]["progressToken"] == "p"
+    assert message["params"]["progress"] > 0
