@@ -31,7 +31,6 @@ _CALL: Final = "tools/call"
 _LIST: Final = "tools/list"
 _CANCELLED: Final = "notifications/cancelled"
 _SERVER_ENDED: Final = -32000
-_FINISH_SECONDS: Final = 5.0
 _OLDEST: Final = "2024-11-05"
 
 
@@ -90,17 +89,18 @@ class Relay:
                 self._begin(self._answered(raw, message, request))
 
     def server_ended(self, why: str) -> None:
-        """Answer every request that the server cannot answer any more."""
-        for request in self._pending.clear():
-            error = {"code": _SERVER_ENDED, "message": why}
-            self._to_client(encoded({"jsonrpc": "2.0", "id": request.id, "error": error}))
+        """Answer every request that is under way: also reads of our own, for nobody waits for them now."""
+        own = list(self._own_calls.items())
+        for _, task in own:
+            task.cancel()
+        error = {"code": _SERVER_ENDED, "message": why}
+        for given in [*(request.id for request in self._pending.clear()), *(key[1] for key, _ in own)]:
+            self._to_client(encoded({"jsonrpc": "2.0", "id": given, "error": error}))
 
     async def finish(self) -> None:
-        """Wait until every result that has come is sent on, for some seconds at most."""
+        """Wait until every result that has come is sent on: as long as the guard waits for the service."""
         if self._tasks:
-            _, left = await asyncio.wait(self._tasks, timeout=_FINISH_SECONDS)
-            for task in left:
-                task.cancel()
+            await asyncio.wait(self._tasks)
 
     def _is_for_us(self, message: Message) -> bool:
         """Return whether the message is answered here. Note a request that is not."""
