@@ -30,7 +30,10 @@ def tool() -> Dashboard:
             is_multi=False,
         ),
     )
-    return p.with_rows(page, {"In the chosen time": _numbers(), "Over time": _graphs()})
+    return p.with_rows(
+        page,
+        {"In the chosen time": _numbers(), "Over time": _graphs(), "What a policy should know": _advice()},
+    )
 
 
 def _numbers() -> tuple[p.Panel, ...]:
@@ -105,5 +108,34 @@ def _graphs() -> tuple[p.Panel, ...]:
             "Bytes in the object store for each byte of content.",
             p.PERCENT,
             Query(q.ratio(stored, raw), "stored share"),
+        ),
+    )
+
+
+def _advice() -> tuple[p.Panel, ...]:
+    at_once = q.total(d.CAPTURES_READ_AT_ONCE, TOOL, by="size")
+    return (
+        p.graph(
+            "Captures by size",
+            "By the bound of their class in bytes. What is a little above the threshold could stay whole.",
+            p.PER_SECOND,
+            Query(q.rate(d.CAPTURES_BY_SIZE, TOOL, by="size"), "{{size}}"),
+            width=8,
+            stacked=True,
+        ),
+        p.number(
+            "Read within a minute, by size",
+            "Share of captures that were needed at once: for them the notice only cost a call.",
+            p.PERCENT,
+            Query(q.ratio(at_once, q.total(d.CAPTURES_BY_SIZE, TOOL, by="size")), "{{size}}"),
+            width=8,
+        ),
+        p.graph(
+            "Reads by mode",
+            "Mostly tail: the preview should show the end.",
+            p.PER_SECOND,
+            Query(q.rate(d.READS, TOOL, by="mode"), "{{mode}}"),
+            width=8,
+            stacked=True,
         ),
     )

@@ -88,7 +88,18 @@ def test_errors_speak_of_the_command_line_and_not_of_the_wire(overspill: Shell, 
 
 COMMANDS = [
     *("run", "ls", "stat", "usage", "summary", "grep", "cat", "head", "tail", "lines", "put", "rm", "ttl"),
-    *("top", "holdout", "hook", "init", "demo", "completion", "spool list", "spool flush", "spool drop"),
+    *(
+        "top",
+        "advise",
+        "holdout",
+        "hook",
+        "init",
+        "demo",
+        "completion",
+        "spool list",
+        "spool flush",
+        "spool drop",
+    ),
 ]
 
 

@@ -122,7 +122,7 @@ async def test_all_series_of_a_tool_are_there_from_its_first_event() -> None:
             outcome is Outcome.CAPTURED
         )
     assert series["overspill_captures_total", "created", "acme", "grep"] == 0
-    assert series["overspill_reads_total", "grep", "acme"] == 0
+    assert series["overspill_reads_total", "grep", "acme", "grep"] == 0
 
 
 async def test_every_operation_of_the_ports_is_there_before_the_first_of_them(api: Api) -> None:

@@ -94,8 +94,8 @@ async def test_captures_reads_and_first_reads_follow_within_seconds(api: Api) ->
     assert found["default", "grep", "repeated"] == {"captures": 1}
     assert found["default", "grep", ""]["captures_read"] == 1
     assert found["default", "grep", ""]["capture_bytes"] == 1000
-    assert found["default", "", "head"] == {"reads": 2}
-    assert found["default", "", "content"] == {"reads": 1}
+    assert found["default", "grep", "head"] == {"reads": 2}
+    assert found["default", "grep", "content"] == {"reads": 1}
 
 
 async def test_a_capture_is_read_for_the_first_time_once(api: Api) -> None:

@@ -37,6 +37,7 @@ COMMANDS: Final = {
     "summary": "Show what a capture looks like.",
     "top": "Show which tools spill, and how much that keeps out of conversations.",
     "usage": "Show what the tenant has stored, and its limits.",
+    "advise": "Suggest a threshold and a preview for each tool.",
     "holdout": "Compare the sessions that guards hold out with all others.",
     "grep": "Print the lines that match.",
     "cat": "Print all of a capture, or a range of bytes.",

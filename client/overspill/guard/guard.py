@@ -275,7 +275,7 @@ class Guard:
         limits, style = self.policy.limits(tool), self.policy.notice_style
         shorten = None
         if isinstance(style, Filling):
-            shorten = partial(shortened, style, self.policy.cut_strategy, limits)
+            shorten = partial(shortened, style, self.policy.cut_strategy(tool), limits)
         return clamp_partial(update, limits, shorten)
 
     def turn(self, budget: int) -> Turn:

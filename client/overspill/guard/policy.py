@@ -7,6 +7,7 @@ Frozen once built; knows no output. The profiles have the exact settings of othe
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +22,7 @@ from overspill.text.tokens import TokenCounter
 from overspill.wire import DEFAULT_TTL
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping
 
     from overspill.previews.styles import Style
@@ -88,8 +90,9 @@ class Policy:
     Tokens: `tokenizer` returns the tokens of a text, or their number. Without one, or if it fails, they are
     estimated, by `chars_per_token` or else from the text's characters; the estimate is never too low.
 
-    The notice: `strategy` says which part of an output is shown, `style` which words stand around it. Both
-    also take a name, such as "HEAD". `preview_bytes` and `preview_lines` bound the preview,
+    The notice: `strategy` says which part of an output is shown, `strategies` has those of single tools, and
+    `style` says which words stand around it. They also take a name, such as "HEAD". `preview_bytes` and
+    `preview_lines` bound the preview,
     `lost_preview_bytes` bounds it if nothing could be stored (None: as `preview_bytes`). `reader` is the call
     that reads more; `{id}` in it becomes the capture id. With `identical`, the notice names an earlier
     output of the session that has the same bytes; from the third time on it has no preview.
@@ -111,6 +114,7 @@ class Policy:
     tools: Mapping[str, int | Limits] = field(default_factory=dict)
     exempt: frozenset[str] = INSPECTION_TOOLS
     strategy: Strategy | str = PREVIEW
+    strategies: Mapping[str, Strategy | str] = field(default_factory=dict)
     style: Style | str = MARKED
     bands: tuple[Band, ...] = (_DEFAULT_BAND,)
     preview_bytes: int = PREVIEW_BYTES
@@ -128,6 +132,7 @@ class Policy:
     def __post_init__(self) -> None:
         object.__setattr__(self, "strategy", by_name("strategy", self.strategy, _STRATEGIES))
         object.__setattr__(self, "style", by_name("style", self.style, _STYLES))
+        object.__setattr__(self, "strategies", MappingProxyType(self._named_strategies()))
         check_policy(self)
         object.__setattr__(self, "tools", MappingProxyType({**TOOL_BYTES, **self.tools}))
         object.__setattr__(self, "exempt", frozenset(self.exempt))
@@ -140,19 +145,34 @@ class Policy:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the settings: another process computes the limits again."""
         given = {field.name: getattr(self, field.name) for field in fields(self) if field.init}
-        return _new, (type(self), {**given, "tools": dict(self.tools)})
+        given |= {"tools": dict(self.tools), "strategies": dict(self.strategies)}
+        return _new, (type(self), given)
 
-    @property
-    def cut_strategy(self) -> Strategy:
-        """`strategy` as an object, even if it was given by name."""
-        assert isinstance(self.strategy, Strategy)
-        return self.strategy
+    def _named_strategies(self) -> dict[str, Any]:
+        given = dict(self.strategies).items()
+        return {tool: by_name(f"the strategy of {tool!r}", each, _STRATEGIES) for tool, each in given}
+
+    def cut_strategy(self, tool: str) -> Strategy:
+        """Return the strategy for a tool's outputs: its own, or else the usual one."""
+        strategy = self.strategies.get(tool, self.strategy)
+        assert isinstance(strategy, Strategy)
+        return strategy
 
     @property
     def notice_style(self) -> Style:
         """`style` as an object, even if it was given by name."""
         assert not isinstance(self.style, str)
         return self.style
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Policy:
+        """Return the policy of a TOML file, as `overspill advise` writes it; it is read once.
+
+        Raises `OSError`, and `ValueError` that names what is wrong in the file.
+        """
+        from overspill.guard.policy_file import read_policy_file  # noqa: PLC0415  (loaded when it is needed)
+
+        return cls(**read_policy_file(Path(path)))
 
     @classmethod
     def persisted(cls, *, tools: Mapping[str, int] | None = None) -> Policy:

@@ -62,6 +62,12 @@ def _check_types(policy: Any) -> None:
             callable(getattr(policy.style, "notice", None)),
             "one of overspill.previews.styles, such as MARKED",
         ),
+        (
+            "strategies",
+            dict(policy.strategies),
+            all(isinstance(each, Strategy) for each in policy.strategies.values()),
+            "strategies by tool, such as {'make': 'TAIL'}",
+        ),
         ("exempt", policy.exempt, not isinstance(policy.exempt, str), "a set of names of tools"),
     )
     for name, value, is_right, what in types:

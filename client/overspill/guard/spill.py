@@ -93,7 +93,7 @@ class Spill:
         )
 
     def _labels(self) -> dict[str, str]:
-        preview = {wire.PREVIEW_LABEL: self.policy.cut_strategy.name}
+        preview = {wire.PREVIEW_LABEL: self.policy.cut_strategy(self.origin.tool).name}
         return {**preview, wire.COHORT_LABEL: self.origin.cohort} if self.origin.cohort else preview
 
     @classmethod
@@ -153,7 +153,7 @@ class Spill:
                 limits=self.policy.limits(self.origin.tool),
                 room=left._replace(max_bytes=min(left.max_bytes, extent.size)),
                 shown=self._preview_limits(left, is_lost=is_lost),
-                strategy=self.policy.cut_strategy,
+                strategy=self.policy.cut_strategy(self.origin.tool),
                 read=self._read,
                 fits=self.gains_by,
                 previews=self.previews,
@@ -188,7 +188,7 @@ class Spill:
 
     def _previewed(self) -> Body:
         """Choose the text to preview. Include an exception's traceback only if errors are searched for."""
-        is_searched = self.policy.cut_strategy.head is None
+        is_searched = self.policy.cut_strategy(self.origin.tool).head is None
         return self.content.body if is_searched else content.visible_text(self.content)
 
     def _read(self, made: Notice) -> str:

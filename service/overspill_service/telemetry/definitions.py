@@ -105,6 +105,10 @@ _OUTPUT: Final = _TENANT, _TOOL, Label("outcome", tuple(Outcome))
 _PREVIEW: Final = Label("preview", (*PreviewKind, "none"))
 _MODE: Final = Label("mode", ("content", "head", "tail", "lines", "grep", "summary"))
 
+SIZE_CLASSES: Final = (16 * 1024, 64 * 1024, 256 * 1024, 1024**2, 4 * 1024**2, 16 * 1024**2)
+"""Inclusive bounds in bytes; what is larger than all is in the class `more`."""
+_SIZE: Final = Label("size", (*map(str, SIZE_CLASSES), "more"))
+
 _SIZES: Final = tuple(float(4**power) for power in range(5, 18))
 """Bytes: 1 KiB to 16 GiB."""
 _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -161,7 +165,15 @@ PREVIEWED_CAPTURES_READ: Final = _counter(
     "Captures that were read for the first time, by the kind of preview in their notice.",
     *(_TENANT, _PREVIEW),
 )
-READS: Final = _kept("reads", "Reads of captures by mode.", _TENANT, _MODE)
+CAPTURES_BY_SIZE: Final = _kept(
+    "captures_by_size", "New captures by the class of their size, named by its bound.", _TENANT, _TOOL, _SIZE
+)
+CAPTURES_READ_AT_ONCE: Final = _kept(
+    "captures_read_at_once",
+    "Captures that were read for the first time within a minute, by the class of their size.",
+    *(_TENANT, _TOOL, _SIZE),
+)
+READS: Final = _kept("reads", "Reads of captures by mode.", _TENANT, _TOOL, _MODE)
 READ_BYTES: Final = _counter("read_bytes", "Bytes of answers to reads.", _TENANT, _MODE)
 STORED_CAPTURES: Final = _gauge(
     "stored_captures", "Captures that are stored now. The same on every replica.", _TENANT, merge=Merge.MAX

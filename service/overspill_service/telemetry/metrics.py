@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 METHODS: Final = frozenset({"GET", "HEAD", "PUT", "PATCH", "POST", "DELETE", "OPTIONS"})
 """Methods with a label of their own. A client may send any method."""
 MAX_KEYS: Final = 1000
+AT_ONCE_SECONDS: Final = 60.0
+"""A capture that is read so soon was needed at once."""
 _STORED: Final = d.STORED_CAPTURES, d.STORED_BYTES, d.STORED_CONTENT_BYTES
 _SPOOLED: Final = d.SPOOLED_CAPTURES, d.SPOOLED_BYTES, d.SPOOLED_AGE
 _PREVIEWS: Final = frozenset(wire.PreviewKind)
@@ -92,6 +94,7 @@ class Metrics:
         if is_new:
             self._add(entry.tenant, d.CAPTURE_BYTES, tenant, tool, amount=entry.size)
             self._add(entry.tenant, d.CAPTURE_STORED_BYTES, tenant, tool, amount=entry.stored_size)
+            self._add(entry.tenant, d.CAPTURES_BY_SIZE, tenant, tool, _size_class(entry.size))
             self._of(d.CAPTURE_SIZE, tenant).observe(entry.size)
             self._of(d.PREVIEWED_CAPTURES, tenant, _preview(entry)).inc()
             waited = _waited(entry)
@@ -103,7 +106,7 @@ class Metrics:
     def read(self, entry: Entry, mode: str, size: int, now: float) -> None:
         """Count one read and the bytes of its answer."""
         tenant = self._tenant(entry.tenant)
-        self._add(entry.tenant, d.READS, tenant, mode)
+        self._add(entry.tenant, d.READS, *self._tool(entry.tenant, entry.tool), mode)
         self._of(d.READ_BYTES, tenant, mode).inc(size)
         self._cohorts.read(entry, size)
         self._reads.add(entry, now)
@@ -116,6 +119,8 @@ class Metrics:
     def _first_read(self, entry: Entry, at: float) -> None:
         tenant, tool = self._tool(entry.tenant, entry.tool)
         self._add(entry.tenant, d.CAPTURES_READ, tenant, tool)
+        if at - entry.created <= AT_ONCE_SECONDS:
+            self._add(entry.tenant, d.CAPTURES_READ_AT_ONCE, tenant, tool, _size_class(entry.size))
         self._of(d.FIRST_READ_DELAY, tenant).observe(max(0.0, at - entry.created))
         self._of(d.PREVIEWED_CAPTURES_READ, tenant, _preview(entry)).inc()
         self._cohorts.first_read(entry)
@@ -223,6 +228,10 @@ class Metrics:
             self._prepared.add(labels)
             self._series.prepare(tenant=tenant, tool=labels[1])
         return labels
+
+
+def _size_class(size: int) -> str:
+    return next((str(bound) for bound in d.SIZE_CLASSES if size <= bound), "more")
 
 
 def _waited(entry: Entry) -> float | None:

@@ -1,0 +1,1 @@
+"""Advice on a policy, from what was counted of a tenant's tools."""

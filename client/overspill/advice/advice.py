@@ -1,0 +1,121 @@
+"""What to change in a policy, tool by tool, and why. Each rule is one sentence; no rule undoes another.
+
+- If most captures are read within a minute, the notice only costs a call: keep larger outputs whole.
+- If next to none is ever read, and the tool is not run again, the preview is enough: spill smaller ones.
+- If most reads are of the end, or of the beginning, the preview shows that end.
+- If the tool is run again after notices, the model lacks the tools that read: there is nothing to set.
+
+A rule applies only if the whole 95 % interval of the share is on its side, so that chance gives no advice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from overspill.advice.figures import LARGEST, Share
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from overspill.advice.figures import ToolFigures
+
+LEAST_CAPTURES: Final = 30
+LEAST_READS: Final = 30
+MOST: Final = 0.5
+NEXT_TO_NONE: Final = 0.05
+OFTEN_AGAIN: Final = 0.2
+COVERED: Final = 0.8
+"""The share of captures read at once that a larger limit should keep whole."""
+MOST_BYTES: Final = 200_000
+"""No limit is raised beyond it: hosts cut or file away results of about this size themselves."""
+LEAST_BYTES: Final = 8_192
+"""No limit is lowered beyond it: a notice would hardly be shorter."""
+
+
+class Now(Struct, frozen=True, kw_only=True):
+    """The present settings of a tool."""
+
+    max_bytes: int
+    strategy: str
+
+
+class Advice(Struct, frozen=True, kw_only=True):
+    """The advice on one tool. A setting that may stay is None. `reasons` has a sentence for each rule.
+
+    `missing` says what there is too little of; then there is no advice.
+    """
+
+    tool: str
+    max_bytes: int | None = None
+    strategy: str | None = None
+    reasons: list[str] = []
+    missing: str = ""
+
+    @property
+    def is_change(self) -> bool:
+        """Whether a setting should change."""
+        return self.max_bytes is not None or self.strategy is not None
+
+
+def advice_on(figures: ToolFigures, now: Now) -> Advice:
+    """Return the advice on a tool with these sums and settings."""
+    if figures.captures < LEAST_CAPTURES:
+        found = f"{figures.captures} of the {LEAST_CAPTURES} captures that advice needs"
+        return Advice(tool=figures.tool, missing=found)
+    reasons: list[str] = []
+    max_bytes = _raised(figures, now, reasons)
+    if max_bytes is None:
+        max_bytes = _lowered(figures, now, reasons)
+    strategy = _strategy(figures.modes, now, reasons)
+    again = Share.of(figures.again, figures.spilled)
+    if again.low > OFTEN_AGAIN:
+        reasons.append(f"run again after {again} spills: give the agent inspect_output, or tell it to use it")
+    return Advice(tool=figures.tool, max_bytes=max_bytes, strategy=strategy, reasons=reasons)
+
+
+def _raised(figures: ToolFigures, now: Now, reasons: list[str]) -> int | None:
+    """Return a larger limit if most captures are read at once."""
+    at_once = Share.of(sum(figures.at_once.values()), figures.captures)
+    if at_once.low <= MOST or now.max_bytes >= MOST_BYTES:
+        return None
+    wanted = min(_bound_of(figures.at_once, COVERED), MOST_BYTES)
+    if wanted <= now.max_bytes:
+        return None
+    reasons.append(f"{at_once} captures were read within a minute: the notice only cost a call")
+    return wanted
+
+
+def _bound_of(sizes: Mapping[int, int], share: float) -> int:
+    """Return the bound of the smallest classes that have this share of all."""
+    needed, covered = share * sum(sizes.values()), 0
+    for bound in sorted(sizes):
+        covered += sizes[bound]
+        if covered >= needed:
+            return bound
+    return LARGEST
+
+
+def _lowered(figures: ToolFigures, now: Now, reasons: list[str]) -> int | None:
+    """Return half the limit if next to no capture is read, and the tool is not run again instead."""
+    read = Share.of(figures.read, figures.captures)
+    again = Share.of(figures.again, figures.spilled)
+    wanted = max(now.max_bytes // 2, LEAST_BYTES)
+    if read.high >= NEXT_TO_NONE or again.high >= OFTEN_AGAIN or wanted >= now.max_bytes:
+        return None
+    reasons.append(f"{read} captures were read: the preview was enough")
+    return wanted
+
+
+def _strategy(modes: Mapping[str, int], now: Now, reasons: list[str]) -> str | None:
+    """Return the end that most reads ask for."""
+    total = sum(modes.values())
+    if total < LEAST_READS:
+        return None
+    for mode, strategy, end in (("tail", "TAIL", "end"), ("head", "HEAD", "beginning")):
+        asked = Share.of(modes.get(mode, 0), total)
+        if asked.low > MOST and now.strategy != strategy:
+            reasons.append(f"{asked} reads asked for the {end}: the preview should show it")
+            return strategy
+    return None

@@ -1,0 +1,101 @@
+"""What advice is made of: the sums of one tool, and shares of them with intervals."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from overspill.wire import Stats, StatsRow
+
+_Z: Final = 1.96
+"""The quantile of the normal distribution for 95 %."""
+_INLINE: Final = "inline"
+
+
+class Share(NamedTuple):
+    """`part` of `whole`, with the ends of Wilson's score interval for 95 %.
+
+    Source: E. B. Wilson, JASA 22 (1927), 209-212. It holds for few events too, unlike the usual one.
+    """
+
+    part: int
+    whole: int
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, part: int, whole: int) -> Share:
+        """Return the share; of nothing it may be anything from 0 to 1. `part` is cut to the whole."""
+        part = min(part, whole)
+        if whole <= 0:
+            return cls(0, 0, 0.0, 1.0)
+        rate, spread = part / whole, _Z * _Z / whole
+        middle = rate + spread / 2
+        half = _Z * math.sqrt((rate * (1 - rate) + spread / 4) / whole)
+        low, high = ((middle + way * half) / (1 + spread) for way in (-1, 1))
+        return cls(part, whole, max(0.0, low), min(1.0, high))
+
+    def __str__(self) -> str:
+        percent = round(100 * self.part / self.whole) if self.whole else 0
+        return f"{self.part:,} of {self.whole:,} ({percent} %)"
+
+
+class ToolFigures(Struct, frozen=True, kw_only=True):
+    """The sums of one tool in some time. Sizes map the inclusive bound of a class, in bytes, to a count."""
+
+    tool: str
+    outputs: int = 0
+    spilled: int = 0
+    again: int = 0
+    """Identical outputs and bursts of calls."""
+    captures: int = 0
+    read: int = 0
+    """Captures that were read at least once."""
+    sizes: dict[int, int] = {}
+    at_once: dict[int, int] = {}
+    """Captures that were first read within a minute, by size."""
+    modes: dict[str, int] = {}
+    """Reads by mode."""
+
+
+def figures_of(stats: Stats) -> list[ToolFigures]:
+    """Return the sums of each tool, by name. Figures without a tool are left out."""
+    rows: dict[str, list[StatsRow]] = {}
+    for row in stats.rows:
+        rows.setdefault(row.tool, []).append(row)
+    return [_of_tool(tool, found) for tool, found in sorted(rows.items()) if tool]
+
+
+def _of_tool(tool: str, rows: Iterable[StatsRow]) -> ToolFigures:
+    by_outcome: dict[str, Counter[str]] = {}
+    for row in rows:
+        for figure, amount in row.figures.items():
+            by_outcome.setdefault(figure, Counter())[row.outcome] += amount
+    sums = {figure: sum(amounts.values()) for figure, amounts in by_outcome.items()}
+    outputs = by_outcome.get("tool_outputs", Counter())
+    return ToolFigures(
+        tool=tool,
+        outputs=outputs.total(),
+        spilled=outputs.total() - outputs[_INLINE],
+        again=sums.get("identical_tool_outputs", 0) + sums.get("tool_rerun_bursts", 0),
+        captures=by_outcome.get("captures", Counter())["created"],
+        read=sums.get("captures_read", 0),
+        sizes=_by_size(by_outcome.get("captures_by_size", {})),
+        at_once=_by_size(by_outcome.get("captures_read_at_once", {})),
+        modes=dict(by_outcome.get("reads", {})),
+    )
+
+
+def _by_size(amounts: dict[str, int]) -> dict[int, int]:
+    """Return counts by the bound of their class. `LARGEST` stands for the class without one."""
+    return {int(size) if size.isdigit() else LARGEST: amount for size, amount in amounts.items()}
+
+
+LARGEST: Final = 2**63
+"""Stands for the class without a bound."""

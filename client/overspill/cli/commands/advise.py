@@ -1,0 +1,112 @@
+"""The command advise: what to change in the policy, tool by tool, and why."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from overspill.advice.advice import Advice, Now, advice_on
+from overspill.advice.figures import figures_of
+from overspill.cli import output
+from overspill.cli.color import Paint
+from overspill.cli.declaration import command
+from overspill.cli.exit_codes import CommandFailure, ExitCode
+from overspill.cli.options import COLORED
+from overspill.cli.parsers import seconds
+from overspill.cli.table import Column, Table
+from overspill.guard.policy import Policy
+from overspill.guard.policy_file import toml_of
+
+if TYPE_CHECKING:
+    from overspill.cli.invocation import Invocation
+
+_EXAMPLES = (
+    "overspill advise",
+    "overspill advise --since 30d -o policy.toml",
+    "overspill advise --json | jq -r '.[] | select(.max_bytes) | .tool'",
+)
+
+
+def advise(
+    invocation: "Invocation",
+    *,
+    since: Annotated[
+        int, typer.Option("--since", metavar="DURATION", parser=seconds, help="How far back: 12h, 7d, 4w.")
+    ] = "7d",  # type: ignore[assignment]  # the parser reads the default too
+    policy: Annotated[
+        Path | None, typer.Option("--policy", metavar="FILE", help="The policy in use (else the usual one).")
+    ] = None,
+    target: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the advice as a policy file.")
+    ] = None,
+) -> None:
+    """Suggest a threshold and a preview for each tool.
+
+    The reasons are what was counted: captures that were never read, or read at once, and what reads asked
+    for. `Policy.load` reads the file of -o, which keeps the tools of --policy.
+    """
+    now = _policy(policy)
+    with invocation.client() as client:
+        found = client.stats(since=datetime.now(UTC) - timedelta(seconds=since), total=True)
+    advice = [advice_on(each, _now(now, each.tool)) for each in figures_of(found)]
+    if invocation.json:
+        invocation.answer(advice)
+    elif advice:
+        _print(invocation, advice, now)
+    else:
+        output.say("no tool was counted in this time; guards report theirs once a minute")
+    if target is not None:
+        _write(target, advice, now, since)
+
+
+def _policy(path: Path | None) -> Policy:
+    try:
+        return Policy() if path is None else Policy.load(path)
+    except (OSError, ValueError) as error:
+        raise CommandFailure(str(error), ExitCode.USAGE) from error
+
+
+def _now(policy: Policy, tool: str) -> Now:
+    return Now(max_bytes=policy.limits(tool).max_bytes, strategy=policy.cut_strategy(tool).name.upper())
+
+
+def _print(invocation: "Invocation", advice: Iterable[Advice], policy: Policy) -> None:
+    columns = (Column("TOOL", least=8), Column("LIMIT"), Column("PREVIEW"), Column("WHY", least=20))
+    rows = []
+    for each in advice:
+        now = _now(policy, each.tool)
+        limit = f"{now.max_bytes:,}" + (f" -> {each.max_bytes:,}" if each.max_bytes else "")
+        preview = now.strategy + (f" -> {each.strategy}" if each.strategy else "")
+        rows.append((each.tool, limit, preview, _why(each)))
+    Table(columns, Paint(invocation.color)).print(rows)
+
+
+def _why(advice: Advice) -> str:
+    if advice.missing:
+        return f"not enough data: {advice.missing}"
+    return "; ".join(advice.reasons) or "fine as it is"
+
+
+def _write(path: Path, advice: Iterable[Advice], policy: Policy, since: int) -> None:
+    """Write what should change, and the tools of the policy in use. Raises `OSError`."""
+    changes = {each.tool: each for each in advice if each.is_change}
+    own = {tool for tool, limit in policy.tools.items() if Policy().tools.get(tool) != limit}
+    tools: dict[str, tuple[dict[str, int | str], list[str]]] = {}
+    for tool in sorted({*changes, *policy.strategies, *own}):
+        found, now = changes.get(tool, Advice(tool=tool)), _now(policy, tool)
+        settings: dict[str, int | str] = {}
+        if found.max_bytes or tool in own:
+            settings["max_bytes"] = found.max_bytes or now.max_bytes
+        if found.strategy or tool in policy.strategies:
+            settings["strategy"] = found.strategy or now.strategy
+        tools[tool] = settings, found.reasons
+    head = (f"Written by `overspill advise` on {datetime.now(UTC):%Y-%m-%d}, from {since // 3600} hours.",)
+    with output.into(str(path)):
+        output.text(toml_of(tools, head=head), raw=True)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, examples=_EXAMPLES, options=COLORED)(advise)

@@ -1,0 +1,103 @@
+"""A policy in a file, in TOML: the limits and previews of tools, which a person can read and review.
+
+version = 1
+max_bytes = 50000
+
+[tools.grep]
+max_bytes = 65536       # 62 of 80 captures were read within a minute
+strategy = "TAIL"
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+from typing import TYPE_CHECKING, Any, Final
+
+from overspill.text.limits import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from pathlib import Path
+
+VERSION: Final = 1
+MAX_FILE_BYTES: Final = 1024 * 1024
+SETTINGS: Final = (
+    *("max_bytes", "max_lines", "max_chars", "max_tokens", "context_tokens", "context_share"),
+    *("strategy", "style", "preview_bytes", "preview_lines", "lost_preview_bytes", "least_gain"),
+    *("identical", "max_stream_bytes", "ttl", "wait", "reader"),
+)
+"""The settings of a `Policy` that a file may have."""
+_OTHER_LIMITS: Final = ("max_lines", "max_chars", "max_tokens")
+TOOL_SETTINGS: Final = ("max_bytes", "max_lines", "max_chars", "max_tokens", "strategy")
+
+
+def read_policy_file(path: Path) -> dict[str, Any]:
+    """Return the arguments for a `Policy`. Raises `OSError`, and `ValueError` that names what is wrong."""
+    try:
+        return _settings(tomllib.loads(_text(path)))
+    except ValueError as error:  # also what is no TOML, and no UTF-8
+        raise ValueError(f"{path} is no policy: {error}") from error
+
+
+def _text(path: Path) -> str:
+    with path.open("rb") as file:
+        data = file.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        raise ValueError(f"it has more than {MAX_FILE_BYTES:,} bytes")
+    return data.decode()
+
+
+def _settings(found: dict[str, Any]) -> dict[str, Any]:
+    version = found.pop("version", None)
+    if version != VERSION:
+        raise ValueError(f"version must be {VERSION}, not {version!r}")
+    tools = found.pop("tools", {})
+    _check_names("setting", found, SETTINGS)
+    if not isinstance(tools, dict) or not all(isinstance(each, dict) for each in tools.values()):
+        raise ValueError("tools must be tables, such as [tools.grep]")
+    for name, table in tools.items():
+        _check_names(f"setting of the tool {name!r}", table, TOOL_SETTINGS)
+    usual: dict[str, Any] = {name: found[name] for name in _OTHER_LIMITS if name in found}
+    limits = {name: _limits({**usual, **table}) for name, table in tools.items() if set(table) - {"strategy"}}
+    strategies = {name: table["strategy"] for name, table in tools.items() if "strategy" in table}
+    return {**found, "tools": limits, "strategies": strategies}
+
+
+def _check_names(what: str, given: Mapping[str, Any], allowed: Sequence[str]) -> None:
+    for name in given:
+        if name not in allowed:
+            raise ValueError(f"there is no {what} {name!r}{_nearest(name, allowed)}")
+
+
+def _nearest(name: str, allowed: Collection[str]) -> str:
+    near = difflib.get_close_matches(name, allowed, 1)
+    return f"; do you mean {near[0]!r}?" if near else f"; there are {', '.join(allowed)}"
+
+
+def _limits(table: Mapping[str, Any]) -> int | Limits:
+    """Return the limit in bytes alone, or whole limits if a table has others too."""
+    others = {name: table[name] for name in _OTHER_LIMITS if name in table}
+    if "max_bytes" not in table:
+        raise ValueError("a tool with limits needs max_bytes")
+    return Limits(table["max_bytes"], **others) if others else table["max_bytes"]
+
+
+def toml_of(
+    tools: Mapping[str, tuple[Mapping[str, int | str], Sequence[str]]], *, head: Sequence[str]
+) -> str:
+    """Return the text of a file: for each tool its settings, and comments that say why."""
+    lines = [*(f"# {line}" for line in head), f"version = {VERSION}"]
+    for tool, (settings, reasons) in tools.items():
+        lines += ["", *(f"# {reason}" for reason in reasons), f"[tools.{_quoted(tool)}]"]
+        lines += [
+            f"{name} = {_quoted(value) if isinstance(value, str) else value}"
+            for name, value in settings.items()
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """Return a basic string of TOML: as in JSON, but DEL is escaped too (https://toml.io/en/v1.0.0#string)."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,275 @@
+"""Advice on a policy: its rules at their borders, and a policy file that changes what a guard does."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from overspill import Guard, Policy, SyncClient
+from overspill.advice.advice import LEAST_BYTES, MOST_BYTES, Now, advice_on
+from overspill.advice.figures import LARGEST, Share, ToolFigures, figures_of
+from overspill.guard.policy_file import MAX_FILE_BYTES, toml_of
+from overspill.previews.cut import PREVIEW, TAIL
+from overspill.text.limits import Limits
+
+from tests.client.shell import Shell
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.servers.overspill import ServiceProcess
+
+USUAL = Now(max_bytes=50_000, strategy="PREVIEW")
+LOG = "".join(f"line {number} {'.' * 30}\n" for number in range(1_400))
+
+
+def figures(**given: Any) -> ToolFigures:
+    return ToolFigures(
+        **{"tool": "make", "outputs": 200, "spilled": 100, "captures": 100, "read": 50, **given}
+    )
+
+
+# --- shares ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "low", "high"),
+    # By hand from Wilson's formula; the last is the example of Newcombe, Statistics in Medicine 17 (1998).
+    [(0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634), (10, 10, 0.7225, 1.0), (81, 263, 0.2553, 0.3662)],
+)
+def test_an_interval_is_wilsons(part: int, whole: int, low: float, high: float) -> None:
+    share = Share.of(part, whole)
+
+    assert [share.low, share.high] == pytest.approx([low, high], abs=5e-4)
+
+
+def test_of_nothing_a_share_may_be_anything() -> None:
+    assert Share.of(0, 0)[2:] == (0.0, 1.0)
+    assert str(Share.of(0, 0)) == "0 of 0 (0 %)"
+
+
+# --- rules ----------------------------------------------------------------------------------------
+
+
+def test_of_few_captures_there_is_no_advice() -> None:
+    advice = advice_on(figures(captures=29, read=0), USUAL)
+
+    assert advice.missing == "29 of the 30 captures that advice needs"
+    assert not advice.is_change
+
+
+def test_what_is_mostly_read_at_once_gets_a_larger_limit() -> None:
+    at_once = {65_536: 60, 262_144: 10, LARGEST: 2}
+    advice = advice_on(figures(read=80, at_once=at_once), USUAL)
+
+    assert advice.max_bytes == 65_536
+    assert advice.reasons == [
+        "72 of 100 (72 %) captures were read within a minute: the notice only cost a call"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("at_once", "now"),
+    [
+        ({65_536: 59}, USUAL),  # the interval begins below a half
+        ({65_536: 90}, Now(max_bytes=65_536, strategy="PREVIEW")),
+        ({LARGEST: 90}, Now(max_bytes=MOST_BYTES, strategy="PREVIEW")),
+    ],
+)
+def test_a_limit_is_not_raised_without_need(at_once: dict[int, int], now: Now) -> None:
+    assert advice_on(figures(read=95, at_once=at_once), now).max_bytes is None
+
+
+def test_no_limit_is_raised_beyond_what_hosts_take() -> None:
+    assert advice_on(figures(read=95, at_once={LARGEST: 90}), USUAL).max_bytes == MOST_BYTES
+
+
+def test_what_is_never_read_gets_a_smaller_limit_until_it_is_small() -> None:
+    limits, now = [], USUAL
+    while True:
+        advice = advice_on(figures(read=0), now)
+        if advice.max_bytes is None:
+            break
+        limits.append(advice.max_bytes)
+        now = Now(max_bytes=advice.max_bytes, strategy="PREVIEW")
+
+    assert limits == [25_000, 12_500, LEAST_BYTES]
+
+
+def test_a_tool_that_is_run_again_keeps_its_limit_and_says_so() -> None:
+    advice = advice_on(figures(read=0, again=40), USUAL)
+
+    assert not advice.is_change
+    assert advice.reasons == [
+        "run again after 40 of 100 (40 %) spills: give the agent inspect_output, or tell it to use it"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("modes", "strategy"),
+    [
+        ({"tail": 40, "grep": 10}, "TAIL"),
+        ({"head": 40, "grep": 10}, "HEAD"),
+        ({"grep": 40, "tail": 10}, None),
+        ({"tail": 29}, None),
+        ({"tail": 26, "head": 24}, None),
+    ],
+)
+def test_the_preview_shows_the_end_that_reads_ask_for(modes: dict[str, int], strategy: str | None) -> None:
+    assert advice_on(figures(modes=modes), USUAL).strategy == strategy
+
+
+@given(
+    st.builds(
+        figures,
+        captures=st.integers(0, 500),
+        read=st.integers(0, 500),
+        again=st.integers(0, 500),
+        at_once=st.dictionaries(st.sampled_from([16_384, 65_536, 262_144, LARGEST]), st.integers(0, 500)),
+        modes=st.dictionaries(st.sampled_from(["head", "tail", "grep"]), st.integers(0, 500)),
+    ),
+    st.integers(LEAST_BYTES, 10 * MOST_BYTES),
+)
+def test_advice_that_is_followed_is_never_taken_back_by_the_same_figures(
+    found: ToolFigures, limit: int
+) -> None:
+    now = Now(max_bytes=limit, strategy="PREVIEW")
+    first = advice_on(found, now)
+    then = Now(max_bytes=first.max_bytes or limit, strategy=first.strategy or "PREVIEW")
+    second = advice_on(found, then)
+
+    assert second.strategy is None
+    if first.max_bytes is not None and second.max_bytes is not None:
+        assert (second.max_bytes < then.max_bytes) == (first.max_bytes < limit)
+
+
+# --- the file -------------------------------------------------------------------------------------
+
+
+def test_a_policy_file_sets_limits_and_previews_of_tools(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(
+        'version = 1\nmax_bytes = 9000\nmax_lines = 70\n[tools."a b"]\nmax_bytes = 5\n'
+        '[tools.make]\nstrategy = "tail"\n[tools.x]\nmax_bytes = 1\nmax_chars = 2\n'
+    )
+    policy = Policy.load(path)
+
+    assert policy.limits("other").max_bytes == 9_000
+    assert policy.limits("a b")[:2] == (5, 70)
+    assert policy.limits("x")[:3] == (1, 70, 2)
+    assert policy.limits("make").max_bytes == 9_000
+    assert (policy.cut_strategy("make"), policy.cut_strategy("x")) == (TAIL, PREVIEW)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "version must be 1, not None"),
+        ("version = 2", "version must be 1, not 2"),
+        ("version = 1\nmax_byte = 5", "there is no setting 'max_byte'; do you mean 'max_bytes'?"),
+        ("version = 1\n[tools.x]\nmax_line = 5", "there is no setting of the tool 'x' 'max_line'"),
+        ("version = 1\ntools = 5", "tools must be tables"),
+        ("version = 1\n[tools.x]\nmax_lines = 5", "a tool with limits needs max_bytes"),
+        ("version = 1\n[tools.x]\nmax_bytes = -5", "the limit of x must be 0 or more, not -5"),
+        ('version = 1\n[tools.x]\nstrategy = "ALL"', "the strategy of 'x' must be PREVIEW, HEAD, TAIL, ENDS"),
+        ("version = 1\nversion = 1", "is no policy"),
+        ("version = ", "is no policy"),
+        ("\xff", "is no policy"),
+        ("#" * (MAX_FILE_BYTES + 1), "it has more than 1,048,576 bytes"),
+    ],
+)
+def test_a_mistake_in_a_file_is_named(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_bytes(text.encode("latin-1"))
+
+    with pytest.raises(ValueError, match=said.replace("?", r"\?")):
+        Policy.load(path)
+
+
+SETTINGS = st.fixed_dictionaries(
+    {"max_bytes": st.integers(0, 10**9), "strategy": st.sampled_from(["HEAD", "TAIL", "ENDS"])}
+)
+NAMES = st.text(st.characters(codec="utf-8"))
+
+
+@given(st.dictionaries(NAMES, SETTINGS, max_size=5))
+def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, tools: dict[str, Any]) -> None:
+    path = tmp_path_factory.mktemp("policies") / "policy.toml"
+    text = toml_of({tool: (each, ["because ✓"]) for tool, each in tools.items()}, head=["made by a test"])
+    path.write_bytes(text.encode())
+    policy = Policy.load(path)
+
+    for tool, each in tools.items():
+        assert policy.limits(tool).max_bytes == each["max_bytes"]
+        assert policy.cut_strategy(tool).name.upper() == each["strategy"]
+
+
+def test_the_strategy_of_a_tool_is_in_its_notice() -> None:
+    guard = Guard(policy=Policy(tools={"make": 500}, strategies={"make": "TAIL"}))
+    shown = str(guard.process_sync(LOG, tool="make").value)
+
+    assert "line 1399 " in shown
+    assert "line 0 " not in shown
+    assert Policy(tools={"x": Limits(5)}).cut_strategy("x") is PREVIEW
+
+
+# --- from counts to a policy ----------------------------------------------------------------------
+
+
+class Agent:
+    """Calls three tools, and treats what each spills in its own way."""
+
+    def __init__(self, client: SyncClient, policy: Policy | None = None) -> None:
+        self._client, self._policy = client, policy
+
+    def run(self, calls: int) -> int:
+        """Make so many calls of each tool; return how many outputs spilled."""
+        with Guard(self._client, self._policy, spool=False) as guard:
+            for number in range(calls):
+                for tool in ("wanted", "ignored", "tailed"):
+                    text = f"{number} {time.time_ns()}\n{LOG}"
+                    spilled = guard.process_sync(text, tool=tool, call_id=f"{tool} {time.time_ns()}")
+                    if spilled.capture is not None and tool == "wanted":
+                        self._client.grep(spilled.capture, "line 77 ")
+                    if spilled.capture is not None and tool == "tailed" and number % 3 == 0:
+                        self._client.tail(spilled.capture, 3)
+            return guard._pipeline.tally.spilled
+
+
+def test_three_kinds_of_agents_get_the_advice_that_fits_and_then_it_is_quiet(
+    own_service: ServiceProcess, tmp_path: Path
+) -> None:
+    path = tmp_path / "policy.toml"
+    shell = Shell(own_service.url)
+    with SyncClient(own_service.url, session="advice") as client:
+        assert Agent(client).run(120) == 360
+        wait_for(client, reads=120 + 40)
+        advice = {each["tool"]: each for each in json.loads(shell("advise", "--json").out)}
+        printed = shell("advise", "-o", str(path))
+        policy = Policy.load(path)
+        again = shell("advise", "--policy", str(path))
+
+        assert Agent(client, policy).run(1) == 2
+
+    assert advice["wanted"]["max_bytes"] == 65_536
+    assert advice["ignored"]["max_bytes"] == 25_000
+    assert (advice["tailed"]["strategy"], advice["tailed"].get("max_bytes")) == ("TAIL", None)
+    assert "captures were read within a minute" in printed.out
+    assert "# 120 of 120 (100 %) captures were read within a minute" in path.read_text()
+    assert (policy.limits("wanted").max_bytes, policy.cut_strategy("tailed")) == (65_536, TAIL)
+    assert "wanted" in again.out
+    assert "65,536 ->" not in again.out
+
+
+def wait_for(client: SyncClient, *, reads: int) -> None:
+    """Wait until the service has written all reads to its statistics."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        if sum(sum(each.modes.values()) for each in figures_of(client.stats(total=True))) >= reads:
+            return
+        time.sleep(0.2)
+    raise AssertionError(client.stats(total=True))
