@@ -31,19 +31,14 @@ _Programs = Annotated[
     typer.Argument(metavar="PROGRAM", help=f"Of {', '.join(PROGRAMS)}; all that are here if none is named."),
 ]
 
+_Project = Annotated[bool, typer.Option("--project", help="Change the settings of this folder's project.")]
+
 
 def init(
     _invocation: "Invocation",
-    programs: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="PROGRAM", help=f"Of {', '.join(PROGRAMS)}; those that are here if none is named."
-        ),
-    ] = None,
+    programs: _Programs = None,
     *,
-    project: Annotated[
-        bool, typer.Option("--project", help="Change the settings of this folder's project.")
-    ] = False,
+    project: _Project = False,
     remove: Annotated[bool, typer.Option("--remove", help="Take the hook out.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Make the change, and do not ask.")] = False,
 ) -> None:
@@ -53,11 +48,8 @@ def init(
     elsewhere only --yes makes it. All other settings stay as they are.
     """
     root = Path.cwd() if project else Path.home()
-    found = (
-        [_named(name) for name in programs]
-        if programs
-        else [each for each in PROGRAMS.values() if each.is_here(root)]
-    )
+    found = [_named(name) for name in programs or ()]
+    found = found or [each for each in PROGRAMS.values() if each.is_here(root)]
     if not found:
         output.say(f"no agent program was found; name one of {', '.join(PROGRAMS)}")
         raise typer.Exit(ExitCode.NO)

@@ -25,37 +25,40 @@ def _header(text: str) -> tuple[str, str]:
     return name, os.environ[variable]
 
 
+_Words = Annotated[list[str] | None, typer.Argument(metavar="COMMAND", help="The server; put -- before it.")]
+_ServerUrl = Annotated[
+    str | None,
+    typer.Option("--url", metavar="URL", help="A server that runs already (streamable HTTP)."),
+]
+_Headers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--header",
+        metavar="NAME=VARIABLE",
+        help="Send this header to the URL; the value is that of a variable of the environment.",
+    ),
+]
+_Whole = Annotated[
+    list[str] | None,
+    typer.Option("--whole", metavar="TOOL", help="Leave this tool's results whole: for code that calls it."),
+]
+_DropSchemas = Annotated[
+    bool,
+    typer.Option(
+        "--drop-schemas",
+        help="Take output schemas out of the list of tools, instead of keeping results valid.",
+    ),
+]
+
+
 def mcp_proxy(
     invocation: "Invocation",
-    words: Annotated[
-        list[str] | None, typer.Argument(metavar="COMMAND", help="The server; put -- before it.")
-    ] = None,
+    words: _Words = None,
     *,
-    server_url: Annotated[
-        str | None,
-        typer.Option("--url", metavar="URL", help="A server that runs already (streamable HTTP)."),
-    ] = None,
-    header: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--header",
-            metavar="NAME=VARIABLE",
-            help="Send this header to the URL; the value is that of a variable of the environment.",
-        ),
-    ] = None,
-    whole: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--whole", metavar="TOOL", help="Leave this tool's results whole: for code that calls it."
-        ),
-    ] = None,
-    drop_schemas: Annotated[
-        bool,
-        typer.Option(
-            "--drop-schemas",
-            help="Take output schemas out of the list of tools, instead of keeping results valid.",
-        ),
-    ] = False,
+    server_url: _ServerUrl = None,
+    header: _Headers = None,
+    whole: _Whole = None,
+    drop_schemas: _DropSchemas = False,
 ) -> None:
     """Run an MCP server, and guard what its tools return.
 

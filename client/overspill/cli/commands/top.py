@@ -27,15 +27,16 @@ def _sort(text: str) -> str:
     return text
 
 
+_Since = Annotated[
+    int,
+    typer.Option("--since", metavar="DURATION", parser=seconds, help="How far back: seconds, 30m, 2h, 7d."),
+]
+
+
 def top(
     invocation: "Invocation",
     *,
-    since: Annotated[
-        int,
-        typer.Option(
-            "--since", metavar="DURATION", parser=seconds, help="How far back: seconds, 30m, 2h, 7d."
-        ),
-    ] = "1h",  # type: ignore[assignment]  # the parser takes it
+    since: _Since = "1h",  # type: ignore[assignment]  # the parser takes it
     interval: Annotated[
         int | None,
         typer.Option(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from mcp.server.context import ServerRequestContext
 
-    from overspill.agent_tools.agent_tool import Answer
+    from overspill.agent_tools.agent_tool import AgentTool, Answer
     from overspill.guard.guard import Guard
 
 T = TypeVar("T")
@@ -34,7 +34,19 @@ _MOST_LINKS: Final = 20
 def server(guard: Guard) -> Server[Any]:
     """Return the server of what `guard` stores. It speaks the current revision and those before it."""
     inspecting, listing = reading_tools(guard)
-    tools = {tool.name: tool for tool in (inspecting, listing)}
+    return Server(
+        "overspill",
+        version=overspill.__version__,
+        title="Overspill",
+        instructions=_INSTRUCTIONS,
+        **_tools(inspecting, listing),
+        **_resources(inspecting, listing),
+    )
+
+
+def _tools(*offered: AgentTool) -> dict[str, Any]:
+    """Return what answers requests about tools, by the names that `Server` gives them."""
+    tools = {tool.name: tool for tool in offered}
 
     async def list_tools(context: ServerRequestContext[Any], _: Any) -> types.ListToolsResult:
         known = [definition(tool, context.protocol_version) for tool in tools.values()]
@@ -47,6 +59,12 @@ def server(guard: Guard) -> Server[Any]:
             raise MCPError(types.INVALID_PARAMS, f"no tool {asked.name!r}: there are {', '.join(tools)}")
         answer = await _reporting(context, tools[asked.name].acall(asked.arguments))
         return types.CallToolResult.model_validate(_with_links(answer, context.protocol_version))
+
+    return {"on_list_tools": list_tools, "on_call_tool": call_tool}
+
+
+def _resources(inspecting: AgentTool, listing: AgentTool) -> dict[str, Any]:
+    """Return what answers requests about resources, by the names that `Server` gives them."""
 
     async def list_resources(
         _: ServerRequestContext[Any], asked: types.PaginatedRequestParams | None
@@ -61,17 +79,11 @@ def server(guard: Guard) -> Server[Any]:
     ) -> types.ReadResourceResult:
         return await _reporting(context, resources.read(inspecting, str(asked.uri)))
 
-    return Server(
-        "overspill",
-        version=overspill.__version__,
-        title="Overspill",
-        instructions=_INSTRUCTIONS,
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
-        on_list_resources=list_resources,
-        on_list_resource_templates=list_templates,
-        on_read_resource=read_resource,
-    )
+    return {
+        "on_list_resources": list_resources,
+        "on_list_resource_templates": list_templates,
+        "on_read_resource": read_resource,
+    }
 
 
 async def _reporting(context: ServerRequestContext[Any], work: Coroutine[Any, Any, T]) -> T:
