@@ -27,7 +27,7 @@ LONG = "a line of the log\n" * 5_000
 def partition(nowhere: str, service: ServiceProcess, tmp_path: Path) -> Partition:
     """Two captures that could not be uploaded, in the partition of the service that is there now."""
     spool = Spool(tmp_path / "spool")
-    away = SyncClient(nowhere, session="s", retries=0, connect_timeout=0.2)
+    away = SyncClient(nowhere, session=tmp_path.name, retries=0, connect_timeout=0.2)
     with away, Guard(away, spool=spool) as guard:
         for number in range(2):
             guard.process_sync(LONG * (number + 1), tool="make", call_id=f"call_{number}")

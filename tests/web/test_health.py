@@ -59,7 +59,7 @@ async def test_figures_never_carry_ids(api: Api) -> None:
 
     assert not any(word in figures for word in (entry.id, "call_secret", "session-secret"))
     assert 'overspill_captures_total{result="created",tenant="default",tool=""} 1.0' in figures
-    assert 'overspill_reads_total{mode="content",tenant="default"} 1.0' in figures
+    assert 'overspill_reads_total{mode="content",tenant="default",tool=""} 1.0' in figures
 
 
 async def test_bytes_of_answers_are_bytes_and_not_characters(api: Api) -> None:
@@ -75,7 +75,7 @@ async def test_asking_for_headers_alone_counts_as_no_read(api: Api) -> None:
     await api.send("HEAD", f"/v1/captures/{entry.id}/content")
     figures = await (await api.get("/metrics")).text()
 
-    assert 'overspill_reads_total{mode="content",tenant="default"} 0.0' in figures
+    assert 'overspill_reads_total{mode="content",tenant="default",tool=""} 0.0' in figures
 
 
 async def test_a_summary_counts_the_bytes_of_its_answer(api: Api) -> None:
