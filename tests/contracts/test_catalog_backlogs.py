@@ -51,11 +51,22 @@ async def test_a_spool_that_reports_no_more_is_forgotten(catalog: Catalog) -> No
     assert await catalog.backlogs(NOON + 90) == {}
 
 
-async def test_there_is_a_bound(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_each_tenant_has_a_bound_of_its_own(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("redis", "sqlite"):
         monkeypatch.setattr(f"overspill_service.catalog.{module}.backlogs.MAX_SPOOLS", 3)
     for number in range(9):
         await note(catalog, "a", f"{number}", Backlog(1, 1, NOON))
+    await note(catalog, "a", "0", Backlog(5, 5, NOON))
+    await note(catalog, "b", "0", Backlog(1, 1, NOON))
 
     assert backlogs.MAX_SPOOLS > 3
-    assert await catalog.backlogs(NOON) == {"a": Backlog(3, 3, NOON)}
+    assert await catalog.backlogs(NOON) == {"a": Backlog(7, 7, NOON), "b": Backlog(1, 1, NOON)}
+
+
+async def test_a_tenant_is_known_again_after_it_had_nothing(catalog: Catalog) -> None:
+    await note(catalog, "a", "one", Backlog(2, 20, NOON))
+    await note(catalog, "a", "one", EMPTY)
+    assert await catalog.backlogs(NOON) == {}
+    await note(catalog, "a", "one", Backlog(3, 30, NOON))
+
+    assert await catalog.backlogs(NOON) == {"a": Backlog(3, 30, NOON)}

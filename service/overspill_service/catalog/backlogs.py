@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MAX_SPOOLS: Final = 10_000
-"""Spools of all tenants together whose reports are kept. Further ones are not."""
+"""Spools of one tenant whose reports are kept. Further ones are not."""
 
 
 class Backlog(NamedTuple):

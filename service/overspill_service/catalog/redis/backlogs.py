@@ -1,36 +1,48 @@
-"""Backlogs in Redis: one hash for all tenants, whose lapsed fields are removed when it is read."""
+"""Backlogs in Redis: one hash for each tenant, whose lapsed fields are removed when it is read."""
 
 from __future__ import annotations
+
+import asyncio
 
 from overspill_service.catalog.backlogs import MAX_SPOOLS, Backlog, added_up
 from overspill_service.catalog.redis import key_names
 from overspill_service.catalog.redis.access import RedisAccess
-
-_SEPARATOR = "\0"
 
 
 class RedisBacklogs(RedisAccess):
     async def note_backlog(
         self, tenant: str, spool: str, backlog: Backlog, *, now: float, keep: float
     ) -> None:
-        field = f"{tenant}{_SEPARATOR}{spool}"
+        key = key_names.backlogs(tenant)
         if not backlog.captures:
-            await self._client.call("HDEL", key_names.BACKLOGS, field)
-        elif await self._client.call("HLEN", key_names.BACKLOGS) < MAX_SPOOLS:
+            await self._client.call("HDEL", key, spool)
+        elif await self._client.call("HLEN", key) < MAX_SPOOLS or await self._client.call(
+            "HEXISTS", key, spool
+        ):
+            await self._client.call("SADD", key_names.BACKLOGS, tenant)
             value = f"{backlog.captures} {backlog.size} {backlog.oldest!r} {now + keep!r}"
-            await self._client.call("HSET", key_names.BACKLOGS, field, value)
+            await self._client.call("HSET", key, spool, value)
 
     async def backlogs(self, now: float) -> dict[str, Backlog]:
-        found = await self._client.call("HGETALL", key_names.BACKLOGS)
-        kept: list[tuple[str, Backlog]] = []
+        tenants = [each.decode() for each in await self._client.call("SMEMBERS", key_names.BACKLOGS)]
+        found = await asyncio.gather(*(self._of_tenant(tenant, now) for tenant in tenants))
+        return added_up(
+            (tenant, each) for tenant, backlogs in zip(tenants, found, strict=True) for each in backlogs
+        )
+
+    async def _of_tenant(self, tenant: str, now: float) -> list[Backlog]:
+        """Return what waits in each spool of a tenant. A tenant without any is forgotten until a report."""
+        key = key_names.backlogs(tenant)
+        kept: list[Backlog] = []
         lapsed: list[bytes] = []
-        for field, value in found.items():
+        for spool, value in (await self._client.call("HGETALL", key)).items():
             captures, size, oldest, until = value.decode().split()
             if float(until) <= now:
-                lapsed.append(field)
+                lapsed.append(spool)
             else:
-                tenant = field.decode().rpartition(_SEPARATOR)[0]
-                kept.append((tenant, Backlog(int(captures), int(size), float(oldest))))
+                kept.append(Backlog(int(captures), int(size), float(oldest)))
         if lapsed:
-            await self._client.call("HDEL", key_names.BACKLOGS, *lapsed)
-        return added_up(kept)
+            await self._client.call("HDEL", key, *lapsed)
+        if not kept:
+            await self._client.call("SREM", key_names.BACKLOGS, tenant)
+        return kept

@@ -14,7 +14,8 @@ names have no braces.
     ov1:{tenant}:totals             hash    captures, size, stored; where it is, the tenant is in ov1:tenants;
                                             complete: the complete state in which limits were held to it
     ov1:stats:{tenant}:{length}:{start}  hash  sums of one bucket: see `catalog.statistics`; expires
-    ov1:backlogs                         hash    tenant, NUL, spool -> captures, bytes, oldest, and until when
+    ov1:backlogs                         set     tenants with backlogs
+    ov1:backlogs:{tenant}                hash    spool -> captures, bytes, oldest, and until when
     ov1:stats:{tenant}:batch:{batch}     string  who added the batch; expires. Both also with *tenant, for the
                                                  sums of its experiments
     ov1:tenants                     set     for ever
@@ -94,6 +95,10 @@ def batch(tenant: str, name: str) -> str:
 
 
 BACKLOGS: Final = "ov1:backlogs"
+
+
+def backlogs(tenant: str) -> str:
+    return f"ov1:backlogs:{{{tenant}}}"
 
 
 def lease(name: str) -> str:

@@ -26,7 +26,8 @@ class SqliteBacklogs(SqliteAccess):
 
 def _note(row: tuple[object, ...], now: float, db: sqlite3.Connection) -> None:
     db.execute("DELETE FROM backlogs WHERE until <= ?", (now,))
-    (count,) = db.execute("SELECT count(*) FROM backlogs").fetchone()
+    others = "SELECT count(*) FROM backlogs WHERE tenant = ? AND spool <> ?"
+    (count,) = db.execute(others, row[:2]).fetchone()
     if count < MAX_SPOOLS:
         db.execute("INSERT OR REPLACE INTO backlogs VALUES (?, ?, ?, ?, ?, ?)", row)
 
