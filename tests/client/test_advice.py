@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +16,7 @@ from overspill.advice.figures import LARGEST, Share, ToolFigures, figures_of
 from overspill.guard.policy_file import MAX_FILE_BYTES, toml_of
 from overspill.previews.cut import PREVIEW, TAIL
 from overspill.text.limits import Limits
+from overspill.wire import Stats, StatsRow
 
 from tests.client.shell import Shell
 
@@ -50,6 +52,16 @@ def test_an_interval_is_wilsons(part: int, whole: int, low: float, high: float) 
 def test_of_nothing_a_share_may_be_anything() -> None:
     assert Share.of(0, 0)[2:] == (0.0, 1.0)
     assert str(Share.of(0, 0)) == "0 of 0 (0 %)"
+
+
+def test_what_stands_for_many_tools_gets_no_advice() -> None:
+    now = datetime.now(UTC)
+    rows = [
+        StatsRow(start=now, tenant="t", tool=tool, outcome="created", figures={"captures": 1})
+        for tool in ("", "other", "(other)", "make")
+    ]
+
+    assert [each.tool for each in figures_of(Stats(since=now, until=now, step=60, rows=rows))] == ["make"]
 
 
 # --- rules ----------------------------------------------------------------------------------------

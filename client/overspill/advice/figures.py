@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _Z: Final = 1.96
 """The quantile of the normal distribution for 95 %."""
 _INLINE: Final = "inline"
+_NO_TOOLS: Final = frozenset({"", "other", "(other)"})
+"""What the service and the guard call the rest, if there are more names of tools than they keep apart."""
 
 
 class Share(NamedTuple):
@@ -65,11 +67,11 @@ class ToolFigures(Struct, frozen=True, kw_only=True):
 
 
 def figures_of(stats: Stats) -> list[ToolFigures]:
-    """Return the sums of each tool, by name. Figures without a tool are left out."""
+    """Return the sums of each tool, by name, without those of no tool and of all further ones together."""
     rows: dict[str, list[StatsRow]] = {}
     for row in stats.rows:
         rows.setdefault(row.tool, []).append(row)
-    return [_of_tool(tool, found) for tool, found in sorted(rows.items()) if tool]
+    return [_of_tool(tool, found) for tool, found in sorted(rows.items()) if tool not in _NO_TOOLS]
 
 
 def _of_tool(tool: str, rows: Iterable[StatsRow]) -> ToolFigures:

@@ -22,7 +22,7 @@ FLEET: Final = "*"
 EXPERIMENTS: Final = "*"
 """Before a tenant's name: the tenant of the sums of its experiments. Each cell has a cohort in the place of
 the tool. They take no room of the tenant's other sums."""
-MAX_CELLS: Final = 2000
+MAX_CELLS: Final = 4000
 """Sums in one bucket. Those of `other` come on top."""
 _SEPARATOR: Final = "\0"
 
