@@ -129,7 +129,8 @@ def test_codex_runs_the_same_command_in_ours(overspill: Shell, command: str, tmp
     code, out, _ = overspill(*rewritten[1:])
 
     assert specific["permissionDecision"] == "allow"
-    assert rewritten[1:9] == ["run", "--no-live", "--tool", "bash", "--call-id", "call_1", "--session", "s-1"]
+    options = ["--tool", "bash", "--call-id", "call_1", "--session", "s-1"]
+    assert rewritten[1:11] == ["run", "--no-live", "--host", "codex", *options]
     assert (code, out) == (run.returncode, run.stdout)
 
 

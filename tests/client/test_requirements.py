@@ -663,6 +663,18 @@ def test_an_output_that_was_there_before_names_the_earlier_handle(client: SyncCl
     assert stable(again.value) == STORED.replace("toolu_1", "call_3")
 
 
+@shows("an agent program that cuts results itself", MAX_BYTES)
+def test_an_agent_program_shows_all_that_the_guard_leaves(client: SyncClient) -> None:
+    hosted = Guard(client, Policy().for_host("cline"))
+    shown = [
+        hosted.process_sync("a" * size, tool="read_file", call_id=f"call_{size}").value
+        for size in (8_000, 8_001, 100_000)
+    ]
+
+    assert shown[0] == "a" * 8_000
+    assert all("cap_" in text and len(text) <= 8_000 for text in shown[1:])
+
+
 # --- the table ------------------------------------------------------------------------------------
 
 

@@ -301,3 +301,39 @@ async def test_the_official_client_works_through_the_proxy(service: ServiceProce
     assert read.structured_content is not None
     assert "line 4321" in read.structured_content["content"]
     assert "you" in str(prompt)
+
+
+# --- programs that cut results themselves -------------------------------------------------------
+
+
+@pytest.mark.parametrize("names_itself", ["at the start", "in each request"])
+def test_results_and_answers_are_as_short_as_the_clients_program_needs(
+    service: ServiceProcess, names_itself: str
+) -> None:
+    info = {"clientInfo": {"name": "Visual Studio Code", "version": "1.120"}}
+    meta: dict[str, Any] = {}
+    with proxied(service.url) as peer:
+        if names_itself == "at the start":
+            peer.ask("initialize", protocolVersion="2025-11-25", capabilities={}, **info)
+        else:
+            meta = {"_meta": {f"io.modelcontextprotocol/{key}": value for key, value in info.items()}}
+        listed = peer.ask("tools/list", cursor="2", **meta)["result"]["tools"]
+        long = {"name": "echo", "arguments": {"text": "a word " * 1_500}}
+        result = peer.ask("tools/call", **long, **meta)["result"]
+        capture = result["_meta"]["overspill"]["capture"]
+        reading = {
+            "name": "overspill_inspect_output",
+            "arguments": {"capture": capture, "mode": "range", "start": 1, "max_chars": 40_000},
+        }
+        answer = peer.ask("tools/call", **reading, **meta)["result"]
+
+    assert listed[1]["inputSchema"]["properties"]["max_chars"]["maximum"] == 8_000
+    assert len(result["content"][0]["text"]) < 8_000
+    assert "a word a word" in answer["content"][0]["text"]
+    assert len(answer["content"][0]["text"]) <= 8_000
+
+
+def test_a_client_that_is_not_known_gets_the_usual_limits(peer: Peer) -> None:
+    text = peer.call("echo", text="a word " * 1_500)["content"][0]["text"]
+
+    assert "cap_" not in text

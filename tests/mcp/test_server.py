@@ -210,3 +210,15 @@ def test_http_is_for_this_machine_alone(service: ServiceProcess) -> None:
 
     assert done.returncode == 2
     assert "not an address of this machine alone" in done.stderr
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_answers_are_as_short_as_the_clients_program_needs(guard: Guard, mode: str) -> None:
+    capture = stored(guard)
+    cline = types.Implementation(name="Cline", version="3.0.65")
+    async with Client(server(guard), mode=mode, client_info=cline) as client:
+        tools = (await client.list_tools()).tools
+        found = await client.call_tool("inspect_output", {"capture": capture, "lines": 9_000})
+
+    assert tools[0].input_schema["properties"]["max_chars"]["maximum"] == 8_000
+    assert len(found.content[0].text) <= 8_000  # type: ignore[union-attr]  # a text

@@ -6,6 +6,7 @@ The answer has the form that Codex accepts for a rewritten command: `updatedInpu
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
@@ -28,6 +29,8 @@ def before_tool_use(event: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     if event.get("tool_name") != "Bash" or _runs_ours(command):
         return {}
+    if os.environ.get("OVERSPILL_POLICY"):
+        _check_policy()
     return {
         "hookSpecificOutput": {
             "hookEventName": "PreToolUse",
@@ -35,6 +38,13 @@ def before_tool_use(event: Mapping[str, Any]) -> dict[str, Any]:
             "updatedInput": {**given, "command": _run_by_overspill(command, event)},
         }
     }
+
+
+def _check_policy() -> None:
+    """Raise what is wrong with the environment's policy here: a command in `overspill run` would not run."""
+    from overspill.guard.environment_policy import environment_policy  # noqa: PLC0415  (seldom needed)
+
+    environment_policy()
 
 
 def _runs_ours(command: str) -> bool:
@@ -47,5 +57,5 @@ def _run_by_overspill(command: str, event: Mapping[str, Any]) -> str:
     """Return the command line that runs `command` in a shell, and stores its output if it is long."""
     names = {"--call-id": event.get("tool_use_id"), "--session": event.get("session_id")}
     options = [word for name, value in names.items() if value for word in (name, str(value))]
-    words = ["run", "--no-live", "--tool", _SHELL, *options, "--", _SHELL, "-c", command]
+    words = ["run", "--no-live", "--host", "codex", "--tool", _SHELL, *options, "--", _SHELL, "-c", command]
     return shlex.join([*own_command(), *words])  # by its path: a login shell may have another PATH

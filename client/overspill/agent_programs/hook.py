@@ -8,6 +8,7 @@ nothing, and the reason is on standard error.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SMALL_EVENT_BYTES: Final = 8_000
-"""An event of so many bytes holds no result that is too long."""
+"""An event of so many bytes holds no result that is too long by the default limits."""
 MAX_EVENT_BYTES: Final = 512 * 1024 * 1024
 _NOTHING: Final = "{}"
 _CLAUDE_CODE: Final = "claude-code"
@@ -38,7 +39,7 @@ def answer_text(program: str, event: bytes) -> str:
     """Return the answer to an event, as JSON. Raises `ValueError` for an event that is wrong or too long."""
     if len(event) > MAX_EVENT_BYTES:
         raise ValueError(f"the event has more than {MAX_EVENT_BYTES} bytes")
-    if program != _CODEX and len(event) <= SMALL_EVENT_BYTES:
+    if program != _CODEX and len(event) <= SMALL_EVENT_BYTES and not os.environ.get("OVERSPILL_POLICY"):
         return _NOTHING
     told = json.loads(event)
     if not isinstance(told, dict):
@@ -57,11 +58,11 @@ def _answer(program: str, event: Mapping[str, Any]) -> dict[str, Any]:
     if program == _CLAUDE_CODE:
         from overspill.integrations.claude_code import post_tool_use  # noqa: PLC0415
 
-        return answered(post_tool_use, event)
+        return answered(program, post_tool_use, event)
     if program == _GEMINI_CLI:
         from overspill.agent_programs.gemini_cli import after_tool  # noqa: PLC0415
 
-        return answered(after_tool, event)
+        return answered(program, after_tool, event)
     raise ValueError(
         f"there is no hook for {program!r}; there are {_CLAUDE_CODE}, {_GEMINI_CLI} and {_CODEX}"
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from overspill.guard.environment_policy import environment_policy
 from overspill.guard.guard import Guard
-from overspill.guard.policy import Policy
 from overspill.transfer.sync import SyncClient
 
 if TYPE_CHECKING:
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
 
 READER: Final = "overspill head -n 200 {id}"
 """Every agent program has a shell: the notice names a command that works in it."""
-MAX_TOKENS: Final = 10_000
-"""Programs cut or file away what is longer than 10,000 to 25,000 tokens."""
 
 
 class _HookGuard(Guard):
@@ -24,9 +23,9 @@ class _HookGuard(Guard):
 
 
 def answered(
-    answer: Callable[[Guard, Mapping[str, Any]], dict[str, Any]], event: Mapping[str, Any]
+    program: str, answer: Callable[[Guard, Mapping[str, Any]], dict[str, Any]], event: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return what `answer` makes of the event, with a guard for the service of the environment."""
-    policy = Policy(max_tokens=MAX_TOKENS, reader=READER)
+    """Return what `answer` makes of the event of a program, with a guard for the environment's service."""
+    policy = replace(environment_policy().for_host(program), reader=READER)
     with SyncClient() as client, _HookGuard(client, policy) as guard:
         return answer(guard, event)

@@ -11,7 +11,6 @@ from msgspec import Struct
 from overspill import wire
 from overspill.agent_tools import lenient_arguments
 from overspill.agent_tools.error_answers import InvalidArguments, error_answer
-from overspill.agent_tools.inspect_request import MAX_CHARS
 from overspill.errors import OverspillError
 from overspill.execution.threads import run_blocking
 from overspill.spools.capture import entry_of
@@ -76,25 +75,27 @@ class ListRequest(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_
 
 
 async def list_captures(
-    source: CaptureSource, client: Client | None, session: str, arguments: Mapping[str, Any]
+    source: CaptureSource, client: Client | None, session: str, arguments: Mapping[str, Any], max_chars: int
 ) -> Answer:
-    """Answer one call. Raises nothing but `CancelledError`."""
+    """Answer one call with at most `max_chars` characters. Raises nothing but `CancelledError`."""
     try:
         asked = ListRequest.of(arguments)
         waiting = [] if asked.cursor else await run_blocking(_spooled, source, session, asked)
-        return await _answer(client, session, asked, waiting)
+        return await _answer(client, session, asked, waiting, max_chars)
     except Exception as error:  # noqa: BLE001  (the boundary: the tool never breaks its agent)
         return error_answer(error)
 
 
-async def _answer(client: Client | None, session: str, asked: ListRequest, waiting: list[Entry]) -> Answer:
-    """Return as many captures as fit in `MAX_CHARS`. Those that wait on this machine come first."""
+async def _answer(
+    client: Client | None, session: str, asked: ListRequest, waiting: list[Entry], max_chars: int
+) -> Answer:
+    """Return as many captures as fit in `max_chars`. Those that wait on this machine come first."""
     limit = asked.limit
     while True:
         shown = waiting[:limit]
         page, trouble = await _page(client, session, asked, limit - len(shown), is_needed=not shown)
         answer = {**_listed(shown, page, asked), **trouble}
-        if limit == 1 or len(json.dumps(answer)) <= MAX_CHARS:
+        if limit == 1 or len(json.dumps(answer)) <= max_chars:
             return answer
         limit //= 2
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from overspill.agent_tools import inspect_output, list_captures
 from overspill.agent_tools.agent_tool import AgentTool
 from overspill.agent_tools.capture_source import CaptureSource
+from overspill.agent_tools.inspect_request import MAX_CHARS, MOST_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -20,33 +21,36 @@ if TYPE_CHECKING:
     from overspill.transfer.client import Client
 
 
-def reading_tools(guard: Guard) -> tuple[AgentTool, ...]:
+def reading_tools(guard: Guard, *, max_chars: int | None = None) -> tuple[AgentTool, ...]:
     """Return the tools that read what `guard` stores: `inspect_output` and `list_captures`.
 
-    Give them to the agent before its first call: a model that meets a notice needs them at once.
+    Give them to the agent before its first call: a model that meets a notice needs them at once. Answers have
+    at most 20,000 characters, and 40,000 if a call asks for more; with a `max_chars` never more than that.
     """
     source = CaptureSource(guard.client, session=guard.session, spool=guard.spool)
-    return _inspecting(source), _listing(source)
+    return _inspecting(source, max_chars), _listing(source, max_chars)
 
 
-def _inspecting(source: CaptureSource) -> AgentTool:
+def _inspecting(source: CaptureSource, max_chars: int | None) -> AgentTool:
     def work(client: Client | None, given: Arguments, session: str | None) -> Coroutine[Any, Any, Answer]:
         named = source.session if session is None else session
-        return inspect_output.inspect(client, source.holder, named or None, **given)
+        return inspect_output.inspect(client, source.holder, named or None, **_bounded(given, max_chars))
 
     return AgentTool(
         inspect_output.NAME,
         inspect_output.DESCRIPTION,
-        inspect_output.INSPECT_OUTPUT_SCHEMA,
+        _bounded_schema(inspect_output.INSPECT_OUTPUT_SCHEMA, max_chars),
         lambda given, session: source.run(lambda client: work(client, given, session)),
         lambda given, session: source.run_async(lambda client: work(client, given, session)),
     )
 
 
-def _listing(source: CaptureSource) -> AgentTool:
+def _listing(source: CaptureSource, max_chars: int | None) -> AgentTool:
+    most = MAX_CHARS if max_chars is None else min(max_chars, MAX_CHARS)
+
     def work(client: Client | None, given: Arguments, session: str | None) -> Coroutine[Any, Any, Answer]:
         named = source.session if session is None else session
-        return list_captures.list_captures(source, client, named, given)
+        return list_captures.list_captures(source, client, named, given, most)
 
     return AgentTool(
         list_captures.NAME,
@@ -55,3 +59,19 @@ def _listing(source: CaptureSource) -> AgentTool:
         lambda given, session: source.run(lambda client: work(client, given, session)),
         lambda given, session: source.run_async(lambda client: work(client, given, session)),
     )
+
+
+def _bounded(given: Arguments, max_chars: int | None) -> Arguments:
+    """Return the arguments with `max_chars` for what they ask, if that is more, no number, or nothing."""
+    if max_chars is None:
+        return given
+    asked = given.get("max_chars", MAX_CHARS)
+    return {**given, "max_chars": min(asked, max_chars) if isinstance(asked, int) else max_chars}
+
+
+def _bounded_schema(schema: dict[str, Any], max_chars: int | None) -> dict[str, Any]:
+    if max_chars is None:
+        return schema
+    bounds = {"default": min(MAX_CHARS, max_chars), "maximum": min(MOST_CHARS, max_chars)}
+    properties = schema["properties"]
+    return {**schema, "properties": {**properties, "max_chars": {**properties["max_chars"], **bounds}}}

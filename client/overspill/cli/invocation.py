@@ -19,6 +19,7 @@ from overspill.transfer.client import Client
 from overspill.transfer.sync import SyncClient
 
 if TYPE_CHECKING:
+    from overspill.guard.policy import Policy
     from overspill.spools.folder import Spooled
     from overspill.spools.holder import SyncSource
     from overspill.spools.spool import Partition
@@ -49,6 +50,15 @@ class Invocation:
             return kind(self.url, self.key, **limits)
         except ValueError as error:
             raise CommandFailure(str(error), ExitCode.USAGE) from error
+
+    def policy(self) -> "Policy":
+        """Return the policy that the environment names. Raises `CommandFailure`."""
+        from overspill.guard.environment_policy import environment_policy  # noqa: PLC0415  (for few commands)
+
+        try:
+            return environment_policy()
+        except (OSError, ValueError) as error:
+            raise CommandFailure(f"OVERSPILL_POLICY: {error}", ExitCode.USAGE) from error
 
     def session(self) -> str:
         """Return the session of the environment, empty if it names none. Raises `CommandFailure`."""

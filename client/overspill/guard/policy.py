@@ -12,10 +12,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.guard.band import Band
+from overspill.guard.hosts import at_most, host_named
 from overspill.guard.policy_checks import by_name, check_policy, check_window
-from overspill.previews.cut import ENDS, HEAD, PREVIEW, TAIL, Strategy
+from overspill.previews.cut import ENDS, HEAD, PREVIEW, STRATEGIES, Strategy
 from overspill.previews.filling import CAPPED_BYTES
-from overspill.previews.styles import CAPPED, CLAMPED, COUNTED, MARKED, PARTIAL, PERSISTED, TERSE
+from overspill.previews.styles import CAPPED, CLAMPED, COUNTED, MARKED, PARTIAL, PERSISTED, STYLES
 from overspill.text.limits import CHARS_PER_TOKEN, MAX_BYTES_PER_CHARACTER, UNLIMITED, Limits
 from overspill.text.tokenizers import Tiktoken
 from overspill.text.tokens import TokenCounter
@@ -60,18 +61,6 @@ READER: Final = 'inspect_output("{id}")'
 MODES: Final = "modes: tail, range, grep, summary"
 INSPECTION_TOOLS: Final = frozenset(
     {"inspect_output", "list_captures", "list_outputs", "get_terminal_output", "overspill_inspect"}
-)
-_STRATEGIES: Final = MappingProxyType({"PREVIEW": PREVIEW, "HEAD": HEAD, "TAIL": TAIL, "ENDS": ENDS})
-_STYLES: Final = MappingProxyType(
-    {
-        "MARKED": MARKED,
-        "TERSE": TERSE,
-        "PERSISTED": PERSISTED,
-        "CLAMPED": CLAMPED,
-        "PARTIAL": PARTIAL,
-        "COUNTED": COUNTED,
-        "CAPPED": CAPPED,
-    }
 )
 _DEFAULT_BAND: Final = Band()
 
@@ -130,8 +119,8 @@ class Policy:
     _limits: Mapping[str, Limits] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "strategy", by_name("strategy", self.strategy, _STRATEGIES))
-        object.__setattr__(self, "style", by_name("style", self.style, _STYLES))
+        object.__setattr__(self, "strategy", by_name("strategy", self.strategy, STRATEGIES))
+        object.__setattr__(self, "style", by_name("style", self.style, STYLES))
         object.__setattr__(self, "strategies", MappingProxyType(self._named_strategies()))
         check_policy(self)
         object.__setattr__(self, "tools", MappingProxyType({**TOOL_BYTES, **self.tools}))
@@ -150,7 +139,7 @@ class Policy:
 
     def _named_strategies(self) -> dict[str, Any]:
         given = dict(self.strategies).items()
-        return {tool: by_name(f"the strategy of {tool!r}", each, _STRATEGIES) for tool, each in given}
+        return {tool: by_name(f"the strategy of {tool!r}", each, STRATEGIES) for tool, each in given}
 
     def cut_strategy(self, tool: str) -> Strategy:
         """Return the strategy for a tool's outputs: its own, or else the usual one."""
@@ -238,6 +227,18 @@ class Policy:
     def capped(cls, max_bytes: int = CAPPED_BYTES) -> Policy:
         """As one ceiling in bytes for all tools: keep head and tail around a count of the bytes between."""
         return cls(strategy=ENDS, style=CAPPED).uniform(Limits(max_bytes))
+
+    def for_host(self, host: str) -> Policy:
+        """Return the policy with no limit above what an agent program shows whole, such as `claude-code`.
+
+        Raises `ValueError` for a program that is not in `overspill.guard.hosts.HOSTS`.
+        """
+        program = host_named(host)
+        policy = self.uniform(at_most(self._usual, program.limits))
+        tools = {tool: at_most(limits, program.limits) for tool, limits in self._limits.items()}
+        most = program.answer_chars // 2
+        previews = (min(self.preview_bytes, most), min(self.lost_preview, most))
+        return replace(policy, tools=tools, preview_bytes=previews[0], lost_preview_bytes=previews[1])
 
     def limited(self, inline_chars: int, inline_lines: int) -> Policy:
         """Return the policy with the same limits in characters and lines for every tool."""

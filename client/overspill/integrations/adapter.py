@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from overspill.agent_tools.reading_tools import reading_tools
 from overspill.guard.call_context import calling
+from overspill.guard.environment_policy import environment_policy
 from overspill.guard.guard import Guard
 from overspill.transfer.sync import SyncClient
 
@@ -23,12 +24,12 @@ _DIRECT: Final = "direct"
 class Adapter:
     """The guard of one agent, and its `reading_tools`.
 
-    Without a `guard` it makes one for the service that `OVERSPILL_URL` and `OVERSPILL_KEY` name. Raises what
-    `SyncClient` does if they make no sense.
+    Without a `guard` it makes one for the service that `OVERSPILL_URL` and `OVERSPILL_KEY` name, with the
+    policy file of `OVERSPILL_POLICY`. Raises what `SyncClient` and `Policy.load` do if they make no sense.
     """
 
     def __init__(self, guard: Guard | None = None) -> None:
-        self.guard: Guard = Guard(SyncClient()) if guard is None else guard
+        self.guard: Guard = Guard(SyncClient(), environment_policy()) if guard is None else guard
         self.reading_tools: tuple[AgentTool, ...] = reading_tools(self.guard)
 
     async def guarded(

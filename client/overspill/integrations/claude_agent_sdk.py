@@ -15,9 +15,10 @@ from mcp.server import Server
 from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool
 
 from overspill.agent_tools.inspect_request import MOST_CHARS
+from overspill.guard.environment_policy import environment_policy
 from overspill.guard.guard import Guard
 from overspill.integrations.adapter import Adapter
-from overspill.integrations.claude_code import HOST_POLICY, post_tool_use_async
+from overspill.integrations.claude_code import post_tool_use_async
 from overspill.transfer.sync import SyncClient
 
 if TYPE_CHECKING:
@@ -44,7 +45,9 @@ def guarded_options(
         raise TypeError("mcp_servers must be a dict, so that the tools that read captures can be added")
     if _is_guarded(given):
         return given
-    hooks = _Hooks(Adapter(Guard(SyncClient(), HOST_POLICY) if guard is None else guard))
+    if guard is None:
+        guard = Guard(SyncClient(), environment_policy().for_host("claude-code"))
+    hooks = _Hooks(Adapter(guard))
     known: dict[Any, list[HookMatcher]] = dict(given.hooks or {})
     known["PreToolUse"] = [*known.get("PreToolUse", []), HookMatcher(f"mcp__{SERVER}__.*", [hooks.begin])]
     known["PostToolUse"] = [*known.get("PostToolUse", []), HookMatcher(None, [hooks.end])]

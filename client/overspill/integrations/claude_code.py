@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.guard.call_context import minted
-from overspill.guard.policy import Policy
 from overspill.integrations.adapter import METADATA
 
 if TYPE_CHECKING:
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from overspill.guard.guard import Guard
     from overspill.guard.guarded import Guarded
 
-HOST_POLICY: Final = Policy(max_tokens=20_000)
-"""For guards of Claude Code: it puts a result of more than 25,000 tokens into a file of its own."""
 _EVENT: Final = "PostToolUse"
 _SHELL_CHARS: Final = 30_000
 """Claude Code puts a longer output of a shell into a file of its own."""

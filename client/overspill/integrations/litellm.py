@@ -16,13 +16,14 @@ import json
 import logging
 import time
 from collections import OrderedDict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from litellm.integrations.custom_logger import CustomLogger
 
 from overspill.execution import threads
+from overspill.guard.environment_policy import environment_policy
 from overspill.guard.guard import Guard
-from overspill.guard.policy import Policy
 from overspill.histories.history import spill_messages
 from overspill.transfer.client import Client
 from overspill.wire import Outcome
@@ -89,7 +90,7 @@ class OverspillHandler(CustomLogger):
     def guard(self) -> Guard:
         """The guard of this process. Identical results are not named: that would depend on the replica."""
         if self._guard is None:
-            self._guard = RepeatingGuard(Client(), Policy(identical=False))
+            self._guard = RepeatingGuard(Client(), replace(environment_policy(), identical=False))
         return self._guard
 
     async def async_pre_call_hook(

@@ -16,6 +16,8 @@ HEARTBEAT: Final = 1.0
 """Seconds between two reports of a read that takes long."""
 VERSION: Final = "io.modelcontextprotocol/protocolVersion"
 """The field of `_meta` in which a request names its revision, from 2026-07-28 on."""
+CLIENT_INFO: Final = "io.modelcontextprotocol/clientInfo"
+"""The field of `_meta` in which a request says who its client is, from 2026-07-28 on."""
 STRUCTURED_SINCE: Final = "2025-06-18"
 _RESULT_TYPE_SINCE: Final = "2026-07-28"
 _ANNOTATIONS_SINCE: Final = "2025-03-26"

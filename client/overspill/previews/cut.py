@@ -6,7 +6,8 @@ that a reader sees as one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.reading.chunks import Extent
 from overspill.text import measure, token_estimate
@@ -42,6 +43,8 @@ HEAD = Strategy("head", 1.0)
 TAIL = Strategy("tail", 0.0)
 ENDS = Strategy("ends", 0.5)
 PREVIEW = Strategy("preview", None)
+STRATEGIES: Final = MappingProxyType({"PREVIEW": PREVIEW, "HEAD": HEAD, "TAIL": TAIL, "ENDS": ENDS})
+"""The strategies by the names that settings use."""
 
 
 def one_end(strategy: Strategy) -> Strategy:

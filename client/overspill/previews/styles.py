@@ -6,6 +6,7 @@ See `filling` for the styles that fill the limits with the output itself.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from overspill.previews import cut, notice, notice_forms
@@ -23,7 +24,18 @@ if TYPE_CHECKING:
     from overspill.previews.notice import Facts, Kept, Notice
     from overspill.reading.chunks import Extent
 
-__all__ = ["CAPPED", "CLAMPED", "COUNTED", "MARKED", "PARTIAL", "PERSISTED", "TERSE", "Case", "Style"]
+__all__ = [
+    "CAPPED",
+    "CLAMPED",
+    "COUNTED",
+    "MARKED",
+    "PARTIAL",
+    "PERSISTED",
+    "STYLES",
+    "TERSE",
+    "Case",
+    "Style",
+]
 
 _KIB: Final = 1024
 _SMALL_PREVIEW: Final = 256
@@ -134,3 +146,15 @@ def _kilobytes(size: int) -> str:
 MARKED: Final[Style] = Marked()
 TERSE: Final[Style] = Marked("terse", is_terse=True)
 PERSISTED: Final[Style] = Persisted()
+STYLES: Final = MappingProxyType(
+    {
+        "MARKED": MARKED,
+        "TERSE": TERSE,
+        "PERSISTED": PERSISTED,
+        "CLAMPED": CLAMPED,
+        "PARTIAL": PARTIAL,
+        "COUNTED": COUNTED,
+        "CAPPED": CAPPED,
+    }
+)
+"""The styles by the names that settings use."""

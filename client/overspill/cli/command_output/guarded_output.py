@@ -17,7 +17,7 @@ from overspill.cli.command_output.child_process import run_command
 from overspill.cli.command_output.live_output import LiveOutput
 from overspill.cli.exit_codes import CommandFailure, ExitCode
 from overspill.guard.guard import Guard
-from overspill.guard.policy import Policy
+from overspill.guard.hosts import fitting_chars
 from overspill.previews import notice
 from overspill.text import measure
 from overspill.text.limits import Limits
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from overspill.cli.invocation import Invocation
     from overspill.guard.guarded import Guarded
+    from overspill.guard.policy import Policy
     from overspill.previews.notice import Notice
     from overspill.transfer.sync import SyncClient
 
@@ -44,12 +45,11 @@ class CommandCall:
     status: str = ""
 
 
-def policy_for(tool: str, *, max_bytes: int | None, max_lines: int | None, ttl: int | None) -> Policy:
-    """Return the usual policy, with these limits for this tool if they are given."""
-    policy = Policy(ttl=ttl)
+def with_limits(policy: Policy, tool: str, *, max_bytes: int | None, max_lines: int | None) -> Policy:
+    """Return the policy with limits for this tool in bytes and lines alone: these, or those of the policy."""
     usual = policy.limits(tool)
     limits = Limits(
-        usual.max_bytes if max_bytes is None else max_bytes,
+        fitting_chars(usual) if max_bytes is None else max_bytes,
         usual.max_lines if max_lines is None else max_lines,
     )
     return policy.merged({tool: limits})

@@ -63,14 +63,16 @@ def mcp_proxy(
     """Run an MCP server, and guard what its tools return.
 
     Results that are too long are stored whole; the client gets a notice with a handle, and two more tools
-    to read on: inspect_output and list_captures. Everything else passes as it is. The service and its key
-    are those of OVERSPILL_URL and OVERSPILL_KEY. The exit code is the server's.
+    to read on: inspect_output and list_captures. Everything else passes as it is. The service, its key
+    and the limits are those of OVERSPILL_URL, OVERSPILL_KEY and OVERSPILL_POLICY (a policy file); no limit is
+    above what the client's program shows whole. The exit code is the server's.
     """
     if bool(words) == bool(server_url):
         raise typer.BadParameter("give either the command of a server, after --, or --url")
     try:
         code = lazy.mcp_proxy.run(
             invocation.client(),
+            invocation.policy(),
             server_url or words or [],
             headers=dict(map(_header, header or [])),
             whole=whole or [],

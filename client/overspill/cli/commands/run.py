@@ -1,5 +1,6 @@
 """The command run: runs another command, and stores its output if it is long."""
 
+from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ from overspill.cli.options import Session, Ttl
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
+    from overspill.guard.policy import Policy
 
 _EXAMPLES = (
     "overspill run -- make test",
@@ -36,6 +38,13 @@ _MaxLines = Annotated[
         help="The longest output to print whole, in lines (else by tool).",
     ),
 ]
+_Host = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PROGRAM",
+        help="The agent program that reads this, such as codex: print no more than it shows.",
+    ),
+]
 _Live = Annotated[
     bool | None,
     typer.Option(
@@ -59,6 +68,7 @@ def run(  # noqa: PLR0913  (one option for each decision)
     ttl: Ttl = None,
     max_bytes: _MaxBytes = None,
     max_lines: _MaxLines = None,
+    host: _Host = None,
     live: _Live = None,
 ) -> None:
     """Run a command, and store its output if it is long.
@@ -70,7 +80,8 @@ def run(  # noqa: PLR0913  (one option for each decision)
     """
     guarded_output = lazy.guarded_output
     name = tool or PurePath(words[0]).name
-    policy = guarded_output.policy_for(name, max_bytes=max_bytes, max_lines=max_lines, ttl=ttl)
+    policy = _policy(invocation, host, ttl)
+    policy = guarded_output.with_limits(policy, name, max_bytes=max_bytes, max_lines=max_lines)
     call = guarded_output.minted_call_id() if call_id is None else call_id
     origin = guarded_output.CommandCall(tool=name, call_id=call, session=session)
     try:
@@ -79,6 +90,16 @@ def run(  # noqa: PLR0913  (one option for each decision)
         output.say(str(error))
         code = error.code
     raise typer.Exit(code)
+
+
+def _policy(invocation: "Invocation", host: str | None, ttl: int | None) -> "Policy":
+    policy = invocation.policy()
+    if ttl is not None:
+        policy = replace(policy, ttl=ttl)
+    try:
+        return policy if host is None else policy.for_host(host)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--host") from error
 
 
 def add_to(app: typer.Typer) -> None:

@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct
 from overspill.guard.call_context import minted
 from overspill.integrations.adapter import is_program
 from overspill.mcp.proxy.messages import Message, NotAMessage, id_key, parsed
-from overspill.mcp.rendering import VERSION
+from overspill.mcp.rendering import CLIENT_INFO, VERSION
 
 if TYPE_CHECKING:
     from overspill.mcp.proxy.messages import Id, Key
@@ -36,6 +36,13 @@ class Request(Struct, frozen=True):
         """Return the revision that the request names: from 2026-07-28 on each request does."""
         named = self.meta.get(VERSION)
         return named if isinstance(named, str) else None
+
+    @property
+    def client_name(self) -> str:
+        """Return what the client calls itself, or an empty text: `initialize` says it, or each request."""
+        told = self.params.get("clientInfo") or self.meta.get(CLIENT_INFO)
+        name = told.get("name") if isinstance(told, dict) else None
+        return name if isinstance(name, str) else ""
 
     @property
     def tool(self) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, Struct
 
 from overspill.agent_tools.reading_tools import reading_tools
+from overspill.guard.hosts import HOSTS, host_of_client
 from overspill.mcp.proxy.messages import Message, NotAMessage, encoded, id_key, messages, parsed, with_result
 from overspill.mcp.proxy.pending import Pending, Request, request_of
 from overspill.mcp.proxy.results import guarded
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from overspill.agent_tools.agent_tool import AgentTool
     from overspill.guard.guard import Guard
+    from overspill.guard.policy import Policy
     from overspill.mcp.proxy.messages import Key
 
 _log = logging.getLogger("overspill.mcp")
@@ -60,6 +62,8 @@ class Relay:
         self._choices = choices
         self._names = ToolNames(reading_tools(guard), drops_schemas=choices.drops_schemas)
         self._pending = Pending()
+        self._policy: Policy | None = None
+        self._host: str | None = None
         self.revision: str | None = None
         self._own_calls: dict[Key, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -109,6 +113,7 @@ class Relay:
         if message.id is UNSET:
             return message.method == _CANCELLED and self._is_cancelled(message)
         request = request_of(message)
+        self._note_host(request)
         tool = self._names.own.get(request.tool) if request.method == _CALL else None
         if tool is not None:
             self._own_calls[message.key] = self._begin(self._read(tool, request))
@@ -117,6 +122,15 @@ class Relay:
             self._names.begin()
         self._pending.add(request)
         return False
+
+    def _note_host(self, request: Request) -> None:
+        """Keep below what the client's program shows whole, if it is one that is known."""
+        host = host_of_client(request.client_name)
+        if host is None or host == self._host:
+            return
+        self._host = host
+        self._policy = self._guard.policy.for_host(host)
+        self._names.use(reading_tools(self._guard, max_chars=HOSTS[host].answer_chars))
 
     def _is_cancelled(self, message: Message) -> bool:
         """End the call of a reading tool that the client gave up. Return whether it is one."""
@@ -168,7 +182,7 @@ class Relay:
         if request.method == _CALL:
             if request.is_from_program or request.tool in self._choices.whole:
                 return result
-            return await guarded(self._guard, self._names, request, result)
+            return await guarded(self._guard, self._policy, self._names, request, result)
         self.revision = str(result.get("protocolVersion", _OLDEST))
         return result
 

@@ -9,6 +9,7 @@ from overspill.mcp.proxy.valid_results import shortened, validator
 
 if TYPE_CHECKING:
     from overspill.guard.guard import Guard
+    from overspill.guard.policy import Policy
     from overspill.mcp.proxy.pending import Request
     from overspill.mcp.proxy.tool_names import ToolNames
 
@@ -16,14 +17,17 @@ _READER: Final = "inspect_output"
 _STRUCTURED: Final = "structuredContent"
 
 
-async def guarded(guard: Guard, names: ToolNames, request: Request, result: dict[str, Any]) -> Any:
+async def guarded(
+    guard: Guard, policy: Policy | None, names: ToolNames, request: Request, result: dict[str, Any]
+) -> Any:
     """Return the result as it may go on, or the same object if it is not too long.
 
+    `policy` is for the client's program, or None for one that is not known: then the guard's own holds.
     A result that is not whole yet stays as it is: one that asks the client for input, or names a task.
     """
     if not isinstance(result.get("content"), list) or result.get("resultType", "complete") != "complete":
         return result
-    found = await guard.process(result, tool=request.tool, call_id=request.call_id)
+    found = await guard.process(result, tool=request.tool, call_id=request.call_id, policy=policy)
     if found.notice is None or not isinstance(found.value, dict):
         return result
     status = {**found.metadata}
@@ -32,13 +36,13 @@ async def guarded(guard: Guard, names: ToolNames, request: Request, result: dict
         status["read_with"] = {"tool": reader, "arguments": {"capture": found.capture}}
     value = _renamed(found.value, f'{_READER}("{found.capture}"', f'{reader}("{found.capture}"')
     if isinstance(result.get(_STRUCTURED), dict | list):
-        value = {**value, _STRUCTURED: _valid(guard, names, request, result, value)}
+        value = {**value, _STRUCTURED: _valid(policy or guard.policy, names, request, result, value)}
     meta = value.get("_meta")
     return {**value, "_meta": {**(meta if isinstance(meta, dict) else {}), METADATA: status}}
 
 
 def _valid(
-    guard: Guard, names: ToolNames, request: Request, result: dict[str, Any], value: dict[str, Any]
+    policy: Policy, names: ToolNames, request: Request, result: dict[str, Any], value: dict[str, Any]
 ) -> Any:
     """Return structured content that keeps to the tool's output schema."""
     schema = names.schemas.get(request.tool)
@@ -48,8 +52,10 @@ def _valid(
     is_valid = validator(schema)
     if is_valid(ours) or not is_valid(result[_STRUCTURED]):
         return ours
-    limits = guard.policy.limits(request.tool)
-    return shortened(result[_STRUCTURED], limits.max_bytes, is_valid)
+    limits = policy.limits(request.tool)
+    return shortened(
+        result[_STRUCTURED], min(limits.max_bytes, limits.max_chars or limits.max_bytes), is_valid
+    )
 
 
 def _renamed(value: Any, old: str, new: str) -> Any:

@@ -12,11 +12,13 @@ from overspill.mcp.proxy.relay import Choices
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from overspill.guard.policy import Policy
     from overspill.transfer.sync import SyncClient
 
 
 def run(
     client: SyncClient,
+    policy: Policy,
     server: Sequence[str] | str,
     *,
     headers: Mapping[str, str],
@@ -29,7 +31,7 @@ def run(
     Raises `child.ServerNotStarted`.
     """
     choices = Choices(frozenset(whole), drops_schemas)
-    with client, Guard(client) as guard:
+    with client, Guard(client, policy) as guard:
         if not isinstance(server, str):
             return asyncio.run(child.run(server, guard, choices))
         from overspill.mcp.proxy import remote  # noqa: PLC0415  (the SDK, which a command does not need)

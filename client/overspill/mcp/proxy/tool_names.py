@@ -27,6 +27,12 @@ class ToolNames:
         """Forget the last list: the first page of another is asked for."""
         self._theirs.clear()
 
+    def use(self, own: tuple[AgentTool, ...]) -> None:
+        """Take other reading tools, of the same names, in the place of those until now."""
+        tools = {tool.name: tool for tool in own}
+        self._own = own
+        self.own = {name: tools[tool.name] for name, tool in self.own.items()}
+
     def listed(self, page: dict[str, Any], revision: str) -> dict[str, Any]:
         """Return a page of the list as the client gets it: the last page ends with the reading tools."""
         tools = [self._noted(tool) for tool in page["tools"]]

@@ -11,6 +11,7 @@ from mcp.shared.exceptions import MCPError
 
 import overspill
 from overspill.agent_tools.reading_tools import reading_tools
+from overspill.guard.hosts import HOSTS, host_of_client
 from overspill.mcp.rendering import HEARTBEAT, STRUCTURED_SINCE, definition, result
 from overspill.mcp.server import resources
 
@@ -33,34 +34,43 @@ _MOST_LINKS: Final = 20
 
 def server(guard: Guard) -> Server[Any]:
     """Return the server of what `guard` stores. It speaks the current revision and those before it."""
-    inspecting, listing = reading_tools(guard)
     return Server(
         "overspill",
         version=overspill.__version__,
         title="Overspill",
         instructions=_INSTRUCTIONS,
-        **_tools(inspecting, listing),
-        **_resources(inspecting, listing),
+        **_tools(guard),
+        **_resources(*reading_tools(guard)),
     )
 
 
-def _tools(*offered: AgentTool) -> dict[str, Any]:
+def _tools(guard: Guard) -> dict[str, Any]:
     """Return what answers requests about tools, by the names that `Server` gives them."""
-    tools = {tool.name: tool for tool in offered}
+
+    def offered(context: ServerRequestContext[Any]) -> dict[str, AgentTool]:
+        host = host_of_client(_client_name(context))
+        most = None if host is None else HOSTS[host].answer_chars
+        return {tool.name: tool for tool in reading_tools(guard, max_chars=most)}
 
     async def list_tools(context: ServerRequestContext[Any], _: Any) -> types.ListToolsResult:
-        known = [definition(tool, context.protocol_version) for tool in tools.values()]
+        known = [definition(tool, context.protocol_version) for tool in offered(context).values()]
         return types.ListToolsResult(tools=[types.Tool.model_validate(each) for each in known])
 
     async def call_tool(
         context: ServerRequestContext[Any], asked: types.CallToolRequestParams
     ) -> types.CallToolResult:
+        tools = offered(context)
         if asked.name not in tools:
             raise MCPError(types.INVALID_PARAMS, f"no tool {asked.name!r}: there are {', '.join(tools)}")
         answer = await _reporting(context, tools[asked.name].acall(asked.arguments))
         return types.CallToolResult.model_validate(_with_links(answer, context.protocol_version))
 
     return {"on_list_tools": list_tools, "on_call_tool": call_tool}
+
+
+def _client_name(context: ServerRequestContext[Any]) -> str:
+    known = context.session.client_params
+    return "" if known is None or known.client_info is None else known.client_info.name
 
 
 def _resources(inspecting: AgentTool, listing: AgentTool) -> dict[str, Any]:

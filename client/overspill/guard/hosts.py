@@ -1,0 +1,81 @@
+"""Agent programs, and what they show whole of a tool's result: of more they cut the middle, or fill a file.
+
+The limits here are below the programs' own, so that it is a guard that shortens, and the rest can be read on.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from overspill.text.limits import UNLIMITED, Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_LEAST_CHARS_PER_TOKEN: Final = 2
+"""Nearly every text has more characters in a token."""
+
+
+class Host(NamedTuple):
+    """A program: the longest result that it shows whole, and what its MCP client calls itself.
+
+    `client_names` are the beginnings of `clientInfo.name`, in lower case, with "-" for a space.
+    """
+
+    limits: Limits
+    client_names: tuple[str, ...]
+
+    @property
+    def answer_chars(self) -> int:
+        """Return the characters that it surely shows, of an answer of a reading tool or a notice."""
+        return fitting_chars(self.limits)
+
+
+def fitting_chars(limits: Limits) -> int:
+    """Return the length up to which a text in ASCII exceeds no limit in bytes, characters or tokens of 2."""
+    by_tokens = UNLIMITED if limits.max_tokens is None else limits.max_tokens * _LEAST_CHARS_PER_TOKEN
+    return min(limits.max_bytes, limits.max_chars or UNLIMITED, by_tokens)
+
+
+HOSTS: Final[Mapping[str, Host]] = MappingProxyType(
+    {
+        "claude-code": Host(Limits(UNLIMITED, max_chars=50_000, max_tokens=20_000), ("claude-code",)),
+        "cline": Host(Limits(UNLIMITED, max_chars=8_000), ("cline",)),
+        "codex": Host(Limits(36_000), ("codex",)),
+        "copilot-cli": Host(Limits(20_000), ("github-copilot",)),
+        "gemini-cli": Host(Limits(UNLIMITED, max_chars=40_000), ("gemini-cli",)),
+        "opencode": Host(Limits(50_000, 2_000), ("opencode",)),
+        "qwen-code": Host(Limits(UNLIMITED, 1_000, max_chars=25_000), ("qwen-cli", "qwen-code")),
+        "vscode": Host(Limits(8_000), ("visual-studio-code",)),
+    }
+)
+"""By name; client/docs/hosts.md says where each number is from."""
+
+
+def host_named(name: str) -> Host:
+    """Return a program of `HOSTS`. Raises `ValueError` for any other name."""
+    if name not in HOSTS:
+        raise ValueError(f"there is no host {name!r}; there are {', '.join(HOSTS)}")
+    return HOSTS[name]
+
+
+def host_of_client(client_name: str) -> str | None:
+    """Return the program whose MCP client has this `clientInfo.name`, or None if it is not known."""
+    written = client_name.lower().replace(" ", "-")
+    return next((name for name, host in HOSTS.items() if written.startswith(host.client_names)), None)
+
+
+def at_most(limits: Limits, cap: Limits) -> Limits:
+    """Return the smaller limit of each kind."""
+    return Limits(
+        min(limits.max_bytes, cap.max_bytes),
+        min(limits.max_lines, cap.max_lines),
+        _smaller(limits.max_chars, cap.max_chars),
+        _smaller(limits.max_tokens, cap.max_tokens),
+        limits.counter,
+    )
+
+
+def _smaller(one: int | None, other: int | None) -> int | None:
+    return min((each for each in (one, other) if each is not None), default=None)
