@@ -105,6 +105,60 @@ def test_what_claude_code_has_put_into_a_file_is_stored_whole(
     assert "line 29999\n" in shown["stdout"]
 
 
+SAVED = (
+    "Error: result (228,892 characters across 30,000 lines) exceeds maximum allowed tokens. "
+    "Output has been saved to {}.\nFormat: Plain text\n"
+)
+
+
+def of_a_server(path: Path, folder: Path) -> dict[str, Any]:
+    transcript = str(folder.with_suffix(".jsonl"))
+    return claude(SAVED.format(path), tool_name="mcp__db__query", transcript_path=transcript)
+
+
+def test_a_servers_result_that_claude_code_put_into_a_file_is_stored(
+    service_of_the_environment: ServiceProcess, tmp_path: Path
+) -> None:
+    path = tmp_path / "s-1" / "tool-results" / "mcp-db-query-1.txt"
+    path.parent.mkdir(parents=True)
+    path.write_text(OUTPUT)
+    answer = answered("claude-code", of_a_server(path, tmp_path / "s-1"))["hookSpecificOutput"]
+    [block] = answer["updatedToolOutput"]
+
+    assert block["type"] == "text"
+    assert block["_meta"]["overspill"]["total_bytes"] == len(OUTPUT)
+    assert stored(service_of_the_environment, block["text"]) == OUTPUT
+
+
+@pytest.mark.parametrize("place", ["elsewhere", "link", "above", "folder", "gone"])
+def test_a_server_cannot_name_a_file_that_is_not_its_result(
+    service_of_the_environment: ServiceProcess, tmp_path: Path, place: str
+) -> None:
+    secret, folder = tmp_path / "secret", tmp_path / "s-1" / "tool-results"
+    folder.mkdir(parents=True)
+    secret.write_text(OUTPUT)
+    (folder / "link.txt").symlink_to(secret)
+    paths = {
+        "elsewhere": secret,
+        "link": folder / "link.txt",
+        "above": folder / ".." / ".." / "secret",
+        "folder": folder,
+        "gone": folder / "gone.txt",
+    }
+
+    assert answered("claude-code", of_a_server(paths[place], tmp_path / "s-1")) == {}
+
+
+def test_a_server_cannot_name_a_file_as_a_shell_does(
+    service_of_the_environment: ServiceProcess, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text(OUTPUT)
+    given = {"stdout": "short", "persistedOutputPath": str(secret), "persistedOutputSize": 300_000}
+
+    assert answered("claude-code", claude(given, tool_name="mcp__db__query")) == {}
+
+
 def test_gemini_gets_the_notice_as_the_reason(service_of_the_environment: ServiceProcess) -> None:
     for content in (OUTPUT, [{"text": OUTPUT}], {"text": OUTPUT}, [OUTPUT[:9], {"text": OUTPUT[9:]}]):
         answer = answered("gemini-cli", gemini(content))
@@ -303,3 +357,26 @@ def test_init_leaves_a_file_that_it_does_not_understand(overspill: Shell, home: 
 def test_init_names_the_programs_that_there_are(overspill: Shell, home: Path) -> None:
     assert "no agent program was found; name one of claude-code" in overspill("init")[2]
     assert "'emacs' has no hook; there are claude-code" in overspill("init", "emacs")[2]
+
+
+# --- a task ---------------------------------------------------------------------------------------
+
+
+def test_a_question_about_a_log_of_20_mb_is_answered_by_the_hook_and_a_shell(
+    service_of_the_environment: ServiceProcess, overspill: Shell
+) -> None:
+    declined = "2026-11-22T11:07:31 ERROR payment 4711 was declined: the card is expired\n"
+    half = "".join(
+        f"2026-11-22T10:00:00 INFO payment {number:09} was accepted\n" for number in range(192_000)
+    )
+    log = f"{half}{declined}{half}"
+    answer = answered("claude-code", claude({"stdout": log, "stderr": "", "interrupted": False}))[
+        "hookSpecificOutput"
+    ]
+    notice = answer["updatedToolOutput"]["stdout"]
+    handle = "cap_" + notice.partition("cap_")[2][:20]
+    found = overspill("grep", "declined", handle).out
+
+    assert len(log) > 20_000_000
+    assert declined in found
+    assert len(notice) + len(found) < 8_000

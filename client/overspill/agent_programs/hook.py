@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 SMALL_EVENT_BYTES: Final = 8_000
 """An event of so many bytes holds no result that is too long by the default limits."""
+_NAMES_A_FILE: Final = (b"persistedOutputPath", b"Output has been saved to")
+"""What Claude Code says of an output that it has put into a file."""
 MAX_EVENT_BYTES: Final = 512 * 1024 * 1024
 _NOTHING: Final = "{}"
 _CLAUDE_CODE: Final = "claude-code"
@@ -39,12 +41,19 @@ def answer_text(program: str, event: bytes) -> str:
     """Return the answer to an event, as JSON. Raises `ValueError` for an event that is wrong or too long."""
     if len(event) > MAX_EVENT_BYTES:
         raise ValueError(f"the event has more than {MAX_EVENT_BYTES} bytes")
-    if program != _CODEX and len(event) <= SMALL_EVENT_BYTES and not os.environ.get("OVERSPILL_POLICY"):
+    if program != _CODEX and _is_surely_short(event):
         return _NOTHING
     told = json.loads(event)
     if not isinstance(told, dict):
         raise ValueError("the event is no JSON object")  # noqa: TRY004  (a wrong value from outside)
     return json.dumps(_answer(program, told))
+
+
+def _is_surely_short(event: bytes) -> bool:
+    """Return whether the event holds no result that is too long, and names no file with one."""
+    if len(event) > SMALL_EVENT_BYTES or os.environ.get("OVERSPILL_POLICY"):
+        return False
+    return not any(words in event for words in _NAMES_A_FILE)
 
 
 def _answer(program: str, event: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ other silently.
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +25,12 @@ _SHELL_CHARS: Final = 30_000
 """Claude Code puts a longer output of a shell into a file of its own."""
 _READ_CHARS: Final = 256 * 1024
 _FILE_FIELDS: Final = ("persistedOutputPath", "persistedOutputSize")
+_OF_SERVERS: Final = "mcp__"
+"""Tools of MCP servers, which may write what they like into their results."""
+_SAVED: Final = re.compile(
+    r"Error: result \([^)]*\) exceeds maximum allowed tokens\. Output has been saved to (.+)\.\n"
+)
+"""How it says that the result of an MCP server is in a file."""
 _WITH_EXTRA_FIELD: Final = frozenset({"Bash", "Read"})
 """Built-in tools whose results may have a field more. Others might be refused because of it."""
 
@@ -31,8 +38,8 @@ _WITH_EXTRA_FIELD: Final = frozenset({"Bash", "Read"})
 def post_tool_use(guard: Guard, event: Mapping[str, Any]) -> dict[str, Any]:
     """Return the answer to an event: the result that the model sees, or nothing if it may stay.
 
-    `event` has `tool_name`, `tool_response`, `tool_use_id` and `session_id`. Of a shell's output that Claude
-    Code has cut and put into a file, all of the file is stored, if it is on this machine.
+    `event` has `tool_name`, `tool_response`, `tool_use_id` and `session_id`. Of an output that Claude Code
+    has put into a file, all of the file is stored, if it is on this machine.
     """
     if not _is_guarded(guard, event):
         return {}
@@ -72,11 +79,27 @@ def _named(guard: Guard, event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _file_of(event: Mapping[str, Any]) -> Path | None:
-    """Return the file in which Claude Code has put all of a shell's output, if it is on this machine."""
+    """Return the file in which Claude Code has put all of an output, if it is on this machine."""
     result = event["tool_response"]
-    given = result.get(_FILE_FIELDS[0]) if isinstance(result, dict) else None
+    if isinstance(result, str):
+        return _results_file(event, result)
+    is_own = isinstance(result, dict) and not event["tool_name"].startswith(_OF_SERVERS)
+    given = result.get(_FILE_FIELDS[0]) if is_own else None
     path = Path(given) if isinstance(given, str) else None
     return path if path is not None and path.is_file() else None
+
+
+def _results_file(event: Mapping[str, Any], text: str) -> Path | None:
+    """Return the file that stands for the result of an MCP server, which was too long.
+
+    Only a file of the session's own folder counts: a server may write any path into its results.
+    """
+    named, transcript = _SAVED.match(text), event.get("transcript_path")
+    if named is None or not isinstance(transcript, str):
+        return None
+    path, folder = Path(named[1]), Path(transcript).with_suffix("") / "tool-results"
+    is_ours = path.resolve().parent == folder.resolve() and not path.is_symlink()
+    return path if is_ours and path.is_file() else None
 
 
 def _chunks(path: Path) -> Iterator[str]:
@@ -88,12 +111,18 @@ def _chunks(path: Path) -> Iterator[str]:
 def _answer(event: Mapping[str, Any], guarded: Guarded) -> dict[str, Any]:
     if guarded.notice is None:
         return {}
-    value = guarded.value
+    value, whole = guarded.value, event["tool_response"]
     if _file_of(event) is not None:
-        whole = event["tool_response"].items()
-        value = {**{name: field for name, field in whole if name not in _FILE_FIELDS}, "stdout": value}
+        value = _in_its_shape(whole, value)
     shown = _with_metadata(event["tool_name"], value, guarded)
     return {"hookSpecificOutput": {"hookEventName": _EVENT, "updatedToolOutput": shown}}
+
+
+def _in_its_shape(whole: Any, notice: Any) -> Any:
+    """Return the notice as the result of a shell, or of an MCP server, that was put into a file."""
+    if not isinstance(whole, dict):
+        return [{"type": "text", "text": notice}]
+    return {**{name: field for name, field in whole.items() if name not in _FILE_FIELDS}, "stdout": notice}
 
 
 def _with_metadata(tool: str, value: Any, guarded: Guarded) -> Any:

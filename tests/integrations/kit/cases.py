@@ -181,6 +181,17 @@ def test_the_agent_reads_its_capture_back(way: str, guard: Guard, session: str) 
     assert all("[overspill]" not in result.text for result in results.values())
 
 
+def test_a_question_about_a_log_of_20_mb_is_answered(guard: Guard, session: str) -> None:
+    way = HARNESS.ways[0]
+    notice = one(way, guard, session, tools.read_log, megabytes=20).text
+    search = {"capture": handle_in(notice), "mode": "grep", "pattern": "declined", "context_lines": 1}
+    read = Call("inspect_output", search, "call_2")
+    found = HARNESS.run(way, [tools.read_log], [[read]], guard=guard, session=session).results["call_2"]
+
+    assert tools.DECLINED in found.text
+    assert len(notice) + len(found.text) < 8_000
+
+
 def test_a_sub_agent_reads_what_its_parent_captured(way: str, guard: Guard, session: str) -> None:
     capture = handle_in(one(way, guard, session, tools.lines, count=MANY).text)
     call = Call("inspect_output", {"capture": capture, "mode": "tail", "lines": 1}, "call_1")

@@ -35,7 +35,7 @@ class ScriptedModel(GenericFakeChatModel):
 
 class LangChain:
     page = "langchain.md"
-    ways: ClassVar = ("sync", "async")
+    ways: ClassVar = ("sync", "async", "stream")
     limits: ClassVar[dict[str, str]] = {}
     names_calls = True
 
@@ -83,7 +83,10 @@ def _graph(node: ToolNode, model: ScriptedModel) -> Any:
 def _results(agent: Any, way: str, session: str) -> dict[str, Result]:
     given: Any = {"messages": [("user", "go")]}
     config: Any = {"configurable": {"thread_id": session}}
-    state = agent.invoke(given, config) if way == "sync" else asyncio.run(agent.ainvoke(given, config))
+    if way == "stream":
+        *_, state = agent.stream(given, config, stream_mode="values")
+    else:
+        state = agent.invoke(given, config) if way == "sync" else asyncio.run(agent.ainvoke(given, config))
     messages = [each for each in state["messages"] if isinstance(each, ToolMessage)]
     return {each.tool_call_id: _result(each) for each in messages}
 
