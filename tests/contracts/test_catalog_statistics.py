@@ -41,6 +41,15 @@ async def test_sums_add_up_in_buckets_of_every_length(catalog: Catalog) -> None:
     assert await kept(catalog, DAYS) == {NOON // 86400 * 86400: {GREP: 10, ODD: 2**50}}
 
 
+async def test_a_sum_stays_at_the_highest_number_of_the_catalogs(catalog: Catalog) -> None:
+    await add(catalog, {GREP: 2**63 - 2, ODD: 1}, "one")
+    await add(catalog, {GREP: 2**63 - 1, ODD: 1}, "two")
+    await add(catalog, {GREP: 2**70, ODD: 1}, "three")
+
+    for resolution in RESOLUTIONS:
+        assert merged((await kept(catalog, resolution)).values()) == {GREP: 2**63 - 1, ODD: 3}
+
+
 async def test_a_batch_is_added_once_however_often_it_comes(catalog: Catalog) -> None:
     answers = await asyncio.gather(*(add(catalog, {GREP: 1}, "same") for _ in range(20)))
     assert sum(answers) == 1

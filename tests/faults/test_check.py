@@ -120,6 +120,9 @@ def test_the_page_grants_every_command_that_the_catalog_sends() -> None:
         ("-hdel", "keys", "the Redis user may not run HDEL"),
         ("-info", "ping", "the Redis user may not run INFO"),
         ("-get", "look it up", "the Redis user may not run GET"),
+        ("-hincrby", "statistics", ""),
+        ("-hgetall", "statistics", "the Redis user may not run HGETALL"),
+        ("-hlen", "backlogs of spools", "the Redis user may not run HLEN"),
         ("-srem", "forget the probes", "the Redis user may not run SREM"),
     ],
 )

@@ -281,3 +281,31 @@ async def test_no_other_scope_opens_them(
 
     assert (await problem(await api.get(path, headers=headers[who]))).code == Code.FORBIDDEN
     assert (await problem(await api.get(path))).code == Code.UNAUTHORIZED
+
+
+async def test_one_tenants_endless_figures_stop_no_others(api: Api) -> None:
+    most = 2**63 - 1
+    for _ in range(3):
+        await report(api, observed("huge", bytes_before=most, bytes_after=most, tokens_kept_out=most))
+        await settle(api)
+    await report(api, observed("small"))
+    await settle(api)
+
+    found = figures(await stats(api))
+    assert found["default", "huge", "captured"]["tool_output_bytes"] == most
+    assert found["default", "small", "captured"]["tool_output_bytes"] == 300
+    fleet = figures(await stats(api, "/v1/admin/stats"))
+    assert fleet["default", "", "captured"]["tool_outputs"] == 12
+
+
+@pytest.mark.parametrize("path", ["/v1/stats", "/v1/admin/stats", "/v1/experiments"])
+@pytest.mark.parametrize(
+    "when", ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00%2B14:00", "9999-12-31T23:59:59-14:00"]
+)
+@pytest.mark.parametrize("name", ["since", "until"])
+async def test_the_ends_of_the_calendar_are_instants_like_any_other(
+    api: Api, path: str, name: str, when: str
+) -> None:
+    response = await api.get(f"{path}?{name}={when}")
+
+    assert response.status in (200, 422), await response.text()

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from overspill import wire
 
+from overspill_service.catalog.backlogs import Backlog
 from overspill_service.catalog.records import Entry, KeyRecord, Query, Quota, Segment, Tombstone
+from overspill_service.catalog.statistics import MINUTES, Cell, bucket_start
 from overspill_service.errors import CatalogUnavailable
 from overspill_service.errors.checks import CheckResult, run_probe
 from overspill_service.store_format.object_keys import new_upload
@@ -40,6 +42,8 @@ async def check_operations(catalog: Catalog) -> list[CheckResult]:
         "remove it": probes.remove,
         "leases": probes.lease,
         "keys": probes.keys,
+        "statistics": probes.statistics,
+        "backlogs of spools": probes.backlogs,
         "completeness": probes.completeness,
         "forget the probes": probes.forget,
     }
@@ -115,6 +119,26 @@ class Probes:
         finally:
             await self._catalog.revoke_key(record.hash)
         return _require(found == record and is_noted, "a key is not found as it was recorded")
+
+    async def statistics(self) -> str:
+        """Add one batch twice: it must count once."""
+        cell, start = Cell("probe"), bucket_start(self._now, MINUTES)
+        for _ in range(2):
+            await self._catalog.add_sums(
+                self._tenant, {cell: 1}, now=self._now, batch="probe", memory=LEASE_SECONDS
+            )
+        found = await self._catalog.sums(self._tenant, MINUTES, since=start, until=start + 1)
+        counted = found.get(start, {}).get(cell, 0)
+        return _require(counted == 1, f"a batch that was added twice counts {counted} times")
+
+    async def backlogs(self) -> str:
+        spool, backlog = secrets.token_hex(8), Backlog(1, 1, self._now)
+        for each in (backlog, backlog._replace(captures=0)):
+            await self._catalog.note_backlog(self._tenant, spool, each, now=self._now, keep=LEASE_SECONDS)
+            found = (await self._catalog.backlogs(self._now)).get(self._tenant)
+            if found != (each if each.captures else None):
+                raise CatalogUnavailable("what waits in a spool is not found as it was reported")
+        return ""
 
     async def completeness(self) -> str:
         is_complete = await self._catalog.is_complete()

@@ -24,6 +24,8 @@ EXPERIMENTS: Final = "*"
 the tool. They take no room of the tenant's other sums."""
 MAX_CELLS: Final = 4000
 """Sums in one bucket. Those of `other` come on top."""
+MAX_SUM: Final = 2**63 - 1
+"""A sum stays there if more is added: the highest integer of Redis and SQLite. Clients may report any."""
 _SEPARATOR: Final = "\0"
 
 
@@ -71,6 +73,11 @@ def bucket_starts(since: float, until: float, resolution: Resolution) -> range:
     """Return the starts of all buckets with `since <= start < until`."""
     first = math.ceil(since / resolution.seconds) * resolution.seconds
     return range(first, math.ceil(until), resolution.seconds)
+
+
+def bounded(amount: int) -> int:
+    """Return an amount that a catalog can add."""
+    return min(amount, MAX_SUM)
 
 
 def merged(sums: Iterable[Mapping[Cell, int]]) -> Sums:

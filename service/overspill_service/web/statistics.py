@@ -82,8 +82,8 @@ def _cohort_rows(total: Sums) -> list[wire.CohortRow]:
 
 def _span(query: wire.StatsQuery | wire.ExperimentsQuery, now: float, usual: float) -> tuple[float, float]:
     """Return the first and the last instant that are asked for. Raises `InvalidParameter`."""
-    until = now if query.until is None else min(seconds_of(query.until), now + DAYS.seconds)
-    since = until - usual if query.since is None else max(seconds_of(query.since), 0)
+    until = now if query.until is None else max(0, min(seconds_of(query.until), now + DAYS.seconds))
+    since = max(0, until - usual if query.since is None else seconds_of(query.since))
     if since >= until:
         raise InvalidParameter("since must be before until, which is now if it is missing")
     return since, until

@@ -11,11 +11,13 @@ from overspill_service.catalog.redis.access import RedisAccess
 from overspill_service.catalog.redis.scripts import milliseconds
 from overspill_service.catalog.statistics import (
     MAX_CELLS,
+    MAX_SUM,
     OTHER,
     RESOLUTIONS,
     Cell,
     Resolution,
     Sums,
+    bounded,
     bucket_start,
     bucket_starts,
 )
@@ -35,7 +37,7 @@ class RedisStatistics(RedisAccess):
         added = await self._client.step(
             scripts.ADD_SUMS,
             [key_names.batch(tenant, batch), *buckets],
-            *(secrets.token_hex(8), milliseconds(memory), MAX_CELLS, *lifetimes),
+            *(secrets.token_hex(8), milliseconds(memory), MAX_CELLS, str(MAX_SUM), *lifetimes),
             *(word for cell, amount in sums.items() for word in _words(cell, amount)),
         )
         return bool(added == scripts.DONE)
@@ -50,7 +52,7 @@ class RedisStatistics(RedisAccess):
 
 
 def _words(cell: Cell, amount: int) -> tuple[str, str, int]:
-    return cell.encode(), cell._replace(tool=OTHER).encode(), amount
+    return cell.encode(), cell._replace(tool=OTHER).encode(), bounded(amount)
 
 
 def _decoded(answer: dict[bytes, bytes]) -> Sums:

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import secrets
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from overspill_service.catalog.sqlite import steps
 from overspill_service.catalog.sqlite.access import SqliteAccess
-from overspill_service.catalog.statistics import MAX_CELLS, OTHER, RESOLUTIONS, Cell, bucket_start
+from overspill_service.catalog.statistics import (
+    MAX_CELLS,
+    MAX_SUM,
+    OTHER,
+    RESOLUTIONS,
+    Cell,
+    bounded,
+    bucket_start,
+)
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Mapping
 
     from overspill_service.catalog.statistics import Resolution, Sums
+
+_ADD: Final = (  # a sum beyond 64 bits would become a float
+    "INSERT INTO sums VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE"
+    " SET amount = amount + min(excluded.amount, ? - amount)"
+)
 
 
 class SqliteStatistics(SqliteAccess):
@@ -49,11 +62,7 @@ def _add(tenant: str, sums: Mapping[Cell, int], now: float, db: sqlite3.Connecti
             if name not in known and len(known) >= MAX_CELLS:
                 name = cell._replace(tool=OTHER).encode()
             known.add(name)
-            db.execute(
-                "INSERT INTO sums VALUES (?, ?, ?, ?, ?)"
-                " ON CONFLICT DO UPDATE SET amount = amount + excluded.amount",
-                (*bucket, name, amount),
-            )
+            db.execute(_ADD, (*bucket, name, bounded(amount), MAX_SUM))
         db.execute(
             "DELETE FROM sums WHERE tenant = ? AND seconds = ? AND start < ?",
             (tenant, resolution.seconds, now - resolution.seconds - resolution.kept),
