@@ -215,7 +215,7 @@ def test_two_processes_that_hash_differently_say_the_same_to_the_byte() -> None:
 
 WORDS = st.sampled_from([None, "tool", "function", "user", "text", "tool-return", 5])
 VALUES: st.SearchStrategy[Any] = st.sampled_from(
-    [None, "", "a text", ["a"], [{"type": "text", "text": "b"}], 5, {}]
+    [None, "", "a text", ["a"], [{"type": "text", "text": "b"}], [{"text": "c"}], [{"text": 5}], 5, {}]
 )
 
 
@@ -243,3 +243,21 @@ def test_the_short_way_to_a_messages_text_finds_what_the_long_one_does(
     text = sole_text_of(message)
 
     assert text is None or parts_with_text(message) == [Part(("content",), text)]
+
+
+@given(
+    st.fixed_dictionaries(
+        {"toolUseId": st.sampled_from(["call_1", "", None, 5]), "status": WORDS, "content": VALUES},
+        optional={"structuredContent": VALUES, "type": WORDS},
+    )
+)
+def test_the_short_way_to_a_strands_results_text_finds_what_the_long_one_does(result: dict[str, Any]) -> None:
+    text = sole_text_of(result)
+
+    assert text is None or parts_with_text(result) == [Part(("content", 0, "text"), text)]
+
+
+def test_the_short_way_is_taken_for_what_strands_tools_return() -> None:
+    assert (
+        sole_text_of({"toolUseId": "call_1", "status": "success", "content": [{"text": "short"}]}) == "short"
+    )

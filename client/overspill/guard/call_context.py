@@ -42,6 +42,19 @@ def calling(call_id: str, session: str | None = None) -> Iterator[None]:
         _CALL.reset(token)
 
 
+def begin(call_id: str, session: str | None = None) -> None:
+    """Let the outputs of this context belong to this tool call until `end`.
+
+    For frameworks that tell adapters of the beginning and the end of a call, and let them wrap nothing.
+    """
+    _CALL.set(Call(call_id, session))
+
+
+def end() -> None:
+    """Let the outputs of this context belong to no tool call: after `begin`."""
+    _CALL.set(None)
+
+
 @contextmanager
 def bypassing() -> Iterator[None]:
     """Let the outputs in the block pass every guard whole."""

@@ -9,19 +9,21 @@ import json
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from strands.hooks import AfterToolCallEvent, HookOrder, MessageAddedEvent
-from strands.middleware import ExecuteToolStage
+from strands.hooks import (
+    AfterInvocationEvent,
+    AfterToolCallEvent,
+    BeforeToolCallEvent,
+    HookOrder,
+    MessageAddedEvent,
+)
 from strands.plugins import Plugin
 from strands.tools import PythonAgentTool
 
-from overspill.guard.call_context import calling, minted
+from overspill.guard.call_context import begin, end, minted
 from overspill.integrations.adapter import METADATA, Adapter
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
     from strands import Agent
-    from strands.middleware import ExecuteToolContext
 
     from overspill.agent_tools.agent_tool import AgentTool
     from overspill.guard.guard import Guard
@@ -54,11 +56,13 @@ class OverspillPlugin(Plugin):
 
     def init_agent(self, agent: Agent) -> None:
         """Add the hooks to an agent. Strands calls it, and adds the tools."""
-        agent.add_middleware(ExecuteToolStage, _within_call)
+        agent.add_hook(_before_tool_call, BeforeToolCallEvent, order=HookOrder.SDK_LAST)
         agent.add_hook(self._after_tool_call, AfterToolCallEvent, order=HookOrder.SDK_LAST)
         agent.add_hook(self._message_added, MessageAddedEvent, order=HookOrder.SDK_FIRST)
+        agent.add_hook(_after_invocation, AfterInvocationEvent)
 
     async def _after_tool_call(self, event: AfterToolCallEvent) -> None:
+        end()
         if event.retry:
             return
         if "request_state" not in event.invocation_state:  # only runs of the agent have one
@@ -84,20 +88,14 @@ class OverspillPlugin(Plugin):
         return _with_metadata(guarded)
 
 
-async def _within_call(context: ExecuteToolContext, next_fn: Callable[[Any], Any]) -> AsyncIterator[Any]:
-    """Let what a tool captures itself belong to its call: only while the tool runs, not while others wait."""
-    named = _named(context.tool_use, context.agent)
-    events = next_fn(context)
-    try:
-        while True:
-            with calling(**named):
-                try:
-                    event = await anext(events)
-                except StopAsyncIteration:
-                    return
-            yield event
-    finally:
-        await events.aclose()
+def _before_tool_call(event: BeforeToolCallEvent) -> None:
+    """Let what the tool captures itself belong to its call."""
+    begin(**_named(event.tool_use, event.agent))
+
+
+def _after_invocation(_event: AfterInvocationEvent) -> None:
+    """Forget a call that has not ended: it waits for a person, or goes on in the background."""
+    end()
 
 
 def _reading_tool(tool: AgentTool) -> PythonAgentTool:

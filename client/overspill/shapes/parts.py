@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _SIMPLE_MESSAGES: Final = frozenset({"tool", "function", None})
 _MESSAGE_FIELDS: Final = frozenset({"type", "role", "kind", "content", *types.STRUCTURED_FIELDS})
+_CONVERSE_RESULT: Final = frozenset({"toolUseId", "status", "content"})
 _MESSAGES: Final = "messages"
 _PAIR: Final = 2
 _MAX_DEPTH: Final = 8
@@ -62,6 +63,8 @@ def sole_text_of(message: Any) -> str | None:
     """
     own: Any = type(message)
     try:
+        if own is dict and message.keys() == _CONVERSE_RESULT:
+            return _sole_block_of(message)
         if own is dict:
             fields, more = message, None
         elif _keeps_fields(own):
@@ -75,6 +78,16 @@ def sole_text_of(message: Any) -> str | None:
     except Exception:  # noqa: BLE001  (a foreign metaclass or attribute: whatever it raises)
         return None
     return text if type(text) is str and is_message and not has_more else None
+
+
+def _sole_block_of(result: dict[str, Any]) -> str | None:
+    """Return the text of a result of Bedrock or Strands that is one block of text, and nothing else."""
+    content = result["content"]
+    if type(content) is not list or len(content) != 1 or type(result["toolUseId"]) is not str:
+        return None
+    block = content[0]
+    text = block.get("text") if type(block) is dict and len(block) == 1 else None
+    return text if type(text) is str and result["toolUseId"] else None
 
 
 @lru_cache(maxsize=256)
