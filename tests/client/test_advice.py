@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill import Guard, Policy, SyncClient
-from overspill.advice.advice import LEAST_BYTES, MOST_BYTES, Now, advice_on
+from overspill.advice.advice import LEAST_BYTES, MOST_BYTES, Advice, Now, advice_on
 from overspill.advice.figures import LARGEST, Share, ToolFigures, figures_of
+from overspill.cli.commands.advise import write_policy
 from overspill.guard.policy_file import MAX_FILE_BYTES, toml_of
 from overspill.previews.cut import PREVIEW, TAIL
 from overspill.text.limits import Limits
@@ -159,6 +161,12 @@ def test_advice_that_is_followed_is_never_taken_back_by_the_same_figures(
         assert (second.max_bytes < then.max_bytes) == (first.max_bytes < limit)
 
 
+def test_captures_read_at_once_are_read_whatever_the_other_sum_says() -> None:
+    found = figures(captures=73, read=0, again=0, at_once={16384: 45}, modes={})
+
+    assert advice_on(found, Now(max_bytes=16_384, strategy="PREVIEW")).max_bytes is None
+
+
 # --- the file -------------------------------------------------------------------------------------
 
 
@@ -191,6 +199,12 @@ def test_a_policy_file_sets_limits_and_previews_of_tools(tmp_path: Path) -> None
         ("version = 1\nversion = 1", "is no policy"),
         ("version = ", "is no policy"),
         ("\xff", "is no policy"),
+        ("version = true", "version must be 1, not True"),
+        ("version = 1.0", "version must be 1, not 1.0"),
+        ("version = 1\na = " + "[" * 50_000, "its values are nested too deeply"),
+        ("version = 1\na = " + "{b = " * 5000 + "1" + "}" * 5000, "its values are nested too deeply"),
+        ("version = 1\nreader = 5", "reader must be a text, not 5"),
+        ("version = 1\nidentical = 'no'", "identical must be true or false, not 'no'"),
         ("#" * (MAX_FILE_BYTES + 1), "it has more than 1,048,576 bytes"),
     ],
 )
@@ -200,6 +214,37 @@ def test_a_mistake_in_a_file_is_named(tmp_path: Path, text: str, said: str) -> N
 
     with pytest.raises(ValueError, match=said.replace("?", r"\?")):
         Policy.load(path)
+
+
+def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    for path in (pipe, os.devnull, "/dev/zero"):
+        with pytest.raises(ValueError, match="it is not a regular file"):
+            Policy.load(path)
+    with pytest.raises(IsADirectoryError):
+        Policy.load(tmp_path)
+
+
+def test_a_link_to_a_policy_is_read_as_the_file_is(tmp_path: Path) -> None:
+    (tmp_path / "mounted.toml").write_text("version = 1\nmax_bytes = 9000\n")
+    (tmp_path / "policy.toml").symlink_to("mounted.toml")
+
+    assert Policy.load(tmp_path / "policy.toml").max_bytes == 9_000
+
+
+@pytest.mark.parametrize(
+    "name", ["\x1b[2J", "\x9b31m", "a\u202eb", "a\u200bb", "a\u2028b", '"]\nmax_bytes = 1 #']
+)
+def test_a_hostile_name_of_a_tool_is_seen_in_the_file_and_obeyed_by_nothing(
+    tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(toml_of({name: ({"max_bytes": 5}, [])}, head=[]), encoding="utf-8")
+
+    assert path.read_text(encoding="utf-8").replace("\n", "").isprintable()
+    assert Policy.load(path).limits(name).max_bytes == 5
 
 
 SETTINGS = st.fixed_dictionaries(
@@ -227,6 +272,17 @@ def test_the_strategy_of_a_tool_is_in_its_notice() -> None:
     assert "line 1399 " in shown
     assert "line 0 " not in shown
     assert Policy(tools={"x": Limits(5)}).cut_strategy("x") is PREVIEW
+
+
+def test_a_written_file_keeps_all_limits_of_the_tools_of_the_policy_in_use(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    tools: dict[str, int | Limits] = {"x": Limits(5, 6, 7, 8), "y": 9, "z": Limits(1)}
+    write_policy(path, [Advice(tool="x", max_bytes=50)], Policy(tools=tools), since=3600)
+    policy = Policy.load(path)
+
+    assert policy.limits("x")[:4] == (50, 6, 7, 8)
+    assert policy.limits("y")[:4] == Policy(tools=tools).limits("y")[:4]
+    assert policy.limits("z")[:4] == Policy(tools=tools).limits("z")[:4]
 
 
 # --- from counts to a policy ----------------------------------------------------------------------

@@ -22,7 +22,7 @@ def test_quantiles_are_those_of_the_published_table(degrees: int) -> None:
 
 
 def test_of_a_mean_the_jackknife_is_the_textbook_variance() -> None:
-    values = [3.0, 5.0, 1.0, 8.0, 4.0, 4.0, 7.0, 2.0]
+    values = [3, 5, 1, 8, 4, 4, 7, 2]
     middle = sum(values) / 8
     expected = sum((value - middle) ** 2 for value in values) / 7 / 8
     ratio = Ratio.of(values, [1] * 8)
@@ -35,8 +35,8 @@ def test_of_a_mean_the_jackknife_is_the_textbook_variance() -> None:
 
 
 def test_welch_has_the_degrees_of_both() -> None:
-    same = Ratio.of([3.0, 5.0, 1.0, 8.0, 4.0, 4.0, 7.0, 2.0], [1] * 8)
-    exact = Ratio.of([4.0] * 8, [1] * 8)
+    same = Ratio.of([3, 5, 1, 8, 4, 4, 7, 2], [1] * 8)
+    exact = Ratio.of([4] * 8, [1] * 8)
     assert same is not None
     assert exact is not None
     reach = t_quantile(14) * math.sqrt(2 * same.variance())
@@ -51,6 +51,15 @@ def test_welch_has_the_degrees_of_both() -> None:
 def test_too_few_groups_have_no_interval() -> None:
     assert Ratio.of([1] * 7 + [0] * 9, [1] * 7 + [0] * 9) is None
     assert Ratio.of([1] * 8 + [0] * 8, [1] * 8 + [0] * 8) is not None
+
+
+def test_a_group_beyond_all_measure_leaves_a_ratio_of_the_others() -> None:
+    most = 2**63 - 1
+    found = Ratio.of([most] + [3] * 7, [most] + [1] * 7)
+
+    assert found is not None
+    assert found.left_out[0] == 3
+    assert found.interval.low < found.value == 1 < found.interval.high
 
 
 def test_a_ratio_of_nothing_is_not_computed() -> None:

@@ -99,7 +99,7 @@ def _bound_of(sizes: Mapping[int, int], share: float) -> int:
 
 def _lowered(figures: ToolFigures, now: Now, reasons: list[str]) -> int | None:
     """Return half the limit if next to no capture is read, and the tool is not run again instead."""
-    read = Share.of(figures.read, figures.captures)
+    read = Share.of(max(figures.read, sum(figures.at_once.values())), figures.captures)
     again = Share.of(figures.again, figures.spilled)
     wanted = max(now.max_bytes // 2, LEAST_BYTES)
     if read.high >= NEXT_TO_NONE or again.high >= OFTEN_AGAIN or wanted >= now.max_bytes:

@@ -44,12 +44,15 @@ class Ratio(Struct, frozen=True, kw_only=True):
     left_out: tuple[float, ...]
 
     @classmethod
-    def of(cls, numerators: Sequence[float], denominators: Sequence[float]) -> Ratio | None:
-        """Return the ratio of sums by group, or None for fewer than `LEAST_GROUPS` groups with data."""
+    def of(cls, numerators: Sequence[int], denominators: Sequence[int]) -> Ratio | None:
+        """Return the ratio of sums by group, or None for fewer than `LEAST_GROUPS` groups with data.
+
+        Sums of integers are exact: without a group that is far larger than all others, something is left.
+        """
         groups = [(above, below) for above, below in zip(numerators, denominators, strict=True) if below > 0]
         if len(groups) < LEAST_GROUPS:
             return None
-        whole, base = (math.fsum(column) for column in zip(*groups, strict=True))
+        whole, base = (sum(column) for column in zip(*groups, strict=True))
         left_out = tuple((whole - above) / (base - below) for above, below in groups)
         return cls(value=whole / base, left_out=left_out)
 

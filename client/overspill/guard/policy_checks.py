@@ -68,6 +68,8 @@ def _check_types(policy: Any) -> None:
             all(isinstance(each, Strategy) for each in policy.strategies.values()),
             "strategies by tool, such as {'make': 'TAIL'}",
         ),
+        ("identical", policy.identical, isinstance(policy.identical, bool), "true or false"),
+        ("reader", policy.reader, isinstance(policy.reader, str), "a text"),
         ("exempt", policy.exempt, not isinstance(policy.exempt, str), "a set of names of tools"),
     )
     for name, value, is_right, what in types:

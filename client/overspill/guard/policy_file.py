@@ -12,6 +12,9 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
+import re
+import stat
 import tomllib
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,7 +32,10 @@ SETTINGS: Final = (
     *("identical", "max_stream_bytes", "ttl", "wait", "reader"),
 )
 """The settings of a `Policy` that a file may have."""
-_OTHER_LIMITS: Final = ("max_lines", "max_chars", "max_tokens")
+_UNSAFE: Final = re.compile("[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+"""DEL, C1 controls, and characters that are not seen or reorder others."""
+OTHER_LIMITS: Final = ("max_lines", "max_chars", "max_tokens")
+"""The limits beside `max_bytes`."""
 TOOL_SETTINGS: Final = ("max_bytes", "max_lines", "max_chars", "max_tokens", "strategy")
 
 
@@ -39,19 +45,28 @@ def read_policy_file(path: Path) -> dict[str, Any]:
         return _settings(tomllib.loads(_text(path)))
     except ValueError as error:  # also what is no TOML, and no UTF-8
         raise ValueError(f"{path} is no policy: {error}") from error
+    except RecursionError:
+        raise ValueError(f"{path} is no policy: its values are nested too deeply") from None
 
 
 def _text(path: Path) -> str:
-    with path.open("rb") as file:
+    with open(path, "rb", opener=_open_at_once) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise ValueError("it is not a regular file")
         data = file.read(MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:
         raise ValueError(f"it has more than {MAX_FILE_BYTES:,} bytes")
     return data.decode()
 
 
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file, also a named pipe without a writer, which would wait for one otherwise."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
 def _settings(found: dict[str, Any]) -> dict[str, Any]:
     version = found.pop("version", None)
-    if version != VERSION:
+    if version != VERSION or not isinstance(version, int) or isinstance(version, bool):
         raise ValueError(f"version must be {VERSION}, not {version!r}")
     tools = found.pop("tools", {})
     _check_names("setting", found, SETTINGS)
@@ -59,7 +74,7 @@ def _settings(found: dict[str, Any]) -> dict[str, Any]:
         raise ValueError("tools must be tables, such as [tools.grep]")
     for name, table in tools.items():
         _check_names(f"setting of the tool {name!r}", table, TOOL_SETTINGS)
-    usual: dict[str, Any] = {name: found[name] for name in _OTHER_LIMITS if name in found}
+    usual: dict[str, Any] = {name: found[name] for name in OTHER_LIMITS if name in found}
     limits = {name: _limits({**usual, **table}) for name, table in tools.items() if set(table) - {"strategy"}}
     strategies = {name: table["strategy"] for name, table in tools.items() if "strategy" in table}
     return {**found, "tools": limits, "strategies": strategies}
@@ -78,7 +93,7 @@ def _nearest(name: str, allowed: Collection[str]) -> str:
 
 def _limits(table: Mapping[str, Any]) -> int | Limits:
     """Return the limit in bytes alone, or whole limits if a table has others too."""
-    others = {name: table[name] for name in _OTHER_LIMITS if name in table}
+    others = {name: table[name] for name in OTHER_LIMITS if name in table}
     if "max_bytes" not in table:
         raise ValueError("a tool with limits needs max_bytes")
     return Limits(table["max_bytes"], **others) if others else table["max_bytes"]
@@ -99,5 +114,8 @@ def toml_of(
 
 
 def _quoted(text: str) -> str:
-    """Return a basic string of TOML: as in JSON, but DEL is escaped too (https://toml.io/en/v1.0.0#string)."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    """Return a basic string of TOML: as in JSON, but DEL is escaped too (https://toml.io/en/v1.0.0#string).
+
+    So is what a terminal obeys, or what changes the order in which a person reads a line.
+    """
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))

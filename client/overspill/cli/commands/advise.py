@@ -17,7 +17,8 @@ from overspill.cli.options import COLORED
 from overspill.cli.parsers import seconds
 from overspill.cli.table import Column, Table
 from overspill.guard.policy import Policy
-from overspill.guard.policy_file import toml_of
+from overspill.guard.policy_file import OTHER_LIMITS, toml_of
+from overspill.text.limits import Limits
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
@@ -58,7 +59,7 @@ def advise(
     else:
         output.say("no tool was counted in this time; guards report theirs once a minute")
     if target is not None:
-        _write(target, advice, now, since)
+        write_policy(target, advice, now, since)
 
 
 def _policy(path: Path | None) -> Policy:
@@ -89,14 +90,14 @@ def _why(advice: Advice) -> str:
     return "; ".join(advice.reasons) or "fine as it is"
 
 
-def _write(path: Path, advice: Iterable[Advice], policy: Policy, since: int) -> None:
+def write_policy(path: Path, advice: Iterable[Advice], policy: Policy, since: int) -> None:
     """Write what should change, and the tools of the policy in use. Raises `OSError`."""
     changes = {each.tool: each for each in advice if each.is_change}
-    own = {tool for tool, limit in policy.tools.items() if Policy().tools.get(tool) != limit}
+    own = {tool: limit for tool, limit in policy.tools.items() if Policy().tools.get(tool) != limit}
     tools: dict[str, tuple[dict[str, int | str], list[str]]] = {}
     for tool in sorted({*changes, *policy.strategies, *own}):
         found, now = changes.get(tool, Advice(tool=tool)), _now(policy, tool)
-        settings: dict[str, int | str] = {}
+        settings = _other_limits(own.get(tool))
         if found.max_bytes or tool in own:
             settings["max_bytes"] = found.max_bytes or now.max_bytes
         if found.strategy or tool in policy.strategies:
@@ -105,6 +106,13 @@ def _write(path: Path, advice: Iterable[Advice], policy: Policy, since: int) -> 
     head = (f"Written by `overspill advise` on {datetime.now(UTC):%Y-%m-%d}, from {since // 3600} hours.",)
     with output.into(str(path)):
         output.text(toml_of(tools, head=head), raw=True)
+
+
+def _other_limits(limit: int | Limits | None) -> dict[str, int | str]:
+    """Return the limits of a tool beside that in bytes."""
+    if not isinstance(limit, Limits):
+        return {}
+    return {name: found for name in OTHER_LIMITS if (found := getattr(limit, name)) is not None}
 
 
 def add_to(app: typer.Typer) -> None:
