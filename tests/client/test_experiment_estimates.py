@@ -138,10 +138,10 @@ def test_with_very_different_sessions_intervals_are_somewhat_too_narrow() -> Non
 
 def sizes(dice: random.Random, sessions: int) -> Ratio:
     """The mean of log-normal sizes, estimated from groups."""
-    sums, counts = [0.0] * GROUPS, [0] * GROUPS
+    sums, counts = [0] * GROUPS, [0] * GROUPS
     for _ in range(sessions):
         group = dice.randrange(GROUPS)
-        sums[group] += dice.lognormvariate(0, 1.5)
+        sums[group] += round(10**6 * dice.lognormvariate(0, 1.5))
         counts[group] += 1
     found = Ratio.of(sums, counts)
     assert found is not None

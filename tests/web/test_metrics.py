@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 from overspill import wire
-from overspill.wire import Observation, Observations, Outcome, SpoolBacklog
+from overspill.wire import MAX_COUNTED_NAME, Observation, Observations, Outcome, SpoolBacklog, fit
 from overspill_service.catalog import Catalog
 from overspill_service.catalog.records import Totals
 from overspill_service.catalog.sqlite.catalog import SqliteCatalog
@@ -224,6 +224,16 @@ async def test_invented_tool_names_make_a_bounded_number_of_series() -> None:
     assert len(outputs) < 500
     assert sum(outputs.values()) == 1001
     assert outputs["overspill_tool_outputs_total", Outcome.CAPTURED, "honest", "grep"] == 1
+
+
+async def test_long_tool_names_make_no_long_text() -> None:
+    metrics = Metrics()
+    names = [f"{number}" + "\U0001f600" * 4000 for number in range(100)]
+    for _ in range(2):
+        await count(metrics, "hostile", *map(observed, names))
+
+    assert len(PLAIN.encode(metrics.collect())) < 2 * 2**20
+    assert any(fit(names[7], MAX_COUNTED_NAME) in labels for labels in shown(metrics))
 
 
 # --- scrapers -------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ from overspill.wire.identity import CALL_PREFIX, CAPTURE_ID, MAX_VALUE, call_id_
 from overspill.wire.observations import (
     BACKLOG_MEMORY,
     BATCH_MEMORY,
+    MAX_COUNTED_NAME,
     SIZE_BOUNDS,
     SIZE_CLASSES,
     Accepted,
@@ -71,6 +72,7 @@ __all__ = [
     "DEFAULT_URL",
     "EXPERIMENT_NAME",
     "GROUPS",
+    "MAX_COUNTED_NAME",
     "MAX_ROWS",
     "MAX_VALUE",
     "NOTED",

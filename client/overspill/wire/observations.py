@@ -26,6 +26,8 @@ SIZE_BOUNDS: Final = tuple(4**power for power in range(4, 16))
 """Bounds in bytes, each inclusive, of the classes that outputs' sizes are counted in: 256 B to 1 GiB."""
 SIZE_CLASSES: Final = len(SIZE_BOUNDS) + 1
 """One for each bound, and one for what is larger than all."""
+MAX_COUNTED_NAME: Final = 256
+"""UTF-8 bytes of a tool's name in counts, by `fit`. A longer one would be in every line of the metrics."""
 BACKLOG_MEMORY: Final = 1800
 """Seconds after which a spool that reports no more is forgotten."""
 BATCH_MEMORY: Final = 24 * 3600

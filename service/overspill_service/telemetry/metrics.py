@@ -223,7 +223,7 @@ class Metrics:
     def _tool(self, tenant: str, tool: str) -> tuple[str, str]:
         """Return the labels of a tenant's tool. All their series exist from then on."""
         tenant = self._tenant(tenant)
-        labels = tenant, self._tools(tenant, tool)
+        labels = tenant, self._tools(tenant, wire.fit(tool, wire.MAX_COUNTED_NAME))
         if labels not in self._prepared:
             self._prepared.add(labels)
             self._series.prepare(tenant=tenant, tool=labels[1])

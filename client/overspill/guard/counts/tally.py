@@ -10,14 +10,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from overspill.execution import forks
-from overspill.wire import SIZE_BOUNDS, SIZE_CLASSES, Outcome, fit
+from overspill.wire import MAX_COUNTED_NAME, SIZE_BOUNDS, SIZE_CLASSES, Outcome, fit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _PENDING: Final = 1024
 _MOST_TOOLS: Final = 500
-_MAX_NAME: Final = 256
 OTHER_TOOLS: Final = "(other)"
 """The tool name for the rest, if a process sees ever more names: a model may invent them."""
 
@@ -78,7 +77,7 @@ class Names:
         """Return the name under which a tool is counted; past the most names, that of all others."""
         if tool in self._known:
             return tool
-        name = fit(tool, _MAX_NAME)
+        name = fit(tool, MAX_COUNTED_NAME)
         if name not in self._known:
             if len(self._known) >= self._most:
                 return OTHER_TOOLS
