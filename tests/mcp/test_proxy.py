@@ -162,6 +162,7 @@ def test_the_reading_tools_are_on_the_last_page_under_names_that_are_free(peer: 
         "name": "inspect_output",
         "x": 1,
     }
+    assert "[overspill]" in peer.call("inspect_output", x="a word " * 10_000)["content"][0]["text"]
 
 
 def test_a_result_with_an_output_schema_stays_valid(peer: Peer) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +18,7 @@ class Call(NamedTuple):
     session: str | None = None
 
 
+_DIRECT: Final = "direct"
 _CALL: Final[ContextVar[Call | None]] = ContextVar("overspill_call", default=None)
 _BYPASS: Final[ContextVar[bool]] = ContextVar("overspill_bypass", default=False)
 
@@ -68,3 +69,12 @@ def bypassing() -> Iterator[None]:
 def minted() -> str:
     """Return a random id for a call that has none."""
     return f"call_{secrets.token_hex(12)}"
+
+
+def is_program(caller: Any) -> bool:
+    """Return whether a provider's `caller` of a tool call is code, which needs the whole output.
+
+    OpenAI and Anthropic send `{"type": "direct"}` for the model itself, and another type for programs.
+    """
+    kind = caller.get("type") if isinstance(caller, dict) else getattr(caller, "type", None)
+    return isinstance(kind, str) and kind != _DIRECT

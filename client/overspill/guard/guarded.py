@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -10,6 +10,9 @@ from overspill.previews.notice import Notice  # noqa: TC001  (`help` and signatu
 from overspill.previews.notice_forms import as_dict
 from overspill.shapes.block_types import is_error
 from overspill.wire import Outcome
+
+METADATA: Final = "overspill"
+"""The name under which a framework's metadata has `Guarded.metadata`."""
 
 
 class Guarded(Struct, frozen=True, kw_only=True):

@@ -1,8 +1,8 @@
-"""What all adapters share: a guard, the tools that read what it stores, and the name of its metadata."""
+"""What all adapters share: a guard, and the tools that read what it stores."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from overspill.agent_tools.reading_tools import reading_tools
 from overspill.guard.call_context import calling
@@ -15,10 +15,6 @@ if TYPE_CHECKING:
 
     from overspill.agent_tools.agent_tool import AgentTool
     from overspill.guard.guarded import Guarded
-
-METADATA: Final = "overspill"
-"""The name under which a framework's metadata has `Guarded.metadata`."""
-_DIRECT: Final = "direct"
 
 
 class Adapter:
@@ -57,12 +53,3 @@ class Adapter:
                 raise
             raise guarded.value from None
         return await self.guard.process(result, tool=tool, call_id=call_id, session=session)
-
-
-def is_program(caller: Any) -> bool:
-    """Return whether a provider's `caller` of a tool call is code, which needs the whole output.
-
-    OpenAI and Anthropic send `{"type": "direct"}` for the model itself, and another type for programs.
-    """
-    kind = caller.get("type") if isinstance(caller, dict) else getattr(caller, "type", None)
-    return isinstance(kind, str) and kind != _DIRECT

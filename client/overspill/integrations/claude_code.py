@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from overspill.guard.call_context import minted
-from overspill.integrations.adapter import METADATA
+from overspill.guard.guarded import METADATA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -14,8 +14,9 @@ from langchain_core.runnables import RunnableConfig  # noqa: TC002  (LangChain r
 from langchain_core.tools import StructuredTool
 from langgraph.errors import GraphBubbleUp
 
-from overspill.guard.call_context import calling, minted
-from overspill.integrations.adapter import METADATA, Adapter, is_program
+from overspill.guard.call_context import calling, is_program, minted
+from overspill.guard.guarded import METADATA
+from overspill.integrations.adapter import Adapter
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -18,8 +18,9 @@ from agents import Agent, CustomTool, FunctionTool, Handoff, LocalShellTool, She
 from agents.tool_guardrails import ToolGuardrailFunctionOutput
 from pydantic_core import to_jsonable_python
 
-from overspill.guard.call_context import minted
-from overspill.integrations.adapter import METADATA, Adapter, is_program
+from overspill.guard.call_context import is_program, minted
+from overspill.guard.guarded import METADATA
+from overspill.integrations.adapter import Adapter
 from overspill.integrations.stand_in import StandIn
 
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import Model
 
 from overspill.guard.call_context import minted
-from overspill.integrations.adapter import METADATA, Adapter
+from overspill.guard.guarded import METADATA
+from overspill.integrations.adapter import Adapter
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

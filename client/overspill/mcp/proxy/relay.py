@@ -11,22 +11,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Struct
 
-from overspill.agent_tools.reading_tools import reading_tools
-from overspill.guard.hosts import HOSTS, host_of_client
+from overspill.mcp.client_hosts import ClientHosts
 from overspill.mcp.proxy.messages import Message, NotAMessage, encoded, id_key, messages, parsed, with_result
-from overspill.mcp.proxy.pending import Pending, Request, request_of
-from overspill.mcp.proxy.results import guarded
-from overspill.mcp.proxy.tool_names import ToolNames
+from overspill.mcp.proxy.pending import Pending, request_of
 from overspill.mcp.rendering import HEARTBEAT
 from overspill.mcp.rendering import result as rendered
+from overspill.mcp.results import guarded
+from overspill.mcp.tool_names import ToolNames
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from overspill.agent_tools.agent_tool import AgentTool
     from overspill.guard.guard import Guard
-    from overspill.guard.policy import Policy
     from overspill.mcp.proxy.messages import Key
+    from overspill.mcp.request import Request
 
 _log = logging.getLogger("overspill.mcp")
 _CALL: Final = "tools/call"
@@ -60,10 +59,10 @@ class Relay:
         self._to_client = to_client
         self._to_server = to_server
         self._choices = choices
-        self._names = ToolNames(reading_tools(guard), drops_schemas=choices.drops_schemas)
+        self._hosts = ClientHosts(guard)
+        self._names = ToolNames(self._hosts.tools(""), drops_schemas=choices.drops_schemas)
         self._pending = Pending()
-        self._policy: Policy | None = None
-        self._host: str | None = None
+        self._client_name = ""
         self.revision: str | None = None
         self._own_calls: dict[Key, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -113,7 +112,7 @@ class Relay:
         if message.id is UNSET:
             return message.method == _CANCELLED and self._is_cancelled(message)
         request = request_of(message)
-        self._note_host(request)
+        self._note_client(request)
         tool = self._names.own.get(request.tool) if request.method == _CALL else None
         if tool is not None:
             self._own_calls[message.key] = self._begin(self._read(tool, request))
@@ -123,14 +122,11 @@ class Relay:
         self._pending.add(request)
         return False
 
-    def _note_host(self, request: Request) -> None:
-        """Keep below what the client's program shows whole, if it is one that is known."""
-        host = host_of_client(request.client_name)
-        if host is None or host == self._host:
-            return
-        self._host = host
-        self._policy = self._guard.policy.for_host(host)
-        self._names.use(reading_tools(self._guard, max_chars=HOSTS[host].answer_chars))
+    def _note_client(self, request: Request) -> None:
+        """Keep to what the client's program shows whole. The client says who it is, once or each time."""
+        if request.client_name and request.client_name != self._client_name:
+            self._client_name = request.client_name
+            self._names.use(self._hosts.tools(request.client_name))
 
     def _is_cancelled(self, message: Message) -> bool:
         """End the call of a reading tool that the client gave up. Return whether it is one."""
@@ -182,7 +178,9 @@ class Relay:
         if request.method == _CALL:
             if request.is_from_program or request.tool in self._choices.whole:
                 return result
-            return await guarded(self._guard, self._policy, self._names, request, result)
+            return await guarded(
+                self._guard, self._hosts.policy(self._client_name), self._names, request, result
+            )
         self.revision = str(result.get("protocolVersion", _OLDEST))
         return result
 

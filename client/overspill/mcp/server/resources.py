@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from mcp import types
 from mcp.shared.exceptions import MCPError
 
-from overspill.integrations.adapter import METADATA
+from overspill.guard.guarded import METADATA
 
 if TYPE_CHECKING:
     from overspill.agent_tools.agent_tool import AgentTool, Answer

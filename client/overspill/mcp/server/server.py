@@ -11,7 +11,7 @@ from mcp.shared.exceptions import MCPError
 
 import overspill
 from overspill.agent_tools.reading_tools import reading_tools
-from overspill.guard.hosts import HOSTS, host_of_client
+from overspill.mcp.client_hosts import ClientHosts
 from overspill.mcp.rendering import HEARTBEAT, STRUCTURED_SINCE, definition, result
 from overspill.mcp.server import resources
 
@@ -46,11 +46,10 @@ def server(guard: Guard) -> Server[Any]:
 
 def _tools(guard: Guard) -> dict[str, Any]:
     """Return what answers requests about tools, by the names that `Server` gives them."""
+    hosts = ClientHosts(guard)
 
     def offered(context: ServerRequestContext[Any]) -> dict[str, AgentTool]:
-        host = host_of_client(_client_name(context))
-        most = None if host is None else HOSTS[host].answer_chars
-        return {tool.name: tool for tool in reading_tools(guard, max_chars=most)}
+        return {tool.name: tool for tool in hosts.tools(client_name(context))}
 
     async def list_tools(context: ServerRequestContext[Any], _: Any) -> types.ListToolsResult:
         known = [definition(tool, context.protocol_version) for tool in offered(context).values()]
@@ -68,7 +67,8 @@ def _tools(guard: Guard) -> dict[str, Any]:
     return {"on_list_tools": list_tools, "on_call_tool": call_tool}
 
 
-def _client_name(context: ServerRequestContext[Any]) -> str:
+def client_name(context: ServerRequestContext[Any]) -> str:
+    """Return what the client calls itself, or an empty text."""
     known = context.session.client_params
     return "" if known is None or known.client_info is None else known.client_info.name
 

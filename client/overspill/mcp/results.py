@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill.integrations.adapter import METADATA
-from overspill.mcp.proxy.valid_results import shortened, validator
+from overspill.guard.guarded import METADATA
+from overspill.mcp.valid_results import shortened, validator
 
 if TYPE_CHECKING:
     from overspill.guard.guard import Guard
     from overspill.guard.policy import Policy
-    from overspill.mcp.proxy.pending import Request
-    from overspill.mcp.proxy.tool_names import ToolNames
+    from overspill.mcp.request import Request
+    from overspill.mcp.tool_names import ToolNames
 
 _READER: Final = "inspect_output"
 _STRUCTURED: Final = "structuredContent"
 
 
 async def guarded(
-    guard: Guard, policy: Policy | None, names: ToolNames, request: Request, result: dict[str, Any]
+    guard: Guard,
+    policy: Policy | None,
+    names: ToolNames,
+    request: Request,
+    result: dict[str, Any],
+    session: str | None = None,
 ) -> Any:
     """Return the result as it may go on, or the same object if it is not too long.
 
@@ -27,7 +33,11 @@ async def guarded(
     """
     if not isinstance(result.get("content"), list) or result.get("resultType", "complete") != "complete":
         return result
-    found = await guard.process(result, tool=request.tool, call_id=request.call_id, policy=policy)
+    if request.tool in names.reading:  # a tool of the server, which only has the name of one of ours
+        policy = _without_exemption(policy or guard.policy, request.tool)
+    found = await guard.process(
+        result, tool=request.tool, call_id=request.call_id, session=session, policy=policy
+    )
     if found.notice is None or not isinstance(found.value, dict):
         return result
     status = {**found.metadata}
@@ -39,6 +49,10 @@ async def guarded(
         value = {**value, _STRUCTURED: _valid(policy or guard.policy, names, request, result, value)}
     meta = value.get("_meta")
     return {**value, "_meta": {**(meta if isinstance(meta, dict) else {}), METADATA: status}}
+
+
+def _without_exemption(policy: Policy, tool: str) -> Policy:
+    return dataclasses.replace(policy, exempt=policy.exempt - {tool})
 
 
 def _valid(

@@ -1,0 +1,38 @@
+"""The limits and reading tools for each client: as short as its program needs, if the program is known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from overspill.agent_tools.reading_tools import reading_tools
+from overspill.guard.hosts import HOSTS, host_of_client
+
+if TYPE_CHECKING:
+    from overspill.agent_tools.agent_tool import AgentTool
+    from overspill.guard.guard import Guard
+    from overspill.guard.policy import Policy
+
+
+class ClientHosts:
+    """The policies and reading tools of one guard, by what an MCP client calls itself (`clientInfo.name`)."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._policies: dict[str, Policy] = {}
+        self._tools: dict[str | None, tuple[AgentTool, ...]] = {None: reading_tools(guard)}
+
+    def policy(self, client_name: str) -> Policy | None:
+        """Return the policy for a client, or None if its program is not known: then the guard's own holds."""
+        host = host_of_client(client_name)
+        if host is None:
+            return None
+        if host not in self._policies:
+            self._policies[host] = self._guard.policy.for_host(host)
+        return self._policies[host]
+
+    def tools(self, client_name: str) -> tuple[AgentTool, ...]:
+        """Return the reading tools for a client."""
+        host = host_of_client(client_name)
+        if host is not None and host not in self._tools:
+            self._tools[host] = reading_tools(self._guard, max_chars=HOSTS[host].answer_chars)
+        return self._tools[host]

@@ -1,0 +1,57 @@
+"""A request of an MCP client, and what it says of itself, its client and its caller."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec import Struct
+
+from overspill.guard.call_context import is_program, minted
+from overspill.mcp.rendering import CLIENT_INFO, VERSION
+
+_CALL_ID: Final = "claudecode/toolUseId"
+"""Where Claude Code sends the provider's id of the tool call."""
+
+
+class Request(Struct, frozen=True):
+    """One request of the client. `revision` is the protocol's, if the request itself names it."""
+
+    id: int | float | str | None
+    method: str
+    params: dict[str, Any]
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """Return the request's `_meta`."""
+        meta = self.params.get("_meta")
+        return meta if isinstance(meta, dict) else {}
+
+    @property
+    def revision(self) -> str | None:
+        """Return the revision that the request names: from 2026-07-28 on each request does."""
+        named = self.meta.get(VERSION)
+        return named if isinstance(named, str) else None
+
+    @property
+    def client_name(self) -> str:
+        """Return what the client calls itself, or an empty text: `initialize` says it, or each request."""
+        told = self.params.get("clientInfo") or self.meta.get(CLIENT_INFO)
+        name = told.get("name") if isinstance(told, dict) else None
+        return name if isinstance(name, str) else ""
+
+    @property
+    def tool(self) -> str:
+        """Return the name of the tool that is called."""
+        name = self.params.get("name")
+        return name if isinstance(name, str) else ""
+
+    @property
+    def call_id(self) -> str:
+        """Return the id that the model's provider gave the call, or a random one: JSON-RPC counts from 0."""
+        named = self.meta.get(_CALL_ID)
+        return named if isinstance(named, str) and named else minted()
+
+    @property
+    def is_from_program(self) -> bool:
+        """Return whether the client says that code made the call."""
+        return is_program(self.params.get("caller")) or is_program(self.meta.get("caller"))
