@@ -20,7 +20,8 @@ from strands.plugins import Plugin
 from strands.tools import PythonAgentTool
 
 from overspill.guard.call_context import begin, end, minted
-from overspill.integrations.adapter import METADATA, Adapter
+from overspill.guard.guarded import METADATA
+from overspill.integrations.adapter import Adapter
 
 if TYPE_CHECKING:
     from strands import Agent
