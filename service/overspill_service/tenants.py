@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta, Struct
-from overspill.wire import Scope
+from overspill.wire import END, Scope
 
 from overspill_service.settings.units import BYTES, SECONDS, parse_values
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 KEY_PREFIX: Final = "ovs_"
 KEY_PATTERN: Final = re.compile(r"ovs_[a-z2-7]{32}")
-TENANT_PATTERN: Final = r"^[a-z0-9][a-z0-9-]{0,62}$"
+TENANT_PATTERN: Final = "^[a-z0-9][a-z0-9-]{0,62}" + END
 DEFAULT_TENANT: Final = "default"
 ALL_SCOPES: Final = frozenset(Scope)
 
@@ -57,7 +57,7 @@ class Principal(Struct, frozen=True, kw_only=True):
 class FileKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A key in the tenants' file."""
 
-    hash: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+    hash: Annotated[str, Meta(pattern="^[0-9a-f]{64}" + END)]
     scopes: list[Scope]
     name: str = ""
     expires: Annotated[float, Meta(ge=0)] | None = None

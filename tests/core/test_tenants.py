@@ -21,6 +21,14 @@ def test_a_tenant_whose_default_ttl_is_out_of_its_bounds_is_refused_by_name(
         directory_of(Settings(tenants=file))
 
 
+def test_a_name_of_a_tenant_ends_in_no_line_end(tmp_path: Path) -> None:
+    file = tmp_path / "tenants.toml"
+    file.write_text('[[tenants]]\nname = "acme\\n"\n')
+
+    with pytest.raises(SettingError, match="name"):
+        directory_of(Settings(tenants=file))
+
+
 def test_a_key_of_the_tenants_file_cannot_expire_at_no_time(tmp_path: Path) -> None:
     file = tmp_path / "tenants.toml"
     keys = f'keys = [{{ hash = "{"0" * 64}", scopes = ["read"], expires = nan }}]'

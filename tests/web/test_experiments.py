@@ -87,7 +87,14 @@ async def test_invented_experiments_take_bounded_room_and_are_noticed(api: Api) 
 
 @pytest.mark.parametrize(
     "change",
-    [{"experiment": "a.b"}, {"group": 16}, {"group": -1}, {"arm": "third"}, {"sums": {"outputs": -1}}],
+    [
+        {"experiment": "a.b"},
+        {"experiment": "e\n"},
+        {"group": 16},
+        {"group": -1},
+        {"arm": "third"},
+        {"sums": {"outputs": -1}},
+    ],
 )
 async def test_a_report_of_an_impossible_cohort_is_refused(api: Api, change: dict[str, Any]) -> None:
     cohort = {"experiment": "e", "arm": "usual", "group": 1, "sums": {"outputs": 1}, **change}

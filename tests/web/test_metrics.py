@@ -172,7 +172,7 @@ async def test_the_service_shows_what_waits_in_spools(api: Api) -> None:
     assert [empty[name, "default"] for name in names] == [0, 0, 0]
 
 
-@pytest.mark.parametrize("spool", ["", "AB" * 8, "a" * 17, "a\n"])
+@pytest.mark.parametrize("spool", ["", "AB" * 8, "a" * 17, "a\n", "a" * 16 + "\n"])
 async def test_a_spool_of_another_form_is_refused(api: Api, spool: str) -> None:
     response = await observe(api, SpoolBacklog(spool=spool, captures=1))
 

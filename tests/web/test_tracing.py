@@ -143,6 +143,19 @@ async def test_whatever_a_client_sends_for_a_trace_its_request_is_answered(
     assert len(span.context.trace_state) <= 32
 
 
+@pytest.mark.parametrize("step", ["on_start", "on_end"])
+async def test_a_processor_that_raises_breaks_no_request(
+    tracing: Tracing, api: Api, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("a processor of the operator's own")
+
+    monkeypatch.setattr(tracing.provider._active_span_processor, step, broken)
+    response = await api.get("/v1/captures")
+
+    assert response.status == 200
+
+
 async def test_log_lines_of_a_request_have_the_ids_of_its_span(
     tracing: Tracing, api: Api, caplog: pytest.LogCaptureFixture
 ) -> None:

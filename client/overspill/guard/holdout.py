@@ -40,7 +40,7 @@ class Holdout:
     keep_bytes: int = KEEP_BYTES
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or re.fullmatch(EXPERIMENT_NAME[1:-1], self.name) is None:
+        if not isinstance(self.name, str) or re.fullmatch(EXPERIMENT_NAME, self.name) is None:
             raise ValueError(f"name must have 1 to 64 letters, digits, '-' and '_', not {self.name!r}")
         checks.share("share", self.share)
         if self.share == 1:

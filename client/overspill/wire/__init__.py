@@ -31,7 +31,7 @@ from overspill.wire.experiments import (
     ExperimentsQuery,
 )
 from overspill.wire.headers import Header, decode_digest, decode_header, encode_digest, encode_header
-from overspill.wire.identity import CALL_PREFIX, CAPTURE_ID, MAX_VALUE, call_id_of, capture_id, fit
+from overspill.wire.identity import CALL_PREFIX, CAPTURE_ID, END, MAX_VALUE, call_id_of, capture_id, fit
 from overspill.wire.observations import (
     BACKLOG_MEMORY,
     BATCH_MEMORY,
@@ -70,6 +70,7 @@ __all__ = [
     "COUNTED",
     "DEFAULT_TTL",
     "DEFAULT_URL",
+    "END",
     "EXPERIMENT_NAME",
     "GROUPS",
     "MAX_COUNTED_NAME",

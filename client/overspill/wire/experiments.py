@@ -15,13 +15,15 @@ from typing import Annotated, Final, NamedTuple
 
 from msgspec import Meta, Struct
 
+from overspill.wire.identity import END
+
 GROUPS: Final = 16
 """Groups of sessions in each arm."""
 MAX_COHORTS: Final = 64
 """Cohorts in one batch of observations."""
 COHORT_LABEL: Final = "overspill.cohort"
 """The label of a capture that says which cohort its session is in: a `Cohort` as text."""
-EXPERIMENT_NAME: Final = r"^[A-Za-z0-9_-]{1,64}$"
+EXPERIMENT_NAME: Final = "^[A-Za-z0-9_-]{1,64}" + END
 _COHORT: Final = re.compile(r"([A-Za-z0-9_-]{1,64})\.(usual|holdout)\.([0-9]{2})", re.ASCII)
 _WORD: Final = 2**64
 

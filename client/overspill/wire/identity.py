@@ -10,6 +10,8 @@ from typing import Final
 MAX_VALUE: Final = 4096
 """UTF-8 bytes that one metadata value (session, call id, tool, label) may take."""
 CAPTURE_ID: Final = re.compile(r"cap_[a-z2-7]{20}")
+END: Final = r"$(?!\n)"
+"""The end of a text, in patterns for JSON. Python's `$` alone matches before a last line end too."""
 CALL_PREFIX: Final = "call:"
 
 

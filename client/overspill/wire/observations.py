@@ -9,7 +9,7 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct
 
 from overspill.wire.experiments import MAX_COHORTS, CohortCount
-from overspill.wire.identity import MAX_VALUE
+from overspill.wire.identity import END, MAX_VALUE
 from overspill.wire.queries import Count  # noqa: TC001  (msgspec resolves annotations at run time)
 
 
@@ -69,7 +69,7 @@ class SpoolBacklog(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     `spool` names the spool, the same in every process that uses it: the last report of each counts.
     """
 
-    spool: Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
+    spool: Annotated[str, Meta(pattern="^[0-9a-f]{16}" + END)]
     captures: Annotated[int, Meta(ge=0, le=2**53)] = 0
     size: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 0
     oldest: datetime | None = None
@@ -78,7 +78,7 @@ class SpoolBacklog(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class Observations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A batch of observations; one whose id was seen within `BATCH_MEMORY` is not counted again."""
 
-    batch: Annotated[str, Meta(min_length=8, max_length=64, pattern="^[A-Za-z0-9_-]+$")]
+    batch: Annotated[str, Meta(min_length=8, max_length=64, pattern="^[A-Za-z0-9_-]+" + END)]
     observations: Annotated[list[Observation], Meta(max_length=1000)]
     cohorts: Annotated[list[CohortCount], Meta(max_length=MAX_COHORTS)] = []
     """The same outputs by cohort, if their guards hold out some sessions."""

@@ -7,6 +7,7 @@ have no spans: two of them add half to what a small traced request costs, and th
 
 from __future__ import annotations
 
+import logging
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     from opentelemetry.context import Context
     from opentelemetry.trace import Span
+
+log = logging.getLogger(__name__)
 
 MAX_CHARS: Final = 256
 """Characters of a text in a span, at most."""
@@ -48,22 +51,43 @@ class Spans:
 
     def __init__(self) -> None:
         self._tracer = trace.get_tracer_provider().get_tracer("overspill_service")
+        self._has_failed = False
 
     @contextmanager
     def serving(
         self, name: str, headers: Mapping[str, str], attributes: Mapping[str, str]
     ) -> Iterator[RequestSpan]:
-        """Give the block a span that continues the trace of the request's headers."""
-        bounded = {key: value[:MAX_CHARS] for key, value in attributes.items()}
-        span = self._tracer.start_span(
-            name, context=_parent(headers), kind=SpanKind.SERVER, attributes=bounded
-        )
+        """Give the block a span that continues the trace of the request's headers.
+
+        If a processor of the provider raises an error, the request goes on without a span.
+        """
+        span = self._started(name, _parent(headers), attributes)
         token = context.attach(trace.set_span_in_context(span, context.Context()))
         try:
             yield RequestSpan(span)
         finally:
             context.detach(token)
+            self._end(span)
+
+    def _started(self, name: str, parent: Context, attributes: Mapping[str, str]) -> Span:
+        bounded = {key: value[:MAX_CHARS] for key, value in attributes.items()}
+        try:
+            return self._tracer.start_span(name, context=parent, kind=SpanKind.SERVER, attributes=bounded)
+        except Exception as error:  # noqa: BLE001  (whatever a processor of the operator's own raises)
+            self._note_failure(error)
+            return trace.INVALID_SPAN
+
+    def _end(self, span: Span) -> None:
+        try:
             span.end()
+        except Exception as error:  # noqa: BLE001  (as above)
+            self._note_failure(error)
+
+    def _note_failure(self, error: Exception) -> None:
+        """Log the first failure: the next request's is the same one."""
+        if not self._has_failed:
+            self._has_failed = True
+            log.error("a processor of spans failed; requests are answered without spans", exc_info=error)
 
 
 def _parent(headers: Mapping[str, str]) -> Context:
