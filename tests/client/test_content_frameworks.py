@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -394,6 +395,31 @@ def test_pictures_of_pydantic_ai_stay_beside_a_text_that_goes(make: Callable[[],
 
     assert examine(result).body == LONG
     assert replaced(result) == [TEXT, *[picture] * 5]
+
+
+@dataclasses.dataclass
+class TextContent:
+    """As in Haystack: its blocks are told apart by the names of their classes."""
+
+    text: str
+
+
+@dataclasses.dataclass
+class ImageContent:
+    base64_image: str
+    mime_type: str = "image/png"
+
+
+@dataclasses.dataclass
+class FileContent:
+    base64_data: str
+
+
+def test_pictures_and_files_of_haystack_stay_beside_a_text_that_goes() -> None:
+    media = [ImageContent("iVBORw0KGgo" * 50_000), FileContent("JVBERi0x" * 50_000)]
+    result = replaced([TextContent("line\n" * 50_000), *media])
+
+    assert result == [TextContent(TEXT), *media]
 
 
 class Hit(pydantic.BaseModel):

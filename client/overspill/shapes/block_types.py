@@ -6,9 +6,9 @@ Three kinds of values are told apart, by their fields alone, since no framework 
 - a *carrier* is a tool's message, item or result around blocks;
 - everything else is data, or a message of a person, the model or the system.
 
-A block has a `type`, or an object in pydantic-ai a `kind`. Blocks of Bedrock and Strands and parts of Gemini
-have no type but one telling field, as `{"text": …}` or `{"inlineData": {…}}`: a dict with that field, or an
-object of a class that has all of them and sets one.
+A block has a `type`, or an object in pydantic-ai a `kind`, or one in Haystack a class of a known name. Blocks
+of Bedrock and Strands and parts of Gemini have no type but one telling field, as `{"text": …}` or
+`{"inlineData": {…}}`: a dict with that field, or an object of a class that has all of them and sets one.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ ITEMS: Final = frozenset(
 _OTHER_BLOCKS: Final[Mapping[str, frozenset[str]]] = {
     type_: frozenset(fields.split())
     for types, fields in (
-        ("image input_image image_url", "data source url image_url base64 file_id id"),
+        ("image input_image image_url", "data source url image_url base64 base64_image file_id id"),
         ("audio input_audio video media", "data source url input_audio base64 file_id id"),
-        ("file input_file", "file file_id file_data file_url base64 source mime_type"),
+        ("file input_file", "file file_id file_data file_url base64 base64_data source mime_type"),
         ("document", "source file_id"),
         ("resource", "resource"),
         ("resource_link", "uri"),
@@ -63,6 +63,12 @@ SINGLE_BLOCKS: Final = TEXT_BLOCKS | {"image", "input_image", "image_url", "audi
 _OTHER_KINDS: Final = frozenset(
     {"binary", "image-url", "audio-url", "video-url", "document-url", "uploaded-file", "cache-point"}
 )
+_CLASSES: Final[Mapping[str, tuple[str, str]]] = {
+    "TextContent": ("text", "text"),
+    "ImageContent": ("image", "base64_image"),
+    "FileContent": ("file", "base64_data"),
+}
+"""Haystack's classes of blocks: what type they stand for, and a field that is text in each."""
 _TOOL_MESSAGES: Final = frozenset({"tool", _TOOL_RESULT, "function"})
 _OTHER_MESSAGES: Final = frozenset(
     {"human", "ai", "system", "user", "assistant", "developer", "chat", "remove"}
@@ -102,8 +108,19 @@ _MAX_KEYED_FIELDS: Final = 4
 
 
 def type_of(value: Any) -> str:
-    """Return the `type` of a block or item; for an object without one its `kind`, as in pydantic-ai."""
-    return text_field(value, "type") or ("" if isinstance(value, Mapping) else text_field(value, "kind"))
+    """Return the `type` of a block or item.
+
+    For an object without one it is the `kind`, as in pydantic-ai, or that of its class, as in Haystack.
+    """
+    found = text_field(value, "type")
+    if found or isinstance(value, Mapping):
+        return found
+    return text_field(value, "kind") or _type_of_class(value)
+
+
+def _type_of_class(value: Any) -> str:
+    type_, field = _CLASSES.get(type(value).__name__, ("", ""))
+    return type_ if type_ and isinstance(get(value, field), str) else ""
 
 
 def _type_and_role(value: Any) -> set[str]:
