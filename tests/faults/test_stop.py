@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import signal
+import socket
 import subprocess
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
+from overspill_service.resources.connections import Connections
 
 from tests.faults.traffic import MIB, PATIENCE, client_of, noise, until
 from tests.web.conftest import path_of
@@ -112,6 +114,31 @@ async def test_requests_on_open_connections_are_served_and_the_connections_close
 async def stored(service: ServiceProcess) -> Entry:
     async with client_of(service) as client:
         return await client.put(b"stored", call_id="old")
+
+
+async def test_a_connection_that_is_accepted_while_the_service_stops_is_served() -> None:
+    class Upper(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            assert isinstance(transport, asyncio.Transport)
+            self.transport = transport
+            accepting.cancel()  # as a stop does
+
+        def data_received(self, data: bytes) -> None:
+            self.transport.write(data.upper())
+
+    def unexpected(error: OSError) -> None:
+        raise error
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        accepting = asyncio.create_task(Connections().accept(listener, Upper, unexpected))
+        reader, writer = await asyncio.open_connection(*listener.getsockname())
+        writer.write(b"first")
+        with pytest.raises(asyncio.CancelledError):
+            await accepting
+        assert await reader.read(5) == b"FIRST"
+        writer.write(b"second")
+        assert await reader.read(6) == b"SECOND"
+        writer.close()
 
 
 async def test_a_stop_ends_after_its_grace_whatever_clients_do(start_services: StartServices) -> None:

@@ -17,6 +17,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from overspill_service.resources.tasks import run_to_completion
+
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Iterator
@@ -127,7 +129,8 @@ class Connections:
                 continue
             self._enter()
             try:
-                await loop.connect_accepted_socket(lambda: CountedProtocol(serve(), self), accepted)
+                connecting = loop.connect_accepted_socket(lambda: CountedProtocol(serve(), self), accepted)
+                await run_to_completion(connecting)  # its request may have come already: it is answered
             except OSError:  # the client has gone already
                 accepted.close()
                 self._leave()
