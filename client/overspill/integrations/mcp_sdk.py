@@ -7,7 +7,6 @@ client = guard_client(Client("https://example.com/mcp"))
 from __future__ import annotations
 
 import dataclasses
-import secrets
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mcp.types import CallToolResult, ListToolsResult
@@ -16,7 +15,7 @@ from pydantic import BaseModel
 from overspill.integrations.adapter import Adapter
 from overspill.mcp.client_hosts import ClientHosts
 from overspill.mcp.rendering import result as rendered
-from overspill.mcp.request import Request
+from overspill.mcp.request import Request, session_over_http
 from overspill.mcp.results import guarded
 from overspill.mcp.tool_names import ToolNames
 
@@ -30,9 +29,10 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound=Any)
 _CALL: Final = "tools/call"
 _LIST: Final = "tools/list"
+_METHODS: Final = {True: ("call_tool_mcp", "list_tools_mcp"), False: ("call_tool", "list_tools")}
+"""The methods of a client that return what the protocol says: FastMCP's have names of their own."""
 _RENDERED_AS: Final = "2025-11-25"
 """The revision whose form the SDK's own types have."""
-_SESSION_HEADER: Final = "mcp-session-id"
 
 
 class OverspillMiddleware:
@@ -92,11 +92,7 @@ class OverspillMiddleware:
         return rendered(answer, ctx.protocol_version)
 
     def _session(self, ctx: ServerRequestContext[Any, Any]) -> str | None:
-        """Return the session of a client's captures: over HTTP never that of another client."""
-        if ctx.request is None:
-            return None
-        own = getattr(ctx.request, "headers", {}).get(_SESSION_HEADER) or secrets.token_hex(8)
-        return f"{self.adapter.guard.session}/{own}"
+        return session_over_http(self.adapter.guard.session, ctx.request)
 
 
 def _dumped(result: HandlerResult) -> dict[str, Any]:
@@ -111,31 +107,47 @@ def _client_name(ctx: ServerRequestContext[Any, Any]) -> str:
 
 
 def guard_client(client: C, guard: Guard | None = None, *, whole: Collection[str] = ()) -> C:
-    """Guard the results of every `call_tool` of a `Client` or a `ClientSession`; return the same object.
+    """Guard the results of every tool call of a client; return the same object.
 
-    Its `list_tools` ends with `inspect_output` and `list_captures`, which `call_tool` answers without the
-    server. The results of the tools in `whole` stay whole. The client checks output schemas before.
-    Without `guard`: see `Adapter`.
+    `client` is a `Client` or a `ClientSession` of the SDK, or a `Client` of FastMCP. Its list of tools ends
+    with `inspect_output` and `list_captures`, whose calls never reach the server. The results of the tools in
+    `whole` stay whole. The client checks output schemas before. Without `guard`: see `Adapter`.
     """
-    adapter = Adapter(guard)
-    names = ToolNames(adapter.reading_tools, drops_schemas=False)
-    call, list_tools = client.call_tool, client.list_tools
+    call, list_tools = _METHODS[hasattr(client, _METHODS[True][0])]
+    guarding = _ClientGuard(Adapter(guard), getattr(client, call), getattr(client, list_tools), whole)
+    setattr(client, call, guarding.call_tool)
+    setattr(client, list_tools, guarding.list_tools)
+    return client
 
-    async def call_tool(name: str, arguments: dict[str, Any] | None = None, *args: Any, **more: Any) -> Any:
-        if name in names.own:
-            answer = await names.own[name].acall(arguments)
+
+class _ClientGuard:
+    """What stands in the place of two methods of a client."""
+
+    def __init__(self, adapter: Adapter, call: Any, list_tools: Any, whole: Collection[str]) -> None:
+        self._guard = adapter.guard
+        self._call = call
+        self._list = list_tools
+        self._whole = whole
+        self._names = ToolNames(adapter.reading_tools, drops_schemas=False)
+        self._has_listed = False
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any] | None = None, *args: Any, **more: Any
+    ) -> Any:
+        if name in self._names.own and not self._has_listed:
+            await self.list_tools()  # the server may have a tool of that name
+        if name in self._names.own:
+            answer = await self._names.own[name].acall(arguments)
             return CallToolResult.model_validate(rendered(answer, _RENDERED_AS))
-        result = await call(name, arguments, *args, **more)
+        result = await self._call(name, arguments, *args, **more)
         request = Request(None, _CALL, {"name": name, "_meta": more.get("meta")})
-        if name in whole or request.is_from_program or not isinstance(result, CallToolResult):
+        if name in self._whole or request.is_from_program or not isinstance(result, CallToolResult):
             return result
         dumped = _dumped(result)
-        new = await guarded(adapter.guard, None, names, request, dumped)
+        new = await guarded(self._guard, None, self._names, request, dumped)
         return result if new is dumped else CallToolResult.model_validate(new)
 
-    async def listed(*args: Any, **more: Any) -> ListToolsResult:
-        page = _dumped(await list_tools(*args, **more))
-        return ListToolsResult.model_validate(names.listed(page, _RENDERED_AS))
-
-    client.call_tool, client.list_tools = call_tool, listed
-    return client
+    async def list_tools(self, *args: Any, **more: Any) -> ListToolsResult:
+        page = self._names.listed(_dumped(await self._list(*args, **more)), _RENDERED_AS)
+        self._has_listed = page.get("nextCursor") is None
+        return ListToolsResult.model_validate(page)

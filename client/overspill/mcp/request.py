@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Any, Final
 
 from msgspec import Struct
@@ -11,6 +12,8 @@ from overspill.mcp.rendering import CLIENT_INFO, VERSION
 
 _CALL_ID: Final = "claudecode/toolUseId"
 """Where Claude Code sends the provider's id of the tool call."""
+
+_SESSION_HEADER: Final = "mcp-session-id"
 
 
 class Request(Struct, frozen=True):
@@ -55,3 +58,14 @@ class Request(Struct, frozen=True):
     def is_from_program(self) -> bool:
         """Return whether the client says that code made the call."""
         return is_program(self.params.get("caller")) or is_program(self.meta.get("caller"))
+
+
+def session_over_http(session: str, http: Any) -> str | None:
+    """Return the session of a client's captures: over HTTP never that of another client.
+
+    `session` is the guard's; `http` is the request as a framework has it, with `headers`, or None if there is
+    none. From 2026-07-28 on the protocol has no sessions: then each request has one of its own.
+    """
+    if http is None:
+        return None
+    return f"{session}/{http.headers.get(_SESSION_HEADER) or secrets.token_hex(8)}"
