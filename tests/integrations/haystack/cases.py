@@ -12,9 +12,11 @@ from haystack.components.agents import Agent
 from haystack.components.agents.state import State
 from haystack.dataclasses import ChatMessage, ImageContent, TextContent
 from haystack.hooks import hook
+from haystack.hooks.tool_result_offloading import AlwaysOffload, ToolResultOffloadHook
 from haystack.tools import AgentTool, Tool, Toolset, create_tool_from_function
 from overspill import SyncClient
 from overspill.integrations.haystack import SESSION, OverspillHook, ReadingTools, guard_agent
+from overspill.integrations.haystack_store import OverspillResultStore
 
 from tests.integrations.haystack.harness import Script, results
 from tests.integrations.kit import tools
@@ -188,3 +190,53 @@ def test_calls_without_ids_and_with_the_same_keep_their_results(guard: Guard, se
 
     assert len(texts) == len(turn)
     assert all(stored(guard, handle_in(text)).decode() == tools.lines(MANY) for text in texts)
+
+
+# --- the store ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("content", ["", "text", "ä\ud800", b"", b"text", bytes(range(256))])
+def test_a_store_gives_back_what_it_was_given(guard: Guard, content: str | bytes) -> None:
+    assert isinstance(guard.client, SyncClient)
+    store = OverspillResultStore(guard.client)
+
+    assert store.read(store.write(key="1_tool_call.txt", content=content)) == content
+
+
+def test_haystacks_own_hook_keeps_results_as_captures(guard: Guard) -> None:
+    assert isinstance(guard.client, SyncClient)
+    picture = ImageContent(base64_image=base64.b64encode(tools.PNG).decode(), mime_type="image/png")
+    look = made(
+        "look", lambda: [picture, TextContent(tools.lines(MANY))], outputs_to_string={"raw_result": True}
+    )
+    hook = ToolResultOffloadHook(OverspillResultStore(guard.client), {"*": AlwaysOffload()})
+    message = message_of(agent_of(look, hooks={"after_tool": [hook]}))
+    first, second = message.meta["tool_result_offloaded"]
+
+    assert stored(guard, first) == tools.PNG
+    assert stored(guard, second).decode() == tools.lines(MANY)
+    assert second in message.tool_call_result.result
+
+
+def test_the_tools_that_read_find_what_haystacks_own_hook_stored(guard: Guard) -> None:
+    assert isinstance(guard.client, SyncClient)
+    store = OverspillResultStore(guard.client)
+    reference = store.write(key="1_tool_call.txt", content=tools.lines(MANY))
+    call = Call("inspect_output", {"capture": reference, "mode": "grep", "pattern": "needle"}, "call_1")
+    agent = Agent(chat_generator=Script([[call]]), tools=ReadingTools(guard))
+
+    assert tools.NEEDLE in message_of(agent).tool_call_result.result
+
+
+def test_a_store_without_a_service_leaves_the_result_where_it_is() -> None:
+    with SyncClient("http://127.0.0.1:1", retries=0, connect_timeout=0.2) as client:
+        hook = ToolResultOffloadHook(OverspillResultStore(client), {"*": AlwaysOffload()})
+        message = message_of(agent_of(lines_of(), hooks={"after_tool": [hook]}))
+
+    assert message.tool_call_result.result == tools.lines(MANY)
+
+
+def test_a_store_is_written_and_read_as_a_dict() -> None:
+    read = OverspillResultStore.from_dict(OverspillResultStore(session="s", ttl=60).to_dict())
+
+    assert (read.session, read.ttl) == ("s", 60)

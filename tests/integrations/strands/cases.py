@@ -12,12 +12,16 @@ import pytest
 from mcp import StdioServerParameters, stdio_client
 from overspill import SyncClient
 from overspill.integrations.strands import OverspillPlugin
+from overspill.integrations.strands_storage import OverspillStorage
 from strands import Agent, ToolContext
 from strands import tool as as_tool
 from strands.hooks import AfterToolCallEvent, BeforeToolCallEvent
-from strands.session import FileSessionManager
+from strands.session import FileSessionManager, SnapshotSessionManager
+from strands.storage import Storage
 from strands.tools.executors import SequentialToolExecutor
 from strands.tools.mcp import MCPClient
+from strands.types.exceptions import StorageError
+from strands.vended_plugins.context_offloader import ContextOffloader
 
 from tests.integrations.kit import tools
 from tests.integrations.kit.cases import MANY, guard, handle_in, session, stored
@@ -233,3 +237,71 @@ def test_a_call_id_that_is_used_again_keeps_both_results(guard: Guard, session: 
     contents = [guard.client.content(entry.id) for entry in guard.client.list(session=session).captures]
 
     assert sorted(map(len, contents)) == sorted(len(tools.lines(MANY + number)) for number in range(2))
+
+
+# --- the storage ----------------------------------------------------------------------------------
+
+
+def storage_of(guard: Guard, session: str) -> OverspillStorage:
+    assert isinstance(guard.client, SyncClient)
+    return OverspillStorage(guard.client, session=session)
+
+
+def test_a_storage_does_what_strands_own_do(guard: Guard, session: str) -> None:
+    storage = storage_of(guard, session)
+
+    async def use() -> None:
+        assert await storage.read("a/b") is None
+        await storage.delete("a/b")
+        for data in (b"one", b"two", b"one", bytes(range(256))):
+            await storage.write("a/b", data)
+            assert await storage.read("a/b") == data
+        await storage.write("a/c", b"apples and pears")
+        await storage.write("d", b"pears")
+        assert await storage.list() == ["a/b", "a/c", "d"]
+        assert await storage.list("a/") == ["a/b", "a/c"]
+        assert [found.key for found in await storage.search("apples")] == ["a/c"]
+        await storage.delete("a/b")
+        assert await storage.read("a/b") is None
+        assert await storage.list() == ["a/c", "d"]
+
+    assert isinstance(storage, Storage)
+    asyncio.run(use())
+
+
+@pytest.mark.parametrize("key", ["", "k" * 5_000])
+def test_what_is_no_key_is_refused(guard: Guard, session: str, key: str) -> None:
+    with pytest.raises(StorageError):
+        asyncio.run(storage_of(guard, session).write(key, b"data"))
+
+
+def test_a_storage_without_a_service_says_so() -> None:
+    client = SyncClient("http://127.0.0.1:1", retries=0, connect_timeout=0.2)
+    with client, pytest.raises(StorageError):
+        asyncio.run(OverspillStorage(client).read("a"))
+
+
+def test_strands_own_offloader_keeps_its_blocks_as_captures(guard: Guard, session: str) -> None:
+    offloader = ContextOffloader(storage_of(guard, session))
+    turns = [[Call("lines", {"count": MANY}, "call_1")]]
+    agent = Agent(Script(turns), tools=[as_tool(tools.lines)], plugins=[offloader], callback_handler=None)
+    shown = one(agent)["content"][0]["text"]
+    read = agent.tool.retrieve_offloaded_content(reference=handle_in(shown), pattern="needle")
+
+    assert stored(guard, handle_in(shown)).decode() == tools.lines(MANY)
+    assert tools.NEEDLE in read["content"][0]["text"]
+
+
+def test_an_invented_reference_is_unknown(guard: Guard, session: str) -> None:
+    for invented in ("cap_" + "a" * 20, "mem_1_tool-123_0"):
+        with pytest.raises(KeyError):
+            asyncio.run(storage_of(guard, session).retrieve(invented))
+
+
+def test_sessions_of_strands_are_kept_in_a_storage(guard: Guard, session: str) -> None:
+    for _ in range(2):
+        manager = SnapshotSessionManager(session_id="s", storage=storage_of(guard, session))
+        agent = Agent(Script([]), session_manager=manager, agent_id="a", callback_handler=None)
+        agent("go")
+
+    assert sum(message["role"] == "user" for message in agent.messages) == 2
