@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -70,6 +71,36 @@ async def test_only_buckets_that_begin_in_the_time_are_returned(catalog: Catalog
 
     found = await catalog.sums(TENANT, MINUTES, since=NOON + 1, until=NOON + 180)
     assert list(found) == [NOON + 60, NOON + 120]
+
+
+async def test_other_tasks_have_a_turn_between_full_buckets(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = [Cell("tool_outputs", f"tool {number}", "inline") for number in range(100)]
+    for number in range(8):
+        await add(catalog, dict.fromkeys(tools, 1), f"{number}", now=NOON + 60 * number)
+    decoded, turns, loop, decode = 0, [0], threading.get_ident(), Cell.decode
+
+    def noted(text: str) -> Cell:
+        nonlocal decoded
+        decoded += threading.get_ident() == loop
+        return decode(text)
+
+    async def take_turns() -> None:
+        nonlocal decoded
+        while True:
+            turns.append(decoded)
+            decoded = 0
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(Cell, "decode", noted)
+    ticking = asyncio.create_task(take_turns())
+    found = await catalog.sums(TENANT, MINUTES, since=NOON, until=NOON + 480)
+    turns.append(decoded)
+    ticking.cancel()
+
+    assert merged(found.values()) == dict.fromkeys(tools, 8)
+    assert max(turns) <= len(tools)
 
 
 async def test_beyond_the_bound_new_tools_are_one(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:

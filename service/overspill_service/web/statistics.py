@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 from overspill import wire
@@ -129,6 +130,7 @@ async def _buckets(
         found = await catalog.sums(tenant, resolution, since=chunk[0], until=chunk[-1] + 1)
         for start in sorted(found):
             yield start, found[start]
+            await asyncio.sleep(0)  # a full bucket takes the event loop milliseconds
 
 
 async def _series(

@@ -41,15 +41,17 @@ class SqliteStatistics(SqliteAccess):
     async def sums(
         self, tenant: str, resolution: Resolution, *, since: float, until: float
     ) -> dict[int, Sums]:
-        rows = await self._rows(
-            "SELECT start, cell, amount FROM sums"
-            " WHERE tenant = ? AND seconds = ? AND ? <= start AND start < ?",
-            (tenant, resolution.seconds, since, until),
-        )
-        found: dict[int, Sums] = {}
-        for start, cell, amount in rows:
-            found.setdefault(start, {})[Cell.decode(cell)] = amount
-        return found
+        return await self._reader.run(partial(_read, (tenant, resolution.seconds, since, until)))
+
+
+def _read(values: tuple[object, ...], db: sqlite3.Connection) -> dict[int, Sums]:
+    found: dict[int, Sums] = {}
+    for start, cell, amount in db.execute(
+        "SELECT start, cell, amount FROM sums WHERE tenant = ? AND seconds = ? AND ? <= start AND start < ?",
+        values,
+    ):
+        found.setdefault(start, {})[Cell.decode(cell)] = amount
+    return found
 
 
 def _add(tenant: str, sums: Mapping[Cell, int], now: float, db: sqlite3.Connection) -> bool:
