@@ -212,8 +212,9 @@ def test_a_mistake_in_a_file_is_named(tmp_path: Path, text: str, said: str) -> N
     path = tmp_path / "policy.toml"
     path.write_bytes(text.encode("latin-1"))
 
-    with pytest.raises(ValueError, match=said.replace("?", r"\?")):
+    with pytest.raises(ValueError, match=said.replace("?", r"\?")) as raised:
         Policy.load(path)
+    assert str(raised.value).startswith(f"{path} is no policy: ")
 
 
 def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:

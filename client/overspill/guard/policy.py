@@ -157,11 +157,15 @@ class Policy:
     def load(cls, path: str | os.PathLike[str]) -> Policy:
         """Return the policy of a TOML file, as `overspill advise` writes it; it is read once.
 
-        Raises `OSError`, and `ValueError` that names what is wrong in the file.
+        Raises `OSError`, and `ValueError` that names the file and what is wrong in it.
         """
         from overspill.guard.policy_file import read_policy_file  # noqa: PLC0415  (loaded when it is needed)
 
-        return cls(**read_policy_file(Path(path)))
+        settings = read_policy_file(Path(path))
+        try:
+            return cls(**settings)
+        except ValueError as error:
+            raise ValueError(f"{path} is no policy: {error}") from error
 
     @classmethod
     def persisted(cls, *, tools: Mapping[str, int] | None = None) -> Policy:
