@@ -203,6 +203,16 @@ def test_a_tool_that_streams_passes_its_events_and_its_last_is_guarded(guard: Gu
     assert "[overspill]" in result_in(agent, "call_1")["content"][0]["text"]
 
 
+def test_a_task_in_the_background_is_guarded_when_it_has_ended(guard: Guard) -> None:
+    agent = agent_of(guard, tools.lines, arguments={"count": MANY}, background_tasks={"always": ["lines"]})
+    agent("go")
+    said = json.dumps(agent.messages, default=str)
+
+    assert "[overspill]" in said
+    assert len(said) < 16_000
+    assert stored(guard, handle_in(said)).decode() == tools.lines(MANY)
+
+
 def test_an_agent_that_is_a_tool_reads_what_its_parent_captured(guard: Guard) -> None:
     plugin = OverspillPlugin(guard)
     parent = Agent(
