@@ -48,24 +48,24 @@ class LangChain:
         guard: Guard | None,
         session: str,
     ) -> Run:
-        model = _model(turns)
+        model = model_of(turns)
         middleware = [] if guard is None else [OverspillMiddleware(guard)]
         agent = create_agent(model, [as_tool(each) for each in tools], middleware=middleware)
-        return Run(model.offered, _results(agent, way, session))
+        return Run(model.offered, results_of(agent, way, session))
 
     def documented(
         self, examples: Sequence[str], tools: Sequence[Any], turns: Sequence[Sequence[Call]], *, session: str
     ) -> list[Run]:
         runs = []
         for example in examples:
-            names: dict[str, Any] = {"model": _model(turns), "tools": [as_tool(each) for each in tools]}
+            names: dict[str, Any] = {"model": model_of(turns), "tools": [as_tool(each) for each in tools]}
             exec(example, names)
             agent = names["agent"] if "agent" in names else _graph(names["node"], names["model"])
-            runs.append(Run([], _results(agent, "sync", session)))
+            runs.append(Run([], results_of(agent, "sync", session)))
         return runs
 
 
-def _model(turns: Sequence[Sequence[Call]]) -> ScriptedModel:
+def model_of(turns: Sequence[Sequence[Call]]) -> ScriptedModel:
     return ScriptedModel(messages=iter([*map(_message, turns), AIMessage("done")]), offered=[])
 
 
@@ -80,7 +80,7 @@ def _graph(node: ToolNode, model: ScriptedModel) -> Any:
     return graph.compile()
 
 
-def _results(agent: Any, way: str, session: str) -> dict[str, Result]:
+def results_of(agent: Any, way: str, session: str) -> dict[str, Result]:
     given: Any = {"messages": [("user", "go")]}
     config: Any = {"configurable": {"thread_id": session}}
     if way == "stream":
