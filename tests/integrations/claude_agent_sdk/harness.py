@@ -21,6 +21,7 @@ from overspill.integrations.claude_agent_sdk import guarded_options
 
 from tests.integrations.claude_agent_sdk.scripted_api import ScriptedApi
 from tests.integrations.kit.harness import Result, Run
+from tests.integrations.kit.tools import lines, png
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +33,12 @@ if TYPE_CHECKING:
 READING = {"inspect_output", "list_captures"}
 
 
+def picture(count: int) -> dict[str, Any]:
+    """Return lines and a picture, as an MCP server does."""
+    shown = {"type": "image", "data": png(), "mimeType": "image/png"}
+    return {"content": [{"type": "text", "text": lines(count)}, shown]}
+
+
 class ClaudeAgentSdk:
     page = "claude-agent-sdk.md"
     ways: ClassVar = ("async", "stream")
@@ -41,6 +48,7 @@ class ClaudeAgentSdk:
         "code_that_calls_a_tool_gets_the_whole": "Claude Code tells hooks not who calls a tool",
     }
     names_calls = True
+    picture = staticmethod(picture)
 
     def run(
         self,
@@ -108,6 +116,8 @@ def _tool(function: Any) -> Any:
     @tool(function.__name__, function.__doc__ or "", schema)
     async def call(arguments: dict[str, Any]) -> dict[str, Any]:
         result = function(**arguments)
+        if isinstance(result, dict) and "content" in result:
+            return result
         text = result if isinstance(result, str) else json.dumps(result)
         return {"content": [{"type": "text", "text": text}]}
 

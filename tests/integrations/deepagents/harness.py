@@ -9,7 +9,7 @@ from langchain_core.tools import tool as as_tool
 from overspill.integrations.langchain import OverspillMiddleware
 
 from tests.integrations.kit.harness import Run
-from tests.integrations.langchain.harness import model_of, results_of
+from tests.integrations.langchain.harness import model_of, picture, results_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +27,7 @@ class DeepAgents:
         " tokens into a file, whoever calls"
     }
     names_calls = True
+    picture = staticmethod(picture)
 
     def run(
         self,

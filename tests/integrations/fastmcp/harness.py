@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from fastmcp import Client, FastMCP
 from fastmcp.exceptions import ToolError
+from fastmcp.utilities.types import Image
 from overspill.integrations.fastmcp import OverspillMiddleware
 from overspill.integrations.mcp_sdk import guard_client
 
 from tests.integrations.kit.harness import Result, Run
+from tests.integrations.kit.tools import PNG, lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,11 +25,17 @@ if TYPE_CHECKING:
 CLIENT = "client"
 
 
+def picture(count: int) -> list[Any]:
+    """Return lines and a picture."""
+    return [lines(count), Image(data=PNG, format="png")]
+
+
 class FastMcp:
     page = "fastmcp.md"
     ways: ClassVar = ("auto", "legacy", CLIENT)
     limits: ClassVar[dict[str, str]] = {}
     names_calls = True
+    picture = staticmethod(picture)
 
     def run(
         self,

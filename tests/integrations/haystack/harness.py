@@ -16,6 +16,7 @@ from haystack.tools import create_tool_from_function
 from overspill.integrations.haystack import SESSION, guard_agent
 
 from tests.integrations.kit.harness import Result, Run
+from tests.integrations.kit.tools import lines, png
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,11 +69,17 @@ class Code:
         return "done"
 
 
+def picture(count: int) -> list[Any]:
+    """Return lines and a picture."""
+    return [TextContent(lines(count)), ImageContent(base64_image=png(), mime_type="image/png")]
+
+
 class Haystack:
     page = "haystack.md"
     ways: ClassVar = ("sync", "async")
     limits: ClassVar[dict[str, str]] = {}
     names_calls = True
+    picture = staticmethod(picture)
 
     def run(
         self,
@@ -83,7 +90,7 @@ class Haystack:
         guard: Guard | None,
         session: str,
     ) -> Run:
-        made = [create_tool_from_function(each) for each in tools]
+        made = [_tool(each) for each in tools]
         script, code = Script(turns), Code(made)
         agent = Agent(chat_generator=script, tools=[*made, create_tool_from_function(code.run_code)])
         found = results(agent if guard is None else guard_agent(agent, guard), way, session)
@@ -101,6 +108,12 @@ class Haystack:
             exec(example, names)
             runs.append(Run([], results(names["agent"], "sync", session)))
         return runs
+
+
+def _tool(function: Any) -> Any:
+    """Make a tool. Haystack turns blocks into text unless a tool says that it returns some."""
+    shown = {"raw_result": True} if function is picture else None
+    return create_tool_from_function(function, outputs_to_string=shown)
 
 
 def results(agent: Any, way: str, session: str) -> dict[str, Result]:

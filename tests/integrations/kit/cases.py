@@ -106,6 +106,16 @@ def test_data_keeps_its_small_fields(way: str, guard: Guard, session: str) -> No
     assert json.loads(stored(guard, handle_in(result.text)))
 
 
+def test_a_picture_stays_beside_a_long_text(way: str, guard: Guard, session: str) -> None:
+    without = one(way, None, session, HARNESS.picture, count=3)
+    result = one(way, guard, session, HARNESS.picture, count=MANY)
+
+    assert without.images == result.images == 1
+    assert len(result.text) < 8_000
+    assert "[overspill]" in result.text
+    assert tools.NEEDLE in stored(guard, handle_in(result.text)).decode()
+
+
 def test_a_long_error_stays_an_error(way: str, guard: Guard, session: str) -> None:
     without = outcome(way, None, session)
     result = outcome(way, guard, session)

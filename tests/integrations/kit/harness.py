@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from overspill import Guard
 
@@ -46,15 +46,17 @@ class Run:
 class Harness(Protocol):
     """One framework. `page` is the name of its page in client/docs/integrations.
 
-    `ways` are the ways in which it runs an agent: of `sync`, `async` and `stream`. `limits` says which cases
-    the framework itself makes impossible, and why. `names_calls` says whether it tells adapters the id of a
-    tool call.
+    `ways` are the ways in which it runs an agent: of `sync`, `async` and `stream`, or the eras of a protocol.
+    `limits` says which cases the framework itself makes impossible, and why. `names_calls` says whether it
+    tells adapters the id of a tool call. `picture` is a tool that returns `count` lines and a picture, in the
+    framework's own form.
     """
 
     page: str
     ways: Sequence[str]
     limits: Mapping[str, str]
     names_calls: bool
+    picture: Callable[..., Any]
 
     def run(
         self,

@@ -40,5 +40,10 @@ def fail(size: int) -> str:
     raise ValueError(f"cannot compile: {'x' * size}")
 
 
+def png() -> str:
+    """Return a picture in base64."""
+    return base64.b64encode(PNG).decode()
+
+
 def nothing() -> None:
     """Return nothing."""

@@ -14,6 +14,7 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from overspill.integrations.langchain import OverspillMiddleware
 
 from tests.integrations.kit.harness import Result, Run
+from tests.integrations.kit.tools import lines, png
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,11 +34,20 @@ class ScriptedModel(GenericFakeChatModel):
         return self
 
 
+def picture(count: int) -> list[dict[str, Any]]:
+    """Return lines and a picture."""
+    return [
+        {"type": "text", "text": lines(count)},
+        {"type": "image", "base64": png(), "mime_type": "image/png"},
+    ]
+
+
 class LangChain:
     page = "langchain.md"
     ways: ClassVar = ("sync", "async", "stream")
     limits: ClassVar[dict[str, str]] = {}
     names_calls = True
+    picture = staticmethod(picture)
 
     def run(
         self,

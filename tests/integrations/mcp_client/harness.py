@@ -9,7 +9,7 @@ from mcp.client.client import Client
 from mcp.server import MCPServer
 from overspill.integrations.mcp_sdk import guard_client
 
-from tests.integrations.mcp_sdk.harness import asked, with_tools
+from tests.integrations.mcp_sdk.harness import asked, picture, with_tools
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +24,7 @@ class McpClients:
     ways: ClassVar = ("auto", "legacy")
     limits: ClassVar[dict[str, str]] = {}
     names_calls = True
+    picture = staticmethod(picture)
 
     def run(
         self,

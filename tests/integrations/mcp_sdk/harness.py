@@ -9,17 +9,24 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from mcp.client.client import Client
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import CallToolResult, ImageContent, TextContent
 from overspill.integrations.mcp_sdk import OverspillMiddleware
 
 from tests.integrations.kit.harness import Result, Run
+from tests.integrations.kit.tools import lines, png
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mcp.types import CallToolResult
     from overspill import Guard
 
     from tests.integrations.kit.harness import Call
+
+
+def picture(count: int) -> CallToolResult:
+    """Return lines and a picture."""
+    shown = ImageContent(data=png(), mime_type="image/png")
+    return CallToolResult(content=[TextContent(text=lines(count)), shown])
 
 
 class McpServers:
@@ -27,6 +34,7 @@ class McpServers:
     ways: ClassVar = ("auto", "legacy")
     limits: ClassVar[dict[str, str]] = {}
     names_calls = True
+    picture = staticmethod(picture)
 
     def run(
         self,

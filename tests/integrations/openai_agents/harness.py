@@ -5,7 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from agents import Agent, ProgrammaticToolCallingTool, RunConfig, Runner, function_tool
+from agents import (
+    Agent,
+    ProgrammaticToolCallingTool,
+    RunConfig,
+    Runner,
+    ToolOutputImage,
+    ToolOutputText,
+    function_tool,
+)
 from agents.items import ToolCallOutputItem
 from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
 from openai.types.responses import Response, ResponseCompletedEvent, ResponseOutputItemDoneEvent
@@ -13,6 +21,7 @@ from openai.types.responses.response_output_item import Program
 from overspill.integrations.openai_agents import guard_agent
 
 from tests.integrations.kit.harness import Result, Run
+from tests.integrations.kit.tools import lines, png
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,11 +33,17 @@ if TYPE_CHECKING:
 PROGRAM = "call_of_the_program"
 
 
+def picture(count: int) -> list[Any]:
+    """Return lines and a picture."""
+    return [ToolOutputText(text=lines(count)), ToolOutputImage(image_url=f"data:image/png;base64,{png()}")]
+
+
 class OpenAIAgents:
     page = "openai-agents.md"
     ways: ClassVar = ("sync", "async", "stream")
     limits: ClassVar[dict[str, str]] = {}
     names_calls = True
+    picture = staticmethod(picture)
 
     def run(
         self,

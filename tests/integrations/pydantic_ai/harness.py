@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from overspill.integrations.pydantic_ai import OverspillCapability
-from pydantic_ai import Agent, RunContext
+from pydantic_ai import Agent, BinaryContent, RunContext
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
 from tests.integrations.kit.harness import Call, Result, Run
+from tests.integrations.kit.tools import PNG, lines
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -70,11 +71,17 @@ class CodeMode:
         return "done"
 
 
+def picture(count: int) -> list[Any]:
+    """Return lines and a picture."""
+    return [lines(count), BinaryContent(PNG, media_type="image/png")]
+
+
 class PydanticAI:
     page = "pydantic-ai.md"
     ways: ClassVar = ("sync", "async", "stream")
     limits: ClassVar[dict[str, str]] = {}
     names_calls = True
+    picture = staticmethod(picture)
 
     def run(
         self,

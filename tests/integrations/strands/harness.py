@@ -13,6 +13,7 @@ from strands import tool as as_tool
 from strands.models import Model
 
 from tests.integrations.kit.harness import Result, Run
+from tests.integrations.kit.tools import PNG, lines
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -80,11 +81,18 @@ class Code:
         return run_code
 
 
+def picture(count: int) -> dict[str, Any]:
+    """Return lines and a picture."""
+    shown = {"image": {"format": "png", "source": {"bytes": PNG}}}
+    return {"status": "success", "content": [{"text": lines(count)}, shown]}
+
+
 class Strands:
     page = "strands.md"
     ways: ClassVar = ("sync", "async", "stream")
     limits: ClassVar[dict[str, str]] = {}
     names_calls = True
+    picture = staticmethod(picture)
 
     def run(
         self,
