@@ -12,11 +12,10 @@ import pytest
 import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from overspill import calling
+from overspill import SyncClient, calling
 from overspill.guard.guard import Guard
 from overspill.guard.policy import Policy
 from overspill.previews.cut import ENDS, HEAD, TAIL
-from overspill.shapes.fields import Part
 from overspill.shapes.parts import parts_with_text, sole_text_of
 from overspill.text.limits import Limits
 from overspill.text.sanitize import sanitize
@@ -242,7 +241,7 @@ def test_the_short_way_to_a_messages_text_finds_what_the_long_one_does(
         vars(message).update(fields)
     text = sole_text_of(message)
 
-    assert text is None or parts_with_text(message) == [Part(("content",), text)]
+    assert text is None or [part.value for part in parts_with_text(message) or ()] == [text]
 
 
 @given(
@@ -255,6 +254,49 @@ def test_the_short_way_to_a_strands_results_text_finds_what_the_long_one_does(re
     text = sole_text_of(result)
 
     assert text is None or [part.value for part in parts_with_text(result) or ()] == [text]
+
+
+TEXT_BLOCK = st.fixed_dictionaries(
+    {"type": st.sampled_from(["text", "image"]), "text": VALUES}, optional={"annotations": VALUES}
+)
+
+
+@given(
+    st.fixed_dictionaries(
+        {"content": st.one_of(VALUES, st.lists(TEXT_BLOCK, max_size=2))},
+        optional={
+            "isError": st.booleans(),
+            "resultType": WORDS,
+            "_meta": VALUES,
+            "structuredContent": st.one_of(VALUES, st.builds(lambda value: {"result": value}, VALUES)),
+        },
+    ),
+    st.booleans(),
+)
+def test_the_short_way_to_an_mcp_results_text_finds_what_the_long_one_does(
+    result: dict[str, Any],
+    is_same: bool,
+) -> None:
+    if is_same:
+        match result["content"]:
+            case [{"text": text}, *_]:
+                result["structuredContent"] = {"result": text}
+    text = sole_text_of(result)
+
+    assert text is None or [part.value for part in parts_with_text(result) or ()] in (
+        [text],
+        [text, {"result": text}],
+    )
+
+
+@pytest.mark.parametrize("more", [{}, {"isError": False}, {"structuredContent": {"result": "short"}}])
+def test_the_short_way_is_taken_for_what_mcp_servers_return(more: dict[str, Any]) -> None:
+    result = {"content": [{"type": "text", "text": "short"}], "_meta": {"a": 1}, **more}
+    with SyncClient("http://127.0.0.1:1") as client, Guard(client, spool=False) as guard:
+        guarded = guard.process_sync(result, tool="quick")
+
+    assert sole_text_of(result) == "short"
+    assert (guarded.value, guarded.bytes_before) == (result, 5)
 
 
 def test_the_short_way_is_taken_for_what_strands_tools_return() -> None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _SIMPLE_MESSAGES: Final = frozenset({"tool", "function", None})
 _MESSAGE_FIELDS: Final = frozenset({"type", "role", "kind", "content", *types.STRUCTURED_FIELDS})
 _CONVERSE_RESULT: Final = frozenset({"toolUseId", "status", "content"})
+_MCP_RESULT: Final = frozenset({"content", "isError", "structuredContent", "_meta", "resultType"})
+_TEXT_BLOCK: Final = frozenset({"type", "text"})
 _MESSAGES: Final = "messages"
 _PAIR: Final = 2
 _MAX_DEPTH: Final = 8
@@ -65,6 +67,8 @@ def sole_text_of(message: Any) -> str | None:
     try:
         if own is dict and message.keys() == _CONVERSE_RESULT:
             return _sole_block_of(message)
+        if own is dict and type(message.get("content")) is list and message.keys() <= _MCP_RESULT:
+            return _sole_mcp_text_of(message)
         if own is dict:
             fields, more = message, None
         elif _keeps_fields(own):
@@ -88,6 +92,17 @@ def _sole_block_of(result: dict[str, Any]) -> str | None:
     block = content[0]
     text = block.get("text") if type(block) is dict and len(block) == 1 else None
     return text if type(text) is str and result["toolUseId"] else None
+
+
+def _sole_mcp_text_of(result: dict[str, Any]) -> str | None:
+    """Return the text of an MCP result that is one block of text, with at most the same text as data."""
+    content = result["content"]
+    block = content[0] if len(content) == 1 else None
+    if type(block) is not dict or block.keys() != _TEXT_BLOCK or block["type"] != "text":
+        return None
+    text, structured = block["text"], result.get("structuredContent")
+    is_same = structured is None or (type(structured) is dict and structured == {"result": text})
+    return text if type(text) is str and is_same else None
 
 
 @lru_cache(maxsize=256)
