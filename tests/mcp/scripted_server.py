@@ -33,7 +33,7 @@ def text(content: str, **more: Any) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": content}], **more}
 
 
-def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:  # noqa: C901  (a case each)
+def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:  # noqa: C901, PLR0911  (a case each)
     match name:
         case "long":
             if "megabytes" in arguments:
@@ -59,6 +59,9 @@ def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:  # noqa: C901 
             return text(sys.stdin.readline().strip())
         case "progress":
             send({"method": "notifications/progress", "params": {"progressToken": 7, "progress": 0.5}})
+        case "task":
+            known = {"taskId": "t1", "status": "working"}
+            return known if arguments.get("later") else {"task": known}
         case "input":
             return {"resultType": "input_required", "inputRequests": {}, "requestState": "x" * 100_000}
     return text(json.dumps({"name": name, **arguments}))
@@ -76,6 +79,10 @@ def answer(request: dict[str, Any]) -> Any:
         case "tools/list":
             cursor = params.get("cursor")
             return {"tools": TOOLS[3:]} if cursor else {"tools": TOOLS[:3], "nextCursor": "2"}
+        case "tasks/result":
+            return text(LINE * 10_000)
+        case "tasks/get":
+            return {"taskId": "t1", "status": "completed", "result": text(LINE * 10_000)}
         case "tools/call":
             return call(params["name"], params.get("arguments", {}))
         case _:

@@ -304,6 +304,19 @@ async def test_the_official_client_works_through_the_proxy(service: ServiceProce
     assert "you" in str(prompt)
 
 
+@pytest.mark.parametrize(("later", "method"), [(False, "tasks/result"), (True, "tasks/get")])
+def test_the_result_of_a_call_that_became_a_task_is_guarded(peer: Peer, later: bool, method: str) -> None:
+    made = peer.call("task", later=later)
+    answer = peer.ask(method, taskId="t1")["result"]
+    result = answer["result"] if later else answer
+    of_others = peer.ask(method, taskId="t2")["result"]
+
+    assert (made if later else made["task"])["taskId"] == "t1"
+    assert "[overspill] Output of task" in result["content"][0]["text"]
+    assert result["_meta"]["overspill"]["total_lines"] == 10_000
+    assert "[overspill]" not in json.dumps(of_others)
+
+
 # --- programs that cut results themselves -------------------------------------------------------
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
 
@@ -11,6 +11,9 @@ from overspill.mcp.request import Request
 
 if TYPE_CHECKING:
     from overspill.mcp.proxy.messages import Key
+
+
+_MAX_TASKS: Final = 10_000
 
 
 class Pending:
@@ -32,6 +35,26 @@ class Pending:
         left = list(self._requests.values())
         self._requests.clear()
         return left
+
+
+class TaskCalls:
+    """The tool calls whose results a client asks for later, by the ids of their tasks."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, Request] = {}
+
+    def note(self, call: Request, result: dict[str, Any]) -> None:
+        """Note the task that a call became, if it did: in 2025-11-25 it is in `task`, later beside it."""
+        task = result.get("task")
+        named = task.get("taskId") if isinstance(task, dict) else result.get("taskId")
+        if isinstance(named, str):
+            self._calls[named] = call
+            if len(self._calls) > _MAX_TASKS:
+                del self._calls[next(iter(self._calls))]
+
+    def of(self, asked: Request) -> Request | None:
+        """Return the call whose result is asked for."""
+        return self._calls.get(str(asked.params.get("taskId")))
 
 
 def request_of(message: Message) -> Request:

@@ -13,7 +13,7 @@ from msgspec import UNSET, Struct
 
 from overspill.mcp.client_hosts import ClientHosts
 from overspill.mcp.proxy.messages import Message, NotAMessage, encoded, id_key, messages, parsed, with_result
-from overspill.mcp.proxy.pending import Pending, request_of
+from overspill.mcp.proxy.pending import Pending, TaskCalls, request_of
 from overspill.mcp.rendering import HEARTBEAT
 from overspill.mcp.rendering import result as rendered
 from overspill.mcp.results import guarded
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("overspill.mcp")
 _CALL: Final = "tools/call"
 _LIST: Final = "tools/list"
+_OF_TASKS: Final = frozenset({"tasks/result", "tasks/get"})
+"""How a client gets the result of a call that became a task: by the first in 2025-11-25, later by the other."""
 _CANCELLED: Final = "notifications/cancelled"
 _SERVER_ENDED: Final = -32000
 _OLDEST: Final = "2024-11-05"
@@ -62,6 +64,7 @@ class Relay:
         self._hosts = ClientHosts(guard)
         self._names = ToolNames(self._hosts.tools(""), drops_schemas=choices.drops_schemas)
         self._pending = Pending()
+        self._task_calls = TaskCalls()
         self._client_name = ""
         self.revision: str | None = None
         self._own_calls: dict[Key, asyncio.Task[None]] = {}
@@ -176,13 +179,28 @@ class Relay:
         if request.method == _LIST:
             return self._names.listed(result, request.revision or self.revision or _OLDEST)
         if request.method == _CALL:
-            if request.is_from_program or request.tool in self._choices.whole:
-                return result
-            return await guarded(
-                self._guard, self._hosts.policy(self._client_name), self._names, request, result
-            )
+            self._task_calls.note(request, result)
+            return await self._guarded(request, result)
+        if request.method in _OF_TASKS:
+            return await self._of_task(request, result)
         self.revision = str(result.get("protocolVersion", _OLDEST))
         return result
+
+    async def _guarded(self, call: Request, result: dict[str, Any]) -> Any:
+        if call.is_from_program or call.tool in self._choices.whole:
+            return result
+        policy = self._hosts.policy(self._client_name)
+        return await guarded(self._guard, policy, self._names, call, result)
+
+    async def _of_task(self, asked: Request, result: dict[str, Any]) -> Any:
+        """Return the result of a call that became a task: the answer itself, or its field `result`."""
+        call, inner = self._task_calls.of(asked), result.get("result")
+        if call is None:
+            return result
+        if not isinstance(inner, dict):
+            return await self._guarded(call, result)
+        new = await self._guarded(call, inner)
+        return result if new is inner else {**result, "result": new}
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
@@ -191,4 +209,4 @@ class Relay:
         return task
 
 
-_REWRITTEN: Final = frozenset({_CALL, _LIST, "initialize"})
+_REWRITTEN: Final = frozenset({_CALL, _LIST, "initialize", *_OF_TASKS})
