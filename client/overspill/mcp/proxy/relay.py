@@ -31,7 +31,7 @@ _log = logging.getLogger("overspill.mcp")
 _CALL: Final = "tools/call"
 _LIST: Final = "tools/list"
 _OF_TASKS: Final = frozenset({"tasks/result", "tasks/get"})
-"""How a client gets the result of a call that became a task: by the first in 2025-11-25, then by the other."""
+"""How a client gets the result of a call that became a task: the first in 2025-11-25, the other later."""
 _CANCELLED: Final = "notifications/cancelled"
 _SERVER_ENDED: Final = -32000
 _OLDEST: Final = "2024-11-05"
