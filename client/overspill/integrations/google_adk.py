@@ -1,0 +1,131 @@
+"""Google's Agent Development Kit: a plugin that guards every tool of an app, sub-agents' included.
+
+app = App(name="desk", root_agent=agent, plugins=[OverspillPlugin()])
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from google.adk.plugins.base_plugin import BasePlugin
+from google.adk.tools.base_tool import BaseTool
+from google.genai import types
+
+from overspill.guard.call_context import begin, end, minted
+from overspill.guard.guarded import METADATA
+from overspill.integrations.adapter import Adapter
+
+if TYPE_CHECKING:
+    from google.adk.agents.callback_context import CallbackContext
+    from google.adk.agents.invocation_context import InvocationContext
+    from google.adk.events.event import Event
+    from google.adk.models.llm_request import LlmRequest
+    from google.adk.tools.tool_context import ToolContext
+
+    from overspill.agent_tools.agent_tool import AgentTool
+    from overspill.guard.guard import Guard
+    from overspill.guard.guarded import Guarded
+
+_MAX_REMEMBERED: Final = 1_000
+
+
+class OverspillPlugin(BasePlugin):
+    """Guards the results of every tool, and gives every agent `inspect_output` and `list_captures`.
+
+    Put it last: ADK asks no plugin after one that replaced a result. The session of a capture is that of ADK.
+    `event.custom_metadata["overspill"]` has `Guarded.metadata` by the id of the call. Without `guard`: see
+    `Adapter`.
+    """
+
+    def __init__(self, guard: Guard | None = None) -> None:
+        super().__init__(name="overspill")
+        self.adapter = Adapter(guard)
+        self._tools = [_ReadingTool(tool) for tool in self.adapter.reading_tools]
+        self._metadata: dict[str, dict[str, Any]] = {}
+
+    async def before_model_callback(
+        self,
+        *,
+        callback_context: CallbackContext,  # noqa: ARG002  (the plugin's interface)
+        llm_request: LlmRequest,
+    ) -> None:
+        """Offer the reading tools. A tool of the agent with the name of one keeps it."""
+        llm_request.append_tools([tool for tool in self._tools if tool.name not in llm_request.tools_dict])
+
+    async def before_tool_callback(
+        self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext
+    ) -> None:
+        """Let what the tool captures itself belong to its call."""
+        del tool, tool_args
+        begin(**_named(tool_context))
+
+    async def after_tool_callback(
+        self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext, result: Any
+    ) -> Any:
+        """Return what stands in the place of a result that is too long, or None."""
+        del tool_args
+        end()
+        if isinstance(tool, _ReadingTool):
+            return None
+        guarded = await self._guarded(result, tool, tool_context)
+        if guarded.notice is None:
+            return None
+        if tool_context.function_call_id is not None:
+            self._remember(tool_context.function_call_id, guarded.metadata)
+        return guarded.value
+
+    async def on_tool_error_callback(
+        self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext, error: BaseException
+    ) -> None:
+        """Shorten the message of an exception, which goes on as the same object."""
+        del tool_args
+        end()
+        if isinstance(error, Exception):
+            guarded = await self._guarded(error, tool, tool_context)
+            if guarded.notice is not None:
+                error.args = (str(guarded.value),)
+
+    async def on_event_callback(self, *, invocation_context: InvocationContext, event: Event) -> Event | None:
+        """Put the guard's metadata beside the results that were cut."""
+        del invocation_context
+        if not self._metadata:
+            return None
+        ids = [each.id for each in event.get_function_responses() if each.id]
+        found = {each: self._metadata.pop(each) for each in ids if each in self._metadata}
+        if not found:
+            return None
+        return event.model_copy(
+            update={"custom_metadata": {**(event.custom_metadata or {}), METADATA: found}}
+        )
+
+    async def _guarded(self, result: Any, tool: BaseTool, context: ToolContext) -> Guarded:
+        return await self.adapter.guard.process(result, tool=tool.name, **_named(context))
+
+    def _remember(self, call_id: str, metadata: dict[str, Any]) -> None:
+        """Keep the metadata of a result until its event comes. If none comes, it is forgotten one day."""
+        self._metadata[call_id] = metadata
+        if len(self._metadata) > _MAX_REMEMBERED:
+            del self._metadata[next(iter(self._metadata))]
+
+
+class _ReadingTool(BaseTool):
+    """A reading tool as ADK's own kind."""
+
+    def __init__(self, tool: AgentTool) -> None:
+        super().__init__(name=tool.name, description=tool.description)
+        self._tool = tool
+
+    def _get_declaration(self) -> types.FunctionDeclaration:
+        schema = dict(self._tool.parameters)
+        return types.FunctionDeclaration(
+            name=self.name, description=self.description, parameters_json_schema=schema
+        )
+
+    async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> dict[str, Any]:
+        """Answer a call."""
+        return await self._tool.acall(args, session=tool_context.session.id)
+
+
+def _named(context: ToolContext) -> dict[str, Any]:
+    """Return how the guard names the call: its id and session."""
+    return {"call_id": context.function_call_id or minted(), "session": context.session.id}
