@@ -1,0 +1,127 @@
+"""Microsoft Agent Framework: a context provider that guards every tool of an agent.
+
+agent = Agent(client=client, tools=tools, context_providers=[OverspillProvider()])
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from agent_framework import (
+    Content,
+    ContextProvider,
+    FunctionMiddleware,
+    FunctionTool,
+    MiddlewareFailure,
+    MiddlewareTermination,
+)
+from agent_framework.exceptions import UserInputRequiredException
+
+from overspill.guard.call_context import calling, minted
+from overspill.guard.guarded import METADATA
+from overspill.integrations.adapter import Adapter
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from agent_framework import AgentSession, FunctionInvocationContext, SessionContext, SupportsAgentRun
+
+    from overspill.agent_tools.agent_tool import AgentTool
+    from overspill.guard.guard import Guard
+    from overspill.guard.guarded import Guarded
+
+_CONTROL_FLOW: Final = (MiddlewareTermination, MiddlewareFailure, UserInputRequiredException)
+
+
+class OverspillProvider(ContextProvider):
+    """Guards the results of every tool, and gives the agent `inspect_output` and `list_captures`.
+
+    The session of a capture is that of the agent. `additional_properties["overspill"]` of a content that was
+    cut has `Guarded.metadata`. Code that calls `FunctionTool.invoke` gets the whole. Without `guard`: see
+    `Adapter`.
+    """
+
+    def __init__(self, guard: Guard | None = None) -> None:
+        super().__init__("overspill")
+        self.adapter = Adapter(guard)
+        self._tools = [_ReadingTool(tool) for tool in self.adapter.reading_tools]
+        self._middleware = _Middleware(self.adapter)
+
+    async def before_run(
+        self,
+        *,
+        agent: SupportsAgentRun,
+        session: AgentSession,
+        context: SessionContext,
+        state: dict[str, Any],
+    ) -> None:
+        """Add the reading tools, and what guards the others."""
+        del agent, session, state
+        context.extend_tools(self.source_id, self._tools)
+        context.extend_middleware(self.source_id, self._middleware)
+
+
+class _Middleware(FunctionMiddleware):
+    """Stands around each call of a tool."""
+
+    def __init__(self, adapter: Adapter) -> None:
+        self._guard = adapter.guard
+
+    async def process(
+        self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Guard the result of one call, and the message of an exception that the call raises."""
+        if isinstance(context.function, _ReadingTool):  # the framework would refuse what a model writes
+            context.result = await context.function.answer(context.arguments, _session(context))
+            return
+        call = _named(context)
+        try:
+            with calling(**call):
+                await call_next()
+        except _CONTROL_FLOW:
+            raise
+        except Exception as error:
+            guarded = await self._guard.process(error, tool=context.function.name, **call)
+            if guarded.value is error:
+                raise
+            raise guarded.value from None
+        guarded = await self._guard.process(context.result, tool=context.function.name, **call)
+        if guarded.notice is not None:
+            context.result = _with_metadata(guarded)
+
+
+class _ReadingTool(FunctionTool):
+    """A reading tool as the framework's own kind."""
+
+    def __init__(self, tool: AgentTool) -> None:
+        self._reading = tool
+        super().__init__(
+            name=tool.name, description=tool.description, func=self._call, input_model=dict(tool.parameters)
+        )
+
+    async def answer(self, arguments: Any, session: str | None) -> str:
+        """Answer a call, whatever its arguments are."""
+        return json.dumps(await self._reading.acall(arguments, session=session), ensure_ascii=False)
+
+    async def _call(self, **arguments: Any) -> str:
+        return await self.answer(arguments, None)
+
+
+def _named(context: FunctionInvocationContext) -> dict[str, Any]:
+    """Return how the guard names the call: its id and session."""
+    return {"call_id": context.metadata.get("call_id") or minted(), "session": _session(context)}
+
+
+def _session(context: FunctionInvocationContext) -> str | None:
+    return None if context.session is None else context.session.session_id
+
+
+def _with_metadata(guarded: Guarded) -> Any:
+    """Return the guarded result, with the guard's metadata beside the text that was cut."""
+    value = guarded.value if isinstance(guarded.value, list) else [Content.from_text(str(guarded.value))]
+    notice = str(guarded.notice)
+    for content in value:
+        if isinstance(content, Content) and content.text and notice in content.text:
+            content.additional_properties[METADATA] = guarded.metadata
+    return value

@@ -1,0 +1,82 @@
+"""What only Microsoft's framework has: what ends a run, tools of other providers, and agents as tools."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from agent_framework import Agent, ContextProvider, FunctionMiddleware, MiddlewareTermination
+from overspill import Guard, SyncClient
+from overspill.integrations.agent_framework import OverspillProvider
+
+from tests.integrations.agent_framework.harness import Script, results, tool_of
+from tests.integrations.kit import tools
+from tests.integrations.kit.harness import Call
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+URL = os.environ["OVERSPILL_URL"]
+LINES = [[Call("lines", {"count": 20_000}, "call_1")]]
+
+
+@pytest.fixture
+def session() -> str:
+    return f"maf-{uuid.uuid4()}"
+
+
+@pytest.fixture
+def guard(session: str) -> Iterator[Guard]:
+    with SyncClient(URL, session=session) as client, Guard(client, spool=False) as made:
+        yield made
+
+
+class Stops(FunctionMiddleware):
+    async def process(self, context: Any, call_next: Any) -> None:
+        await call_next()
+        context.result = "stopped"
+        raise MiddlewareTermination
+
+
+class Lines(ContextProvider):
+    async def before_run(self, *, context: Any, **_: Any) -> None:
+        context.extend_tools(self.source_id, [tool_of(tools.lines)])
+
+
+def test_what_ends_a_run_ends_it(guard: Guard, session: str) -> None:
+    agent = Agent(
+        client=Script([*LINES, *LINES]),
+        tools=[tool_of(tools.lines)],
+        middleware=[Stops()],
+        context_providers=[OverspillProvider(guard)],
+    )
+    shown = asyncio.run(results(agent, "async", session))
+
+    assert shown["call_1"].text == "stopped"
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_the_tools_of_another_provider_are_guarded(guard: Guard, session: str, is_first: bool) -> None:
+    providers = [OverspillProvider(guard), Lines("lines")]
+    agent = Agent(client=Script(LINES), context_providers=providers if is_first else providers[::-1])
+    shown = asyncio.run(results(agent, "async", session))
+
+    assert "[overspill]" in shown["call_1"].text
+
+
+def test_an_agent_as_a_tool_has_its_own_provider(guard: Guard, session: str) -> None:
+    child = Agent(
+        client=Script(LINES),
+        name="child",
+        tools=[tool_of(tools.lines)],
+        context_providers=[OverspillProvider(guard)],
+    )
+    asks = Script([[Call("child", {"task": "go"}, "call_1")]])
+    parent = Agent(client=asks, tools=[child.as_tool()], context_providers=[OverspillProvider(guard)])
+    asyncio.run(results(parent, "async", session))
+    assert isinstance(guard.client, SyncClient)
+
+    assert guard.client.list(tool="lines", call_id="call_1").captures
