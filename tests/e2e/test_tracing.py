@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 PUT = "PUT /v1/captures/{ref}"
 LIST = "GET /v1/captures"
+AT_ONCE = 8
 OFTEN = {"OTEL_BSP_SCHEDULE_DELAY": "100"}
 
 
@@ -40,8 +42,8 @@ def test_a_trace_goes_from_an_agents_span_to_the_spans_of_two_workers(
             workers: set[str] = set()
             deadline = time.monotonic() + 30
             while len(workers) < 2 and time.monotonic() < deadline:
-                with SyncClient(service.url) as client:  # a new connection, which either worker may accept
-                    client.list()
+                with ThreadPoolExecutor(AT_ONCE) as pool:  # more than one worker accepts at a time
+                    list(pool.map(listed, [service.url] * AT_ONCE))
                 workers = {span.resource["service.instance.id"] for span in collector.wait_for(1, LIST)}
 
     assert int(served.trace_id, 16) == agent.get_span_context().trace_id
@@ -50,6 +52,12 @@ def test_a_trace_goes_from_an_agents_span_to_the_spans_of_two_workers(
     assert served.resource["service.name"] == "overspill-service"
     assert served.facts["http.response.status_code"] == "201"
     assert len(workers) == 2
+
+
+def listed(url: str) -> None:
+    """List over a new connection, which either worker may accept."""
+    with SyncClient(url) as client:
+        client.list()
 
 
 def test_a_service_that_stops_sends_its_last_spans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
