@@ -94,6 +94,7 @@ COMMANDS = [
         "holdout",
         "hook",
         "init",
+        "gateway",
         "demo",
         "completion",
         "spool list",
@@ -120,7 +121,7 @@ def test_the_examples_are_words_that_the_commands_take(
 ) -> None:
     """Each is run without a service: what it gets wrong would be told before the service is missed."""
     shell = Shell(NOBODY, OVERSPILL_SPOOL=str(tmp_path / "spool"), HOME=str(tmp_path))
-    network = {"run", "demo", "completion"}
+    network = {"run", "demo", "completion", "gateway"}
     lines = [
         example.partition("overspill ")[2].partition(" | ")[0].rstrip(")")
         for name in COMMANDS

@@ -51,6 +51,7 @@ COMMANDS: Final = {
     "init": "Guard the tools of agent programs on this machine.",
     "mcp": "Serve the tools that read captures to an MCP client.",
     "mcp-proxy": "Run an MCP server, and guard what its tools return.",
+    "gateway": "Guard the results of all tools behind Docker's MCP gateway.",
     "demo": "Show what Overspill does, on this machine.",
     "completion": "Print what a shell needs to complete commands.",
     "spool": "Captures that wait on this machine for the service.",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from overspill.cli.demo import story
     from overspill.cli.search import search
     from overspill.cli.top import table_run
+    from overspill.gateways import run as gateway
     from overspill.mcp.proxy import child as mcp_child
     from overspill.mcp.proxy import run as mcp_proxy
     from overspill.mcp.server import run as mcp_server
@@ -23,6 +24,7 @@ __all__ = [
     "capture",
     "child_process",
     "exit_codes",
+    "gateway",
     "guarded_output",
     "invocation",
     "mcp_child",
@@ -39,6 +41,7 @@ _MODULES = {
     "capture": "overspill.spools.capture",
     "child_process": "overspill.cli.command_output.child_process",
     "exit_codes": "overspill.cli.exit_codes",
+    "gateway": "overspill.gateways.run",
     "guarded_output": "overspill.cli.command_output.guarded_output",
     "invocation": "overspill.cli.invocation",
     "mcp_child": "overspill.mcp.proxy.child",

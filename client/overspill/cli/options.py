@@ -55,3 +55,11 @@ Ttl = Annotated[
         "--ttl", metavar="DURATION", parser=seconds, help="How long it is kept: seconds, 30m, 2h, 7d."
     ),
 ]
+
+
+def address(text: str) -> tuple[str, int]:
+    """Return the host and the port of a text such as 127.0.0.1:8751."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal():
+        raise typer.BadParameter(f"{text!r} is not HOST:PORT, such as 127.0.0.1:8751")
+    return host.strip("[]"), int(port)

@@ -6,6 +6,7 @@ import typer
 
 from overspill.cli import lazy
 from overspill.cli.declaration import command
+from overspill.cli.options import address
 
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
@@ -15,13 +16,6 @@ _EXAMPLES = (
     "claude mcp add overspill -- overspill mcp",
     "overspill mcp --http 127.0.0.1:8751      # then http://127.0.0.1:8751/mcp",
 )
-
-
-def _address(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal():
-        raise typer.BadParameter(f"{text!r} is not HOST:PORT, such as 127.0.0.1:8751")
-    return host.strip("[]"), int(port)
 
 
 def mcp(
@@ -38,7 +32,7 @@ def mcp(
     service, the key and the session are those of OVERSPILL_URL, OVERSPILL_KEY and OVERSPILL_SESSION. HTTP is
     for this machine alone: the server asks nobody for a key.
     """
-    listen = None if http is None else _address(http)
+    listen = None if http is None else address(http)
     try:
         lazy.mcp_server.run(invocation.client(), listen)
     except lazy.mcp_server.NotThisMachine as error:

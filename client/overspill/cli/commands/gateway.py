@@ -1,0 +1,55 @@
+"""The command gateway: guards the results that an MCP gateway passes."""
+
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from overspill.cli import lazy
+from overspill.cli.declaration import command
+from overspill.cli.options import address
+
+if TYPE_CHECKING:
+    from overspill.cli.invocation import Invocation
+
+_EXAMPLES = (
+    "overspill gateway",
+    "overspill gateway --listen 0.0.0.0:8752 --token-variable GATEWAY_TOKEN",
+)
+
+
+def gateway(
+    invocation: "Invocation",
+    *,
+    listen: Annotated[
+        str, typer.Option("--listen", metavar="HOST:PORT", help="Where the gateway finds it.")
+    ] = "127.0.0.1:8752",
+    token_variable: Annotated[
+        str | None,
+        typer.Option(
+            "--token-variable",
+            metavar="VARIABLE",
+            help="The variable with a token, which the gateway's URL then needs: ?token=...",
+        ),
+    ] = None,
+) -> None:
+    """Guard the results of all tools behind Docker's MCP gateway.
+
+    It prints the option with which the gateway is started. Results that are too long are stored whole, and
+    agents get a notice with a handle. Whatever goes wrong, a result passes as it is. The service, its key and
+    the limits are those of OVERSPILL_URL, OVERSPILL_KEY and OVERSPILL_POLICY (a policy file).
+    """
+    if token_variable is not None and not os.environ.get(token_variable):
+        raise typer.BadParameter(f"the environment has no {token_variable}", param_hint="--token-variable")
+    token = os.environ[token_variable] if token_variable else ""
+    try:
+        lazy.gateway.run(
+            invocation.client(), invocation.policy(), address(listen), token, announce=typer.echo
+        )
+    except lazy.gateway.TokenNeeded as error:
+        raise typer.BadParameter(f"{error}: name a token with --token-variable") from error
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, examples=_EXAMPLES, options=())(gateway)

@@ -1,0 +1,94 @@
+"""The interceptor of Docker's MCP gateway: `--interceptor=after:http:URL`.
+
+The gateway posts each result of a tool, as the protocol writes it. It takes a body that is not empty for the
+result, whatever the status, and fails the call if that is no result. So everything but a shortened result is
+answered with an empty body: the result then stays as it is.
+
+Source: github.com/docker/mcp-gateway, pkg/interceptors/interceptors.go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import json
+import logging
+from typing import TYPE_CHECKING, Final
+
+from aiohttp import web
+
+from overspill.guard.guarded import METADATA
+from overspill.mcp.request import Request
+from overspill.mcp.results import guarded
+from overspill.mcp.tool_names import ToolNames
+from overspill.wire import Outcome
+
+if TYPE_CHECKING:
+    from overspill.guard.guard import Guard
+
+_log = logging.getLogger("overspill.gateways")
+PATH: Final = "/docker-mcp/after"
+MAX_BODY_BYTES: Final = 64 * 1024 * 1024
+"""A longer result stays as it is."""
+_AT_ONCE: Final = 8
+"""Results in memory at a time; others wait in the gateway's connections."""
+_SECONDS: Final = 30.0
+_TOOL: Final = "mcp"
+"""The tool of all results: the gateway does not say which one it is."""
+
+
+def application(guard: Guard, *, token: str = "") -> web.Application:
+    """Return the application. With a `token` the gateway's URL has to end with `?token=…`."""
+    app = web.Application(client_max_size=MAX_BODY_BYTES)
+    app.router.add_post(PATH, _Interceptor(guard, token).after)
+    return app
+
+
+class _Interceptor:
+    def __init__(self, guard: Guard, token: str) -> None:
+        self._guard = guard
+        self._token = token
+        self._names = ToolNames((), drops_schemas=False)
+        self._places = asyncio.Semaphore(_AT_ONCE)
+
+    async def after(self, request: web.Request) -> web.Response:
+        """Answer with the result that is to go on, or with nothing."""
+        refused = self._refused(request)
+        if refused:
+            _log.warning("a request is refused: %s", refused)
+            return web.Response(status=403)
+        try:
+            async with asyncio.timeout(_SECONDS), self._places:
+                return await self._answer(request)
+        except Exception as error:  # noqa: BLE001  (the boundary: a gateway's call never fails because of this)
+            _log.warning("a result stays as it is: %s: %s", type(error).__name__, error)
+            return web.Response()
+
+    def _refused(self, request: web.Request) -> str:
+        """Return why a request is not the gateway's, or an empty text. Web pages send `Origin`."""
+        if "Origin" in request.headers:
+            return "it comes from a web page"
+        if self._token:
+            given = request.query.get("token", "")
+            return "" if hmac.compare_digest(given.encode(), self._token.encode()) else "its token is wrong"
+        return "" if _is_this_machine(request.url.host) else f"{request.url.host} is not this machine"
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        result = json.loads(await request.read())
+        if not isinstance(result, dict):
+            return web.Response()
+        tool, session = request.query.get("tool", _TOOL), request.query.get("session")
+        call = Request(None, "tools/call", {"name": tool, "_meta": {}})
+        new = await guarded(self._guard, None, self._names, call, result, session)
+        if new is result or new["_meta"][METADATA]["outcome"] == Outcome.TRUNCATED:
+            return web.Response()  # it is short, or nothing has stored it: nothing is lost
+        return web.json_response(new)
+
+
+def _is_this_machine(host: str | None) -> bool:
+    """Return whether a request names this machine: another name may be that of a hostile page."""
+    try:
+        return host == "localhost" or ipaddress.ip_address((host or "").strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,59 @@
+"""Serves the interceptor."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from overspill.gateways.interceptor import PATH, application
+from overspill.guard.guard import Guard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from overspill.guard.policy import Policy
+    from overspill.transfer.sync import SyncClient
+
+
+class TokenNeeded(Exception):
+    """Others than this machine can reach the address, and nothing tells the gateway from them."""
+
+
+def run(
+    client: SyncClient,
+    policy: Policy,
+    listen: tuple[str, int],
+    token: str,
+    *,
+    announce: Callable[[str], object],
+) -> None:
+    """Serve until a signal comes; `announce` is given the gateway's option once it listens.
+
+    Raises `TokenNeeded`, and `OSError` if the address is not free.
+    """
+    host, port = listen
+    if not token and not _is_loopback(host):
+        raise TokenNeeded(f"{host} can be reached from other machines")
+    with client, Guard(client, policy) as guard:
+        app = application(guard, token=token)
+        shown = f"[{host}]" if ":" in host else host
+        option = f"--interceptor=after:http:http://{shown}:{port}{PATH}"
+        web.run_app(app, host=host, port=port, print=_once(announce, option), access_log=None)
+
+
+def _once(announce: Callable[[str], object], option: str) -> Callable[..., None]:
+    """Return what aiohttp calls with its own words when it listens."""
+
+    def listening(*_: object) -> None:
+        announce(option)
+
+    return listening
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
