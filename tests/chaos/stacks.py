@@ -47,7 +47,7 @@ class Embedded:
     """One service with two workers on its embedded back ends."""
 
     def __init__(self, folder: Path) -> None:
-        self.service = ServiceProcess(folder / "service", workers=2, grace=GRACE_SECONDS)
+        self.service = ForkedService(folder / "service", workers=2, grace=GRACE_SECONDS)
         self.services = [self.service]
         self.lanes = {"service": service_faults(self.service) | {"lose its catalog": self._lose_catalog}}
 

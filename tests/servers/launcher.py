@@ -4,11 +4,13 @@ overspill = Launcher("overspill", "typer")   # and other modules that are import
 done = overspill.run(["ls"], environment, stdin=b"", seconds=60)
 
 Each process has its own memory, descriptors, session and end of the interpreter, as `python -m overspill ls`
-has. Start a Python of its own for a test that measures memory or the start itself.
+has. So have those of the same package that it starts: see `_Forking`. Start a Python of its own for a test
+that measures memory or the start itself.
 """
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import ctypes
 import fcntl
@@ -25,10 +27,12 @@ import subprocess
 import sys
 import termios
 import threading
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -217,6 +221,50 @@ def _become(request: dict[str, Any], descriptors: list[int]) -> list[str]:
     return words
 
 
+class _Forking(subprocess.Popen[Any]):
+    """`Popen` in a forked process: what would start its package in another Python goes on in its fork."""
+
+    package: ClassVar[str]
+
+    def __init__(self, args: Sequence[str], **options: Any) -> None:
+        if list(args[:3]) == [sys.executable, "-m", self.package]:
+            options["preexec_fn"] = partial(self._go_on, args[3:], options["env"], options["pass_fds"])
+        super().__init__(args, **options)
+
+    def _go_on(self, words: Sequence[str], environment: Mapping[str, str], kept: Sequence[int]) -> None:
+        """Be, in the child, the process that `exec` would make of it; never return."""
+        for number in {each for each in signal.valid_signals() if callable(signal.getsignal(each))}:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+        signal.set_wakeup_fd(-1)
+        asyncio._set_running_loop(None)
+        first = _STREAMS
+        for each in (*sorted(kept), _MOST_DESCRIPTORS):  # one that is closed tells the parent of the `exec`
+            os.closerange(first, each)
+            first = each + 1
+        os.environ.clear()
+        os.environ.update(environment)
+        gc.enable()
+        os._exit(_run_to_its_end(self.package, words))
+
+
+def _run_to_its_end(package: str, words: Sequence[str]) -> int:
+    """Run a package, and then what an interpreter runs at its end. Return the exit code."""
+    sys.argv = [package, *words]
+    code: object = 0
+    try:
+        runpy.run_module(package, run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        code = ended.code
+    except BaseException:  # noqa: BLE001  (as the interpreter does)
+        traceback.print_exc()
+        code = 1
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code if isinstance(code, int) else int(code is not None)
+
+
 def _keep_modules() -> None:
     """Hold what all modules hold, for ever.
 
@@ -238,6 +286,8 @@ def _main(package: str, *others: str) -> None:
     gc.freeze()
     words = _serve(sys.stdin.fileno())
     if words is not None:
+        _Forking.package = package
+        subprocess.Popen = _Forking  # type: ignore[misc]
         sys.argv = [package, *words]
         runpy.run_module(package, run_name="__main__", alter_sys=True)
 
