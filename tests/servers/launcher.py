@@ -287,7 +287,7 @@ def _main(package: str, *others: str) -> None:
     words = _serve(sys.stdin.fileno())
     if words is not None:
         _Forking.package = package
-        subprocess.Popen = _Forking  # type: ignore[misc]
+        subprocess.Popen = _Forking  # type: ignore[assignment,misc]
         sys.argv = [package, *words]
         runpy.run_module(package, run_name="__main__", alter_sys=True)
 
