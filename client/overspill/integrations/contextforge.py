@@ -1,0 +1,76 @@
+"""ContextForge: a plugin that guards the results of every tool behind the gateway, by one entry of its file.
+
+plugins:
+  - name: overspill
+    kind: overspill.integrations.contextforge.OverspillPlugin
+    hooks: [tool_post_invoke]
+    mode: transform
+    on_error: ignore
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from cpex.framework import Plugin, ToolPostInvokePayload, ToolPostInvokeResult
+
+from overspill.guard.guarded import METADATA
+from overspill.integrations.adapter import Adapter
+from overspill.mcp.request import Request
+from overspill.mcp.results import guarded
+from overspill.mcp.tool_names import ToolNames
+from overspill.wire import Outcome
+
+if TYPE_CHECKING:
+    from cpex.framework import PluginConfig, PluginContext
+
+_log = logging.getLogger("overspill.gateways")
+
+
+class OverspillPlugin(Plugin):
+    """Guards the results of every tool that the gateway calls.
+
+    The session of a capture is the user, and the virtual server that was asked. A result that nothing could
+    store stays as it is, and so does one that fails in here. The service is the one that `OVERSPILL_URL` and
+    `OVERSPILL_KEY` name, with the policy file of `OVERSPILL_POLICY`.
+    """
+
+    def __init__(self, config: PluginConfig) -> None:
+        super().__init__(config)
+        self._adapter = Adapter()
+        self._names = ToolNames((), drops_schemas=False)
+
+    async def tool_post_invoke(
+        self, payload: ToolPostInvokePayload, context: PluginContext
+    ) -> ToolPostInvokeResult:
+        """Return the result that goes on, if it is another one."""
+        try:
+            new = await self._guarded(payload, context)
+        except Exception as error:  # noqa: BLE001  (the boundary: a call never fails because of this)
+            _log.warning("a result of %s stays as it is: %s: %s", payload.name, type(error).__name__, error)
+            new = payload.result
+        if new is payload.result:
+            return ToolPostInvokeResult(continue_processing=True)
+        changed = payload.model_copy(update={"result": new})
+        return ToolPostInvokeResult(continue_processing=True, modified_payload=changed)
+
+    async def shutdown(self) -> None:
+        """Send what waits. The gateway calls it when it stops."""
+        await self._adapter.guard.aclose()
+
+    async def _guarded(self, payload: ToolPostInvokePayload, context: PluginContext) -> Any:
+        result = payload.result
+        if not isinstance(result, dict):
+            return result
+        call = Request(None, "tools/call", {"name": payload.name, "_meta": {}})
+        new = await guarded(self._adapter.guard, None, self._names, call, result, _session(context))
+        if new is result or new["_meta"][METADATA]["outcome"] == Outcome.TRUNCATED:
+            return result
+        return new
+
+
+def _session(context: PluginContext) -> str:
+    known = context.global_context
+    user = known.user.get("email") if isinstance(known.user, dict) else known.user
+    return f"{user or ''}/{known.server_id or ''}"
