@@ -3,16 +3,16 @@
 overspill = Launcher("overspill", "typer")   # and other modules that are imported beforehand
 done = overspill.run(["ls"], environment, stdin=b"", seconds=60)
 
-Each process has its own memory, descriptors, session and end of the interpreter, as `python -m overspill ls`
-has. So have those of the same package that it starts: see `_Forking`. Start a Python of its own for a test
-that measures memory or the start itself.
+Each process has its own memory, descriptors and session, as `python -m overspill ls` has, and it ends as one
+does: its threads are waited for, what it left to do at its end is done, its output is written. So do those of
+the same package that it starts: see `_Forking`. Start a Python of its own for a test that measures memory, or
+that is about the start or the very end of an interpreter.
 """
 
 from __future__ import annotations
 
 import asyncio
 import atexit
-import ctypes
 import fcntl
 import gc
 import importlib
@@ -42,6 +42,8 @@ _AT_START: Final = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_", "SSL_", "TZ")
 _STREAMS: Final = 3
 _REQUEST_BYTES: Final = 1 << 20
 _MOST_DESCRIPTORS: Final = 1024
+_NOT_FLUSHED: Final = 120
+"""The exit code of a Python that could not write the last of its output."""
 
 
 class Forked:
@@ -248,7 +250,10 @@ class _Forking(subprocess.Popen[Any]):
 
 
 def _run_to_its_end(package: str, words: Sequence[str]) -> int:
-    """Run a package, and then what an interpreter runs at its end. Return the exit code."""
+    """Run a package, and then what an interpreter runs at its end. Return the exit code.
+
+    What an interpreter does after that is left out: it copies all pages that it has of its parent.
+    """
     sys.argv = [package, *words]
     code: object = 0
     try:
@@ -260,18 +265,14 @@ def _run_to_its_end(package: str, words: Sequence[str]) -> int:
         code = 1
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
-    sys.stdout.flush()
+    gc.collect()  # what warns or writes when it is deleted
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        print(f"Exception ignored in: {sys.stdout!r}\n{error!r}", file=sys.stderr)
+        code = _NOT_FLUSHED
     sys.stderr.flush()
     return code if isinstance(code, int) else int(code is not None)
-
-
-def _keep_modules() -> None:
-    """Hold what all modules hold, for ever.
-
-    Else each process would take it down at its end, and copy the pages of all that for it.
-    """
-    held = [dict(vars(module)) for module in sys.modules.values()]
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(held))
 
 
 def _main(package: str, *others: str) -> None:
@@ -282,14 +283,12 @@ def _main(package: str, *others: str) -> None:
             module.name.endswith(".__main__") or ".integrations." in module.name
         ):  # these need frameworks
             importlib.import_module(module.name)
-    _keep_modules()
     gc.freeze()
     words = _serve(sys.stdin.fileno())
     if words is not None:
         _Forking.package = package
         subprocess.Popen = _Forking  # type: ignore[assignment,misc]
-        sys.argv = [package, *words]
-        runpy.run_module(package, run_name="__main__", alter_sys=True)
+        os._exit(_run_to_its_end(package, words))
 
 
 if __name__ == "__main__":
