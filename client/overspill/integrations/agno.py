@@ -1,0 +1,102 @@
+"""agno: one line that guards every tool of an agent or a team.
+
+agent = guard_agent(Agent(model=model, tools=tools))
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from agno.exceptions import AgentRunException, RunCancelledException
+from agno.tools.function import Function, ToolResult
+
+from overspill.guard.call_context import calling, minted
+from overspill.guard.guarded import METADATA
+from overspill.integrations.adapter import Adapter
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from agno.run import RunContext
+
+    from overspill.agent_tools.agent_tool import AgentTool
+    from overspill.guard.guard import Guard
+    from overspill.guard.guarded import Guarded
+
+AgentT = TypeVar("AgentT", bound=Any)
+_CONTROL_FLOW = (AgentRunException, RunCancelledException)
+
+
+def guard_agent(agent: AgentT, guard: Guard | None = None) -> AgentT:
+    """Guard every tool of an `Agent` or a `Team`, and give it `inspect_output` and `list_captures`.
+
+    Return the same object. Members of a team need the line too. The session of a capture is that of the run.
+    `ToolResult.metadata["overspill"]` has `Guarded.metadata`. agno tells hooks no id of a call, so captures
+    have ids of their own. Without `guard`: see `Adapter`.
+    """
+    adapter = Adapter(guard)
+    agent.tool_hooks = [_hook(adapter), *(agent.tool_hooks or [])]
+    agent.tools = [*(agent.tools or []), *(_reading_tool(tool) for tool in adapter.reading_tools)]
+    return agent
+
+
+def _hook(adapter: Adapter) -> Callable[..., Any]:
+    """Return the outermost hook of every call. agno calls it in synchronous and asynchronous runs alike."""
+    reading = {tool.name for tool in adapter.reading_tools}
+
+    def overspill(
+        function_name: str,
+        function_call: Callable[..., Any],
+        arguments: dict[str, Any],
+        run_context: RunContext,
+    ) -> Any:
+        if function_name in reading:
+            return function_call(**arguments)
+        call = {"call_id": minted(), "session": run_context.session_id if run_context else None}
+        try:
+            with calling(**call):
+                result = func(**args)
+        except _CONTROL_FLOW:
+            raise
+        except Exception as error:
+            guarded = adapter.guard.process_sync(error, tool=function_name, **call)
+            if guarded.value is error:
+                raise
+            raise guarded.value from None
+        if inspect.isawaitable(result):
+            return _awaited(adapter, result, function_name, call)
+        return _shown(adapter.guard.process_sync(result, tool=function_name, **call))
+
+    return overspill
+
+
+async def _awaited(adapter: Adapter, running: Awaitable[Any], tool: str, call: dict[str, Any]) -> Any:
+    return _shown(await adapter.guarded(running, tool=tool, passing=_CONTROL_FLOW, **call))
+
+
+def _reading_tool(tool: AgentTool) -> Function:
+    def call(run_context: RunContext | None = None, **arguments: Any) -> str:
+        session = run_context.session_id if run_context else None
+        return json.dumps(tool.call(arguments, session=session), ensure_ascii=False)
+
+    return Function(
+        name=tool.name,
+        description=tool.description,
+        parameters=dict(tool.parameters),
+        entrypoint=call,
+        skip_entrypoint_processing=True,
+    )
+
+
+def _shown(guarded: Guarded) -> Any:
+    """Return the guarded result, with the guard's metadata where agno keeps that of tools."""
+    value = guarded.value
+    if guarded.notice is None:
+        return value
+    if isinstance(value, ToolResult):
+        return value.model_copy(update={"metadata": {**(value.metadata or {}), METADATA: guarded.metadata}})
+    return ToolResult(
+        content=value if isinstance(value, str) else str(value), metadata={METADATA: guarded.metadata}
+    )
