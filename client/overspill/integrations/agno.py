@@ -47,14 +47,12 @@ def _hook(adapter: Adapter) -> Callable[..., Any]:
     reading = {tool.name for tool in adapter.reading_tools}
 
     def overspill(
-        function_name: str,
-        function_call: Callable[..., Any],
-        arguments: dict[str, Any],
-        run_context: RunContext,
+        function_name: str, func: Callable[..., Any], args: dict[str, Any], run_context: RunContext | None
     ) -> Any:
         if function_name in reading:
-            return function_call(**arguments)
-        call = {"call_id": minted(), "session": run_context.session_id if run_context else None}
+            return func(**args)
+        session = run_context.session_id if run_context else None
+        call: dict[str, Any] = {"call_id": minted(), "session": session}
         try:
             with calling(**call):
                 result = func(**args)

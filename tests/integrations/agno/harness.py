@@ -78,8 +78,8 @@ class Agno:
     page = "agno.md"
     ways: ClassVar = ("sync", "async", "stream")
     limits: ClassVar = {
-        "programs_read_the_status_beside_the_notice": "agno drops the metadata of a ToolResult on its way into"
-        " the conversation",
+        "programs_read_the_status_beside_the_notice": "agno drops the metadata of a ToolResult on its"
+        " way into the conversation",
         "code_that_calls_a_tool_gets_the_whole": "agno has no code that calls an agent's tools",
     }
     names_calls = False
