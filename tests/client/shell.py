@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tests.servers.launcher import Forked
 
 SECONDS: Final = 120
-_OVERSPILL: Final = Launcher("overspill", "typer._adapters")  # which Typer itself imports late
+OVERSPILL: Final = Launcher("overspill", "typer._adapters")  # which Typer itself imports late
 _OF_TERMINALS: Final = {"COLUMNS", "LINES", "NO_COLOR", "TERM"}
 """Variables that say what a terminal is like: the tests have terminals of their own."""
 CAPTURE_ID: Final = re.compile(r"cap_[a-z2-7]{20}")
@@ -68,7 +68,7 @@ class Shell:
         self.environment = {**plain, "OVERSPILL_URL": url, **variables}
 
     def __call__(self, *words: str, stdin: bytes = b"") -> Result:
-        done = _OVERSPILL.run(words, self.environment, stdin=stdin, seconds=SECONDS)
+        done = OVERSPILL.run(words, self.environment, stdin=stdin, seconds=SECONDS)
         return Result(done.returncode, done.stdout, done.stderr.decode())
 
     def put(self, content: bytes, *words: str) -> str:
@@ -112,7 +112,7 @@ class Shell:
     ) -> Terminal:
         """Start a command on a terminal; with `stdout` its output goes there and not to the terminal."""
         environment = {"TERM": "xterm-256color", **self.environment, **variables}
-        start = partial(_OVERSPILL.start, words, environment, on_terminal=True)
+        start = partial(OVERSPILL.start, words, environment, on_terminal=True)
         return Terminal(start, columns=columns, stdout=stdout)
 
     def script_on_terminal(self, text: str) -> Terminal:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import jsonschema
 import pytest
@@ -17,12 +18,14 @@ from mcp.client.client import Client
 from mcp.client.stdio import stdio_client
 from overspill.mcp.rendering import MAX_RESULT_CHARS
 
+from tests.client.shell import OVERSPILL
 from tests.mcp import scripted_server
 from tests.servers.overspill import clean_environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.servers.launcher import Forked
     from tests.servers.overspill import ServiceProcess
 
 SERVER: Final = [sys.executable, str(Path(__file__).parent / "scripted_server.py")]
@@ -33,19 +36,18 @@ SECONDS: Final = 60
 class Peer:
     """A client that sends lines and reads lines."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: Forked, streams: tuple[IO[bytes], IO[bytes], IO[bytes]]) -> None:
         self.process = process
+        self.stdin, self.stdout, self.stderr = streams
         self.count = 0
 
     def send(self, message: dict[str, Any] | str) -> None:
         line = message if isinstance(message, str) else json.dumps({"jsonrpc": "2.0", **message})
-        assert self.process.stdin is not None
-        self.process.stdin.write(line.encode() + b"\n")
-        self.process.stdin.flush()
+        self.stdin.write(line.encode() + b"\n")
+        self.stdin.flush()
 
     def receive(self) -> Any:
-        assert self.process.stdout is not None
-        return json.loads(self.process.stdout.readline())
+        return json.loads(self.stdout.readline())
 
     def ask(self, method: str, **params: Any) -> Any:
         self.count += 1
@@ -64,19 +66,20 @@ class Peer:
 
 @contextmanager
 def proxied(url: str, *options: str, server: tuple[str, ...] = ()) -> Iterator[Peer]:
+    words = ["mcp-proxy", *options, "--", *SERVER, *server]
     environment = {**clean_environment(), "OVERSPILL_URL": url, "OVERSPILL_SPOOL": "off"}
-    process = subprocess.Popen(
-        [*PROXY, *options, "--", *SERVER, *server],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment,
-    )
-    with process:
+    (stdin, to_stdin), (from_stdout, stdout), (from_stderr, stderr) = (os.pipe() for _ in range(3))
+    process = OVERSPILL.start(words, environment, [stdin, stdout, stderr], own_session=True)
+    with (
+        os.fdopen(to_stdin, "wb") as first,
+        os.fdopen(from_stdout, "rb") as second,
+        os.fdopen(from_stderr, "rb") as third,
+    ):
         try:
-            yield Peer(process)
+            yield Peer(process, (first, second, third))
         finally:
             process.kill()
+            process.wait(SECONDS)
 
 
 @pytest.fixture
@@ -214,18 +217,15 @@ def test_an_invented_handle_is_answered_with_what_to_do(peer: Peer) -> None:
 
 def test_lines_that_are_no_json_go_to_standard_error(peer: Peer) -> None:
     assert peer.call("noise")["content"]
-    assert peer.process.stdin is not None
-    peer.process.stdin.close()
-    assert peer.process.stderr is not None
+    peer.stdin.close()
 
-    assert b"this is no JSON" in peer.process.stderr.read()
+    assert b"this is no JSON" in peer.stderr.read()
 
 
 def test_a_flood_on_standard_error_passes(service: ServiceProcess) -> None:
     with proxied(service.url) as peer:
         peer.send({"id": 1, "method": "tools/call", "params": {"name": "flood"}})
-        assert peer.process.stderr is not None
-        seen = sum(len(peer.process.stderr.read(1_000_000)) for _ in range(3))
+        seen = sum(len(peer.stderr.read(1_000_000)) for _ in range(3))
 
         assert seen == 3_000_000
         assert peer.receive()["id"] == 1

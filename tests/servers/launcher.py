@@ -62,13 +62,15 @@ class Forked:
             self._code = int(_read_all(self._status))
         return self._code
 
-    def terminate(self) -> None:
+    def send_signal(self, number: int) -> None:
         with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGTERM)
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
+        self.send_signal(signal.SIGKILL)
 
 
 class Launcher:
@@ -208,6 +210,7 @@ def _become(request: dict[str, Any], descriptors: list[int]) -> list[str]:
     """Take over the streams, environment and folder of the request; its words."""
     if request["own_session"]:
         os.setsid()
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # which a background job ignores
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for number, descriptor in enumerate(descriptors[:_STREAMS]):
@@ -215,7 +218,6 @@ def _become(request: dict[str, Any], descriptors: list[int]) -> list[str]:
     os.closerange(_STREAMS, _MOST_DESCRIPTORS)
     if request["on_terminal"]:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
