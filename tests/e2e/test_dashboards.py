@@ -15,6 +15,9 @@ import msgspec
 import pytest
 import yaml
 from dashboards.__main__ import DASHBOARDS, document
+from grafana_foundation_sdk.cog import plugins
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.dashboard import Dashboard
 from overspill import wire
 from overspill.errors import OverspillError
 from overspill.transfer.sync import SyncClient
@@ -67,6 +70,14 @@ def test_the_files_are_what_the_code_makes() -> None:
     files = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in FOLDER.glob("*.json")}
 
     assert files == {make.__name__: page for make, page in zip(DASHBOARDS, PAGES, strict=True)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page["title"])
+def test_grafanas_own_published_models_know_every_field(page: Document) -> None:
+    """They are made from the schemas that Grafana publishes, and drop or refuse what is not in these."""
+    plugins.register_default_plugins()
+
+    assert json.loads(JSONEncoder().encode(Dashboard.from_json(page))) == page
 
 
 def test_grafana_finds_its_source_and_its_dashboards_where_they_are_mounted() -> None:
