@@ -1,0 +1,155 @@
+"""LlamaIndex: one line that guards every tool of an agent or of a workflow of agents.
+
+agent = guard_agent(FunctionAgent(tools=tools, llm=llm))
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from llama_index.core.llms import TextBlock
+from llama_index.core.tools import AsyncBaseTool, ToolMetadata, ToolOutput, adapt_to_async_tool
+
+from overspill.guard.call_context import calling, minted
+from overspill.integrations.adapter import Adapter
+
+if TYPE_CHECKING:
+    from overspill.agent_tools.agent_tool import AgentTool
+    from overspill.guard.guard import Guard
+    from overspill.guard.guarded import Guarded
+
+AgentT = TypeVar("AgentT", bound=Any)
+
+
+def guard_agent(agent: AgentT, guard: Guard | None = None) -> AgentT:
+    """Guard the tools of an agent or of an `AgentWorkflow`, and give it `inspect_output` and `list_captures`.
+
+    Return the same object. `ToolOutput.raw_output` keeps what the tool returned. Tools of a `tool_retriever`
+    are not guarded: give it those of `guard_tools`. LlamaIndex tells tools no id of a call and no session:
+    captures have ids of their own, and the guard's session. Without `guard`: see `Adapter`.
+    """
+    adapter = Adapter(guard)
+    for each in getattr(agent, "agents", {"": agent}).values():
+        each.tools = [*_guarded_tools(each.tools or [], adapter), *map(_ReadingTool, adapter.reading_tools)]
+    return agent
+
+
+def guard_tools(tools: list[Any], guard: Guard | None = None) -> list[AsyncBaseTool]:
+    """Return the tools guarded, and the reading tools behind them: for what takes tools and is no agent."""
+    adapter = Adapter(guard)
+    return [*_guarded_tools(tools, adapter), *map(_ReadingTool, adapter.reading_tools)]
+
+
+def _guarded_tools(tools: list[Any], adapter: Adapter) -> list[AsyncBaseTool]:
+    return [_guarded_tool(adapt_to_async_tool(each), adapter) for each in tools]
+
+
+def _guarded_tool(tool: AsyncBaseTool, adapter: Adapter) -> AsyncBaseTool:
+    """Return a copy of the same class: LlamaIndex asks which one it is."""
+    kind = type(tool)
+    guarding: Any = type(kind.__name__, (_Guarding, kind), {"_overspill": adapter})
+    guarded: AsyncBaseTool = guarding.__new__(guarding)
+    vars(guarded).update(vars(tool))
+    return guarded
+
+
+class _Guarding:
+    """What stands before a class of tools."""
+
+    _overspill: Adapter
+
+    def call(self, *args: Any, **named: Any) -> ToolOutput:
+        """Run the tool, and guard what it returns or raises."""
+        call: dict[str, Any] = {"call_id": minted(), "session": None}
+        guard, tool = self._overspill.guard, self._name
+        try:
+            with calling(**call):
+                output: ToolOutput = super().call(*args, **named)  # type: ignore[misc]
+        except Exception as error:
+            guarded = guard.process_sync(error, tool=tool, **call)
+            if guarded.value is error:
+                raise
+            raise guarded.value from None
+        return _shown(output, guard.process_sync(_content(output), tool=tool, **call))
+
+    async def acall(self, *args: Any, **named: Any) -> ToolOutput:
+        """As `call`, for asynchronous code."""
+        call: dict[str, Any] = {"call_id": minted(), "session": None}
+        guard, tool = self._overspill.guard, self._name
+        try:
+            with calling(**call):
+                output: ToolOutput = await super().acall(*args, **named)  # type: ignore[misc]
+        except Exception as error:
+            guarded = await guard.process(error, tool=tool, **call)
+            if guarded.value is error:
+                raise
+            raise guarded.value from None
+        return _shown(output, await guard.process(_content(output), tool=tool, **call))
+
+    @property
+    def _name(self) -> str:
+        metadata: ToolMetadata = self.metadata  # type: ignore[attr-defined]
+        return metadata.get_name()
+
+
+def _content(output: ToolOutput) -> Any:
+    """Return what the guard looks at: a text, the data that LlamaIndex wrote as a text, or known blocks."""
+    raw = output.raw_output
+    if len(output.blocks) == 1 and isinstance(output.blocks[0], TextBlock):
+        text = output.blocks[0].text
+        return raw if isinstance(raw, dict | list) and text == str(raw) else text
+    return [
+        {"type": "text", "text": each.text} if isinstance(each, TextBlock) else {"type": "image", "data": ""}
+        for each in output.blocks
+    ]
+
+
+def _shown(output: ToolOutput, guarded: Guarded) -> ToolOutput:
+    """Return the output with the guarded texts in the places of its own."""
+    if guarded.notice is None:
+        return output
+    shown = guarded.value
+    texts = [str(shown)] if len(output.blocks) == 1 else [each.get("text") for each in shown]
+    blocks = [
+        each if text is None else each.model_copy(update={"text": text})
+        for each, text in zip(output.blocks, texts, strict=True)
+    ]
+    return output.model_copy(update={"blocks": blocks})
+
+
+class _Metadata(ToolMetadata):
+    """A description whose schema is there already."""
+
+    def __init__(self, tool: AgentTool) -> None:
+        super().__init__(description=tool.description, name=tool.name)
+        self._parameters = dict(tool.parameters)
+
+    def get_parameters_dict(self) -> dict[str, Any]:
+        """Return the JSON Schema of the arguments."""
+        return self._parameters
+
+
+class _ReadingTool(AsyncBaseTool):
+    """A reading tool as LlamaIndex' own kind."""
+
+    def __init__(self, tool: AgentTool) -> None:
+        self._tool = tool
+        self._metadata = _Metadata(tool)
+
+    @property
+    def metadata(self) -> ToolMetadata:
+        """What the model is told."""
+        return self._metadata
+
+    def call(self, **arguments: Any) -> ToolOutput:
+        """Answer a call."""
+        return self._output(arguments, self._tool.call(arguments))
+
+    async def acall(self, **arguments: Any) -> ToolOutput:
+        """As `call`, for asynchronous code."""
+        return self._output(arguments, await self._tool.acall(arguments))
+
+    def _output(self, arguments: dict[str, Any], answer: dict[str, Any]) -> ToolOutput:
+        text = json.dumps(answer, ensure_ascii=False)
+        return ToolOutput(tool_name=self._tool.name, content=text, raw_input=arguments, raw_output=answer)
