@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 LOG = b"".join(b"%d a line of a log\n" % number for number in range(200_000))
 PATIENCE = 30.0
+PAUSE = 0.02
+"""Seconds between two requests of one producer: the balancer takes seconds to notice what has ended."""
 
 
 @pytest.fixture
@@ -86,6 +88,7 @@ async def test_a_replica_that_ends_amid_traffic_loses_nothing(
                 number += 1
                 if len(stored) >= 30:
                     enough.set()
+                await asyncio.sleep(PAUSE)
 
         producers = [asyncio.create_task(produce(number)) for number in range(6)]
         await asyncio.wait([*producers, asyncio.create_task(enough.wait())], return_when="FIRST_COMPLETED")
@@ -115,6 +118,7 @@ async def test_a_replica_that_stops_costs_clients_that_never_retry_no_request(
                 entry = await client.put(content, call_id=f"{producer}-{answered}")
                 assert await client.content(entry.id) == content
                 answered += 2
+                await asyncio.sleep(PAUSE)
 
         producers = [asyncio.create_task(ask(number)) for number in range(4)]
         await asyncio.to_thread(replicas[0].stop)

@@ -46,6 +46,8 @@ COUNT = 20
 DAY = 24 * 3600
 LOG = log_lines(100)
 SPLIT_SECONDS = 60.0
+PAUSE = 0.1
+"""Seconds between two uploads: a failover takes so long that there are hundreds all the same."""
 
 
 class Pair(NamedTuple):
@@ -238,7 +240,7 @@ async def test_a_split_under_traffic_loses_nothing_that_was_acknowledged(
         services = await asyncio.to_thread(start_services, 2, store=store, catalog=url)
         async with client_of(services[0], retries=8) as one, client_of(services[1], retries=8) as two:
             uploads = Uploads((one, two))
-            traffic = [asyncio.create_task(uploads.go_on(seed)) for seed in range(4)]
+            traffic = [asyncio.create_task(uploads.go_on(seed, PAUSE)) for seed in range(4)]
             await uploads.until_acknowledged(20)
             await asyncio.to_thread(master.pause)
             await until(lambda: has_role(replica, b"master"), SPLIT_SECONDS)

@@ -62,8 +62,8 @@ class Uploads:
         """Capture ids by call id."""
         self.grown = asyncio.Event()
 
-    async def go_on(self, seed: int) -> None:
-        """Put one capture after another until the service is gone."""
+    async def go_on(self, seed: int, pause: float = 0.0) -> None:
+        """Put one capture after another until the service is gone, with so many seconds between two."""
         chance, client = random.Random(seed), self._clients[seed % len(self._clients)]
         for number in range(1000):
             call_id = f"{seed}-{number}"
@@ -75,6 +75,7 @@ class Uploads:
                 return
             self.acknowledged[call_id] = entry.id
             self.grown.set()
+            await asyncio.sleep(pause)
 
     async def until_acknowledged(self, count: int) -> None:
         async with asyncio.timeout(PATIENCE):
