@@ -63,6 +63,8 @@ def _hook(adapter: Adapter) -> Callable[..., Any]:
             if guarded.value is error:
                 raise
             raise guarded.value from None
+        if inspect.isgenerator(result) or inspect.isasyncgen(result):
+            return result  # agno streams what it yields, events among it
         if inspect.isawaitable(result):
             return _awaited(adapter, result, function_name, call)
         return _shown(adapter.guard.process_sync(result, tool=function_name, **call))

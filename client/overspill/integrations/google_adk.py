@@ -41,7 +41,8 @@ class OverspillPlugin(BasePlugin):
         super().__init__(name="overspill")
         self.adapter = Adapter(guard)
         self._tools = [_ReadingTool(tool) for tool in self.adapter.reading_tools]
-        self._metadata: dict[str, dict[str, Any]] = {}
+        self._metadata: dict[tuple[str, str], dict[str, Any]] = {}
+        """By session and call, until the event of the result comes."""
 
     async def before_model_callback(
         self,
@@ -71,7 +72,7 @@ class OverspillPlugin(BasePlugin):
         if guarded.notice is None:
             return None
         if tool_context.function_call_id is not None:
-            self._remember(tool_context.function_call_id, guarded.metadata)
+            self._remember((tool_context.session.id, tool_context.function_call_id), guarded.metadata)
         return guarded.value
 
     async def on_tool_error_callback(
@@ -87,11 +88,11 @@ class OverspillPlugin(BasePlugin):
 
     async def on_event_callback(self, *, invocation_context: InvocationContext, event: Event) -> Event | None:
         """Put the guard's metadata beside the results that were cut."""
-        del invocation_context
         if not self._metadata:
             return None
-        ids = [each.id for each in event.get_function_responses() if each.id]
-        found = {each: self._metadata.pop(each) for each in ids if each in self._metadata}
+        session = invocation_context.session.id
+        ids = [each.id for each in event.get_function_responses() if (session, each.id) in self._metadata]
+        found = {each: self._metadata.pop((session, str(each))) for each in ids}
         if not found:
             return None
         return event.model_copy(
@@ -101,9 +102,9 @@ class OverspillPlugin(BasePlugin):
     async def _guarded(self, result: Any, tool: BaseTool, context: ToolContext) -> Guarded:
         return await self.adapter.guard.process(result, tool=tool.name, **_named(context))
 
-    def _remember(self, call_id: str, metadata: dict[str, Any]) -> None:
-        """Keep the metadata of a result until its event comes. If none comes, it is forgotten one day."""
-        self._metadata[call_id] = metadata
+    def _remember(self, call: tuple[str, str], metadata: dict[str, Any]) -> None:
+        """Keep the metadata of a result. If its event never comes, it is forgotten one day."""
+        self._metadata[call] = metadata
         if len(self._metadata) > _MAX_REMEMBERED:
             del self._metadata[next(iter(self._metadata))]
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from typing import TYPE_CHECKING, Any, Final
 
+from overspill.execution import threads
 from overspill.guard.guarded import METADATA
 from overspill.mcp.valid_results import shortened, validator
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from overspill.mcp.request import Request
     from overspill.mcp.tool_names import ToolNames
 
+_log = logging.getLogger("overspill.mcp")
 _READER: Final = "inspect_output"
 _STRUCTURED: Final = "structuredContent"
 
@@ -29,8 +32,24 @@ async def guarded(
     """Return the result as it may go on, or the same object if it is not too long.
 
     `policy` is for the client's program, or None for one that is not known: then the guard's own holds.
-    A result that is not whole yet stays as it is: one that asks the client for input, or names a task.
+    A result that is not whole yet stays as it is: one that asks the client for input, or names a task. So
+    does one that cannot be rewritten.
     """
+    try:
+        return await _guarded(guard, policy, names, request, result, session)
+    except Exception:  # noqa: BLE001  (the boundary: a tool's call never fails because of this)
+        _log.warning("a result of %s passes as it came", request.tool, exc_info=True)
+        return result
+
+
+async def _guarded(
+    guard: Guard,
+    policy: Policy | None,
+    names: ToolNames,
+    request: Request,
+    result: dict[str, Any],
+    session: str | None,
+) -> Any:
     if not isinstance(result.get("content"), list) or result.get("resultType", "complete") != "complete":
         return result
     if request.tool in names.reading:  # a tool of the server, which only has the name of one of ours
@@ -46,7 +65,8 @@ async def guarded(
         status["read_with"] = {"tool": reader, "arguments": {"capture": found.capture}}
     value = _renamed(found.value, f'{_READER}("{found.capture}"', f'{reader}("{found.capture}"')
     if isinstance(result.get(_STRUCTURED), dict | list):
-        value = {**value, _STRUCTURED: _valid(policy or guard.policy, names, request, result, value)}
+        structured = await threads.run(_valid, policy or guard.policy, names, request, result, value)
+        value = {**value, _STRUCTURED: structured}
     meta = value.get("_meta")
     return {**value, "_meta": {**(meta if isinstance(meta, dict) else {}), METADATA: status}}
 
