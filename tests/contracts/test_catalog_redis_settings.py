@@ -214,9 +214,7 @@ async def test_a_master_that_writes_without_its_replicas_is_warned_about(
     own_redis: RedisServer, tmp_path: Path
 ) -> None:
     configure(own_redis, appendonly="yes")
-    replica = RedisServer(
-        tmp_path / "replica", replicaof=f"127.0.0.1 {own_redis.port}", repl_diskless_sync_delay="0"
-    )
+    replica = RedisServer(tmp_path / "replica", replicaof=f"127.0.0.1 {own_redis.port}")
     with running(replica):
         await asyncio.to_thread(wait_until, lambda: replication_is_up(replica), "replication")
         (warning,) = await warnings(own_redis, tmp_path)

@@ -30,8 +30,11 @@ async def relay(own_redis: RedisServer) -> AsyncIterator[Relay]:
 
 
 @pytest.fixture
-async def api(start_api: Callable[..., Any], own_redis: RedisServer, relay: Relay, tmp_path: Path) -> Api:
-    """A service that gives Redis a second, and whose files lie in `tmp_path / "objects"`."""
+async def api(relay: Relay, start_api: Callable[..., Any], own_redis: RedisServer, tmp_path: Path) -> Api:
+    """A service that gives Redis a second, and whose files lie in `tmp_path / "objects"`.
+
+    It ends before the relay, by which it writes what is left.
+    """
     own_redis.command("SCRIPT", "LOAD", scripts.COMMIT.text)
     catalog = f"redis://127.0.0.1:{relay.port}?deadline=1"
     started: Api = await start_api(store=f"file://{tmp_path}/objects", catalog=catalog)

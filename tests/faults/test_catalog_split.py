@@ -70,28 +70,34 @@ class Fleet(NamedTuple):
 def redis_pair(tmp_path: Path) -> Iterator[Pair]:
     with ExitStack() as stack:
         master = stack.enter_context(running(RedisServer(tmp_path / "master")))
-        follower = RedisServer(
-            tmp_path / "replica", replicaof=f"{HOST} {master.port}", repl_diskless_sync_delay="0"
-        )
+        follower = RedisServer(tmp_path / "replica", replicaof=f"{HOST} {master.port}")
         replica = stack.enter_context(running(follower))
         wait_until(lambda: replication_is_up(replica), "replication")
         yield Pair(master, replica)
 
 
 @pytest.fixture
+async def ways(redis_pair: Pair) -> AsyncIterator[tuple[Relay, Relay]]:
+    """Two ways to the master, which last longer than the services that go them."""
+    async with relaying(redis_pair.master.port) as one, relaying(redis_pair.master.port) as two:
+        yield one, two
+
+
+@pytest.fixture
 async def fleet(
-    start_api: Callable[..., Any], redis_pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Fleet]:
+    ways: tuple[Relay, Relay],
+    start_api: Callable[..., Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Fleet:
     """Both lead to the master; nobody looks or rebuilds unless the test says so."""
     monkeypatch.setattr("overspill_service.maintenance.POLL_SECONDS", 3600.0)
     store = f"file://{tmp_path}/objects"
-    async with relaying(redis_pair.master.port) as one, relaying(redis_pair.master.port) as two:
-        first, second = [
-            await start_api(store=store, catalog=f"redis://{HOST}:{way.port}?deadline=20")
-            for way in (one, two)
-        ]
-        await until(first.service.archive.catalog.is_complete)
-        yield Fleet(first, second, one, two)
+    first, second = [
+        await start_api(store=store, catalog=f"redis://{HOST}:{way.port}?deadline=20") for way in ways
+    ]
+    await until(first.service.archive.catalog.is_complete)
+    return Fleet(first, second, *ways)
 
 
 def promote(server: RedisServer) -> None:

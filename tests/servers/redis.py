@@ -76,7 +76,9 @@ class RedisServer:
         self.directory = directory
         self.port = free_port()
         self.is_sentinel = is_sentinel
-        self.options = {"save": "", "appendonly": "no"} if not is_sentinel else {}
+        self.options = (
+            {"save": "", "appendonly": "no", "repl_diskless_sync_delay": "0"} if not is_sentinel else {}
+        )
         self.options |= options
         self.process: subprocess.Popen[bytes] | None = None
         self._was_up = False
@@ -200,9 +202,7 @@ def sentinel_set(
     """A master, its replica and one sentinel, which gives up a master that is silent for so long."""
     with ExitStack() as stack:
         master = stack.enter_context(running(RedisServer(directory / "master")))
-        replica = RedisServer(
-            directory / "replica", replicaof=f"{HOST} {master.port}", repl_diskless_sync_delay="0"
-        )
+        replica = RedisServer(directory / "replica", replicaof=f"{HOST} {master.port}")
         stack.enter_context(running(replica))
         wait_until(lambda: replication_is_up(replica), "replication")
         lines = (
