@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from google.adk.agents import LlmAgent
 from google.adk.apps import App
+from google.adk.artifacts import InMemoryArtifactService, artifact_util
+from google.adk.errors.input_validation_error import InputValidationError
 from google.adk.tools.agent_tool import AgentTool
+from google.genai import types
 from overspill import Guard, SyncClient
 from overspill.integrations.google_adk import OverspillPlugin
+from overspill.integrations.google_adk_artifacts import OverspillArtifactService
 
 from tests.integrations.google_adk.harness import results, script_of
 from tests.integrations.kit import tools
@@ -94,3 +98,76 @@ def test_the_type_and_the_identity_of_an_exception_stay(guard: Guard, session: s
 
     assert caught.value is raised
     assert len(str(caught.value)) < 10_000
+
+
+# --- artifacts, beside the service that keeps them in memory --------------------------------------
+
+WHO: dict[str, Any] = {"app_name": "desk", "user_id": "ada"}
+PNG = types.Part.from_bytes(data=tools.PNG, mime_type="image/png")
+
+
+@pytest.fixture
+def both(session: str) -> Iterator[list[Any]]:
+    with SyncClient(URL) as client:
+        yield [OverspillArtifactService(client), InMemoryArtifactService()]
+
+
+def from_each(services: list[Any], method: str, **given: Any) -> list[Any]:
+    """Return what each service answers, or the class of what it raises."""
+
+    async def ask(service: Any) -> Any:
+        try:
+            return await getattr(service, method)(**{**WHO, **given})
+        except InputValidationError as error:
+            return type(error)
+
+    return [asyncio.run(ask(service)) for service in services]
+
+
+def test_artifacts_are_what_they_would_be_in_memory(both: list[Any], session: str) -> None:
+    user = f"user:{session}"
+    saved = [
+        ("a.txt", types.Part(text="one\n")),
+        ("a.txt", types.Part(text="two\n")),
+        ("a.txt", types.Part(text="one\n")),
+        ("p/ü.png", PNG),
+        (user, types.Part(text="of the user")),
+        ("gone", PNG),
+        ("rewound", artifact_util._new_rewind_tombstone()),
+    ]
+    for filename, part in saved:
+        ours, theirs = from_each(both, "save_artifact", session_id=session, filename=filename, artifact=part)
+        assert ours == theirs
+    from_each(both, "delete_artifact", session_id=session, filename="gone")
+    for filename in {name for name, _ in saved} | {"never"}:
+        asked = {"session_id": session, "filename": filename}
+        for version in (None, 0, 1, 2, 7):
+            ours, theirs = from_each(both, "load_artifact", version=version, **asked)
+            assert ours == theirs
+        ours, theirs = from_each(both, "list_versions", **asked)
+        assert ours == theirs
+    for scope in (session, None):
+        ours, theirs = from_each(both, "list_artifact_keys", session_id=scope)
+        assert set(theirs) <= set(ours)
+    ours, theirs = from_each(both, "load_artifact", filename="x")
+    assert ours == theirs == InputValidationError
+
+
+def test_metadata_of_a_version_stays(both: list[Any], session: str) -> None:
+    given = {"session_id": session, "filename": "a.png"}
+    from_each(both, "save_artifact", artifact=PNG, custom_metadata={"page": 3}, **given)
+    ours, theirs = from_each(both, "get_artifact_version", **given)
+
+    assert (ours.version, ours.mime_type, ours.custom_metadata) == (0, "image/png", {"page": 3})
+    assert (theirs.version, theirs.mime_type, theirs.custom_metadata) == (0, "image/png", {"page": 3})
+    assert ours.canonical_uri.startswith("overspill://cap_")
+    assert from_each(
+        both[:1], "save_artifact", artifact=PNG, custom_metadata={"x": "y" * 2_000}, **given
+    ) == [InputValidationError]
+
+
+def test_sessions_and_users_do_not_see_each_others_artifacts(both: list[Any], session: str) -> None:
+    given = {"session_id": session, "filename": "a.txt"}
+    from_each(both, "save_artifact", artifact=PNG, **given)
+    for other in ({"user_id": "bob"}, {"app_name": "other"}, {"session_id": "other"}):
+        assert from_each(both, "load_artifact", **{**given, **other}) == [None, None]
