@@ -14,7 +14,7 @@ from overspill.cli import app
 from overspill.cli.command_types import LazyCommand
 
 from tests.client.shell import Shell, command
-from tests.servers.overspill import ForkedService, ServiceProcess, clean_environment
+from tests.servers.overspill import ForkedService, ServiceProcess, service_command
 
 ABSENT = "cap_aaaaaaaaaaaaaaaaaaaa"
 NOBODY = "http://127.0.0.1:1"
@@ -157,13 +157,8 @@ def test_without_a_service_the_message_says_how_to_get_one() -> None:
 
 def test_what_the_key_or_a_limit_forbids_is_refused(tmp_path: Path) -> None:
     service = ForkedService(tmp_path, max_capture_size=1000)
-    create = [sys.executable, "-m", "overspill_service", "keys", "create", "--data", str(service.data)]
-    made = subprocess.run(
-        [*create, "--tenant", "acme", "--scopes", "read,write"],
-        capture_output=True,
-        text=True,
-        env=clean_environment(),
-        check=True,
+    made = service_command(
+        *("keys", "create", "--data", service.data, "--tenant", "acme", "--scopes", "read,write")
     )
     service.start()
     try:
@@ -246,20 +241,38 @@ def test_what_needs_no_command_waits_for_no_library_of_one(
     assert not imported & {"overspill.wire", "overspill.errors", "overspill.cli.invocation"}
 
 
-@pytest.mark.parametrize("name", app.COMMANDS)
-def test_the_help_of_a_command_waits_for_nothing_that_the_command_does(name: str) -> None:
-    told = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr))"
-    result = subprocess.run(
-        [sys.executable, "-c", f"{told}\nfrom overspill.__main__ import main\nmain()", name, "--help"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    imported = set(result.stderr.split())
+IMPORTED = """
+import atexit, os, sys
+import typer
+for name in sys.argv[1:]:
+    if os.fork() == 0:
+        sys.argv[1:] = [name, "--help"]
+        out = os.dup(1)
+        os.dup2(2, 1)  # what the help prints
+        atexit.register(lambda: os.write(out, " ".join([name, *sys.modules]).encode() + b"\\n"))
+        from overspill.__main__ import main
+        main()
+        sys.exit()
+    os.wait()
+"""
+"""Prints of each command the modules that its help has imported, where only Typer was before."""
 
-    assert f"overspill.cli.commands.{name.replace('-', '_')}" in imported
-    assert not imported & {"aiohttp", "re2", "backports.zstd", "compression.zstd", "rich"}
-    assert not imported & {"overspill.cli.invocation", "overspill.guard.guard", "overspill.delivery.storage"}
+
+@pytest.fixture(scope="module")
+def imported() -> dict[str, set[str]]:
+    done = subprocess.run([sys.executable, "-c", IMPORTED, *app.COMMANDS], capture_output=True, check=True)
+    return {name: set(modules) for name, *modules in map(str.split, done.stdout.decode().splitlines())}
+
+
+@pytest.mark.parametrize("name", app.COMMANDS)
+def test_the_help_of_a_command_waits_for_nothing_that_the_command_does(
+    imported: dict[str, set[str]], name: str
+) -> None:
+    modules = imported[name]
+
+    assert f"overspill.cli.commands.{name.replace('-', '_')}" in modules
+    assert not modules & {"aiohttp", "re2", "backports.zstd", "compression.zstd", "rich"}
+    assert not modules & {"overspill.cli.invocation", "overspill.guard.guard", "overspill.delivery.storage"}
 
 
 @pytest.mark.parametrize("name", app.COMMANDS)
@@ -272,17 +285,16 @@ def test_the_list_of_commands_says_of_each_what_its_own_help_begins_with(name: s
 
 
 def test_help_documents_the_exit_codes() -> None:
-    result = subprocess.run(command("--help"), capture_output=True, text=True, check=True)
-
-    assert "Exit codes: 0 done; 1 no" in result.stdout
+    assert "Exit codes: 0 done; 1 no" in Shell(NOBODY)("--help").out
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_is_generated_for_each_shell(shell: str) -> None:
-    result = subprocess.run(command("completion", shell), capture_output=True, text=True, check=True)
+    result = Shell(NOBODY)("completion", shell)
 
-    assert "_OVERSPILL_COMPLETE" in result.stdout
-    assert "overspill" in result.stdout
+    assert result.code == 0
+    assert "_OVERSPILL_COMPLETE" in result.out
+    assert "overspill" in result.out
 
 
 def test_bash_accepts_its_completion_and_it_completes_commands(overspill: Shell) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -15,7 +13,7 @@ from overspill_service.catalog.urls import open_catalog
 from overspill_service.errors import CatalogRefuses
 
 from tests.contracts.entries import TENANT, entry, rebuilt
-from tests.servers.overspill import clean_environment
+from tests.servers.overspill import service_command
 from tests.servers.redis import RedisServer, replication_is_up, running, wait_until
 
 if TYPE_CHECKING:
@@ -247,14 +245,7 @@ def test_check_says_what_is_wrong_and_what_is_worth_changing(
     own_redis: RedisServer, tmp_path: Path, settings: dict[str, str], code: int, line: str
 ) -> None:
     configure(own_redis, **settings)
-    result = subprocess.run(
-        [sys.executable, "-m", "overspill_service", "check", "--catalog", own_redis.url, "--data", tmp_path],
-        capture_output=True,
-        text=True,
-        env=clean_environment(),
-        timeout=60,
-        check=False,
-    )
+    result = service_command("check", "--catalog", own_redis.url, "--data", tmp_path)
 
     assert (result.returncode, line in result.stdout) == (code, True), result
     assert ("warn" in result.stdout) == line.startswith("warn")

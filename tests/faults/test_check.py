@@ -6,7 +6,6 @@ import asyncio
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from overspill_service.catalog.urls import open_catalog
 from overspill_service.objects.s3 import Location, S3Store
 
 from tests.servers.faulty_proxy import FaultyProxy, refuse
-from tests.servers.overspill import clean_environment
+from tests.servers.overspill import service_command
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -38,15 +37,7 @@ def granted() -> list[str]:
 
 
 def check(*flags: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "overspill_service", "check", *flags],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        env=clean_environment(),
-    )
+    return service_command("check", *flags, seconds=120)
 
 
 def bad(results: Sequence[CheckResult]) -> dict[str, str]:
@@ -255,16 +246,9 @@ def test_check_prints_a_line_for_each_probe(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_folder_that_cannot_be_used_ends_the_start_with_one_line(tmp_path: Path, workers: str) -> None:
-    ended = subprocess.run(
-        [
-            *(sys.executable, "-m", "overspill_service", "serve", "--listen", "127.0.0.1:0"),
-            *("--data", str(tmp_path), "--store", "file:///proc/nope", "--workers", workers),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env=clean_environment(),
+    ended = service_command(
+        *("serve", "--listen", "127.0.0.1:0", "--data", tmp_path),
+        *("--store", "file:///proc/nope", "--workers", workers),
     )
 
     assert ended.returncode == 2

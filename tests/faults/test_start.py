@@ -15,11 +15,13 @@ import overspill
 import pytest
 from overspill_service.__main__ import main
 
-from tests.servers.overspill import ServiceProcess, clean_environment, running
+from tests.servers.overspill import ForkedService, clean_environment, running, service_command
 from tests.servers.redis import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.servers.overspill import ServiceProcess
 
 
 class StartIn(Protocol):
@@ -61,22 +63,13 @@ def service_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Star
             monkeypatch.setattr(
                 "tests.servers.overspill.clean_environment", lambda: clean_environment(**variables)
             )
-            return stack.enter_context(running(ServiceProcess(tmp_path / "service", **settings)))
+            return stack.enter_context(running(ForkedService(tmp_path / "service", **settings)))
 
         yield start
 
 
 def serve(*flags: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "overspill_service", "serve", *flags]
-    return subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        env=clean_environment(),
-    )
+    return service_command("serve", *flags)
 
 
 def test_a_wrong_flag_is_refused_by_name(capsys: pytest.CaptureFixture[str]) -> None:

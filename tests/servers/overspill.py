@@ -27,6 +27,7 @@ HOST: Final = "127.0.0.1"
 READY_SECONDS: Final = 60
 STOP_SECONDS: Final = 40
 ANNOUNCEMENT: Final = "overspill-service listens on "
+_LAUNCHER: Final = Launcher("overspill_service")
 
 
 class ServiceProcess:
@@ -129,15 +130,20 @@ class ForkedService(ServiceProcess):
     With another `program` it starts as any service.
     """
 
-    _launcher: Final = Launcher("overspill_service")
-
     def _launch(
         self, words: list[str], stdout: IO[str], stderr: IO[bytes]
     ) -> subprocess.Popen[bytes] | Forked:
         if self.program != ServiceProcess.program:
             return super()._launch(words, stdout, stderr)
         streams = [os.open(os.devnull, os.O_RDONLY), os.dup(stdout.fileno()), os.dup(stderr.fileno())]
-        return self._launcher.start(words, clean_environment(), streams, own_session=True)
+        return _LAUNCHER.start(words, clean_environment(), streams, own_session=True)
+
+
+def service_command(*words: object, seconds: float = READY_SECONDS) -> subprocess.CompletedProcess[str]:
+    """Run `overspill-service` to its end. Raises `subprocess.TimeoutExpired` after `seconds`."""
+    given = [str(word) for word in words]
+    done = _LAUNCHER.run(given, clean_environment(), stdin=b"", seconds=seconds)
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def clean_environment(**variables: str) -> dict[str, str]:
