@@ -30,8 +30,9 @@ class Unavailable(Exception):
 class Servers:
     """Everything lives in `root` and ends with the block."""
 
-    def __init__(self, root: Path) -> None:
-        self._root, self._stack, self._services = root, ExitStack(), 0
+    def __init__(self, root: Path, kind: type[ServiceProcess] = overspill.ServiceProcess) -> None:
+        self._root, self._kind = root, kind
+        self._stack, self._services = ExitStack(), 0
 
     def __enter__(self) -> Self:
         return self
@@ -73,7 +74,7 @@ class Servers:
     def service(self, group: Cgroup | None = None, **settings: object) -> ServiceProcess:
         """One more service, for its caller alone; in a cgroup where one is given."""
         self._services += 1
-        process = overspill.ServiceProcess(self._root / f"service-{self._services}", **settings)
+        process = self._kind(self._root / f"service-{self._services}", **settings)
         if group is not None:
             process.program = group.program
         return self._stack.enter_context(overspill.running(process))

@@ -10,6 +10,7 @@ from tests.bench import fetched, table, texts
 from tests.bench.__main__ import BENCHMARKS, main
 from tests.bench.scale import Scale
 from tests.bench.servers import Servers, Unavailable
+from tests.servers.overspill import ForkedService
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +31,7 @@ def servers(
 ) -> Iterator[Servers]:
     """Those that run for other tests anyway, emptied, and what benchmarks start besides."""
     redis_server.command("FLUSHALL")
-    with Servers(tmp_path_factory.mktemp("bench")) as shared:
+    with Servers(tmp_path_factory.mktemp("bench"), ForkedService) as shared:
         shared.s3, shared.redis, shared.embedded = s3_server, redis_server, service
         yield shared
 
