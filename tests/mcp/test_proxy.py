@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import jsonschema
 import pytest
@@ -25,7 +24,7 @@ from tests.servers.overspill import clean_environment
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.servers.launcher import Forked
+    from tests.servers.launcher import Piped
     from tests.servers.overspill import ServiceProcess
 
 SERVER: Final = [sys.executable, str(Path(__file__).parent / "scripted_server.py")]
@@ -36,9 +35,8 @@ SECONDS: Final = 60
 class Peer:
     """A client that sends lines and reads lines."""
 
-    def __init__(self, process: Forked, streams: tuple[IO[bytes], IO[bytes], IO[bytes]]) -> None:
-        self.process = process
-        self.stdin, self.stdout, self.stderr = streams
+    def __init__(self, piped: Piped) -> None:
+        self.process, self.stdin, self.stdout, self.stderr = piped
         self.count = 0
 
     def send(self, message: dict[str, Any] | str) -> None:
@@ -68,18 +66,8 @@ class Peer:
 def proxied(url: str, *options: str, server: tuple[str, ...] = ()) -> Iterator[Peer]:
     words = ["mcp-proxy", *options, "--", *SERVER, *server]
     environment = {**clean_environment(), "OVERSPILL_URL": url, "OVERSPILL_SPOOL": "off"}
-    (stdin, to_stdin), (from_stdout, stdout), (from_stderr, stderr) = (os.pipe() for _ in range(3))
-    process = OVERSPILL.start(words, environment, [stdin, stdout, stderr], own_session=True)
-    with (
-        os.fdopen(to_stdin, "wb") as first,
-        os.fdopen(from_stdout, "rb") as second,
-        os.fdopen(from_stderr, "rb") as third,
-    ):
-        try:
-            yield Peer(process, (first, second, third))
-        finally:
-            process.kill()
-            process.wait(SECONDS)
+    with OVERSPILL.piped(words, environment, seconds=SECONDS) as piped:
+        yield Peer(piped)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import subprocess
 import sys
 import time
 import urllib.error
@@ -23,6 +22,7 @@ from overspill.mcp.server.resources import NOT_FOUND
 from overspill.mcp.server.server import server
 from overspill.transfer.sync import SyncClient
 
+from tests.client.shell import OVERSPILL
 from tests.servers.overspill import clean_environment
 
 if TYPE_CHECKING:
@@ -146,12 +146,11 @@ def over_http(service: ServiceProcess) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         host = f"127.0.0.1:{free.getsockname()[1]}"
     environment = {**clean_environment(), "OVERSPILL_URL": service.url}
-    with subprocess.Popen([*COMMAND, "--http", host], env=environment) as process:
-        try:
-            until(lambda: status(f"http://{host}/") == 404)
-            yield f"http://{host}/mcp"
-        finally:
-            process.terminate()
+    with OVERSPILL.piped(["mcp", "--http", host], environment, seconds=60) as server:
+        until(lambda: status(f"http://{host}/") == 404)
+        yield f"http://{host}/mcp"
+        server.process.terminate()
+        server.process.wait(60)
 
 
 def until(is_so: Callable[[], bool]) -> None:
@@ -206,10 +205,10 @@ def test_over_http_pages_of_other_origins_are_refused(service: ServiceProcess) -
 
 
 def test_http_is_for_this_machine_alone(service: ServiceProcess) -> None:
-    done = subprocess.run([*COMMAND, "--http", "0.0.0.0:0"], capture_output=True, text=True, check=False)
+    done = OVERSPILL.run(["mcp", "--http", "0.0.0.0:0"], clean_environment(), stdin=b"", seconds=60)
 
     assert done.returncode == 2
-    assert "not an address of this machine alone" in done.stderr
+    assert b"not an address of this machine alone" in done.stderr
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import socket
-import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from tests.client.shell import OVERSPILL
 from tests.servers.overspill import clean_environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.servers.launcher import Piped
 
 SCRIPTED: Final = str(Path(__file__).parent / "scripted_server.py")
 COMMANDS: Final = [["mcp"], ["mcp-proxy", "--", sys.executable, SCRIPTED]]
@@ -30,15 +33,19 @@ def silent() -> Iterator[socket.socket]:
         yield listening
 
 
-def begun(command: list[str], silent: socket.socket) -> subprocess.Popen[bytes]:
-    """Start a server, and begin a grep."""
+@contextmanager
+def begun(command: list[str], silent: socket.socket) -> Iterator[Piped]:
+    """Start a server, and begin a grep; at the end of the block it is told to end."""
     url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "overspill", *command],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**clean_environment(), "OVERSPILL_URL": url, "OVERSPILL_SPOOL": "off"},
-    )
+    environment = {**clean_environment(), "OVERSPILL_URL": url, "OVERSPILL_SPOOL": "off"}
+    with OVERSPILL.piped(command, environment, seconds=SECONDS) as process:
+        begin(process)
+        yield process
+        process.process.terminate()
+        process.process.wait(SECONDS)
+
+
+def begin(process: Piped) -> None:
     info = {"name": "test", "version": "1"}
     send(
         process,
@@ -51,17 +58,14 @@ def begun(command: list[str], silent: socket.socket) -> subprocess.Popen[bytes]:
     arguments = {"capture": HANDLE, "mode": "grep", "pattern": "x"}
     params = {"name": "inspect_output", "arguments": arguments, "_meta": {"progressToken": "p"}}
     send(process, id=2, method="tools/call", params=params)
-    return process
 
 
-def send(process: subprocess.Popen[bytes], **message: Any) -> None:
-    assert process.stdin is not None
+def send(process: Piped, **message: Any) -> None:
     process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
     process.stdin.flush()
 
 
-def receive(process: subprocess.Popen[bytes]) -> Any:
-    assert process.stdout is not None
+def receive(process: Piped) -> Any:
     return json.loads(process.stdout.readline())
 
 
@@ -80,7 +84,6 @@ def test_cancelling_a_read_ends_the_request_to_the_service(command: list[str], s
         send(process, method="notifications/cancelled", params={"requestId": 2})
 
         assert connection.recv(65_536) == b""
-        process.terminate()
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=["server", "proxy"])
@@ -89,7 +92,6 @@ def test_a_long_read_reports_its_progress(command: list[str], silent: socket.soc
         message = receive(process)
         while message["method"] == "notifications/seen":  # the scripted server's own
             message = receive(process)
-        process.terminate()
 
     assert message["method"] == "notifications/progress"
     assert message["params"]["progressToken"] == "p"

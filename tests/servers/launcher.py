@@ -29,13 +29,13 @@ import termios
 import threading
 import traceback
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 _AT_START: Final = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_", "SSL_", "TZ")
 """What variables begin with that a Python heeds only when it starts."""
@@ -73,6 +73,15 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
 
+class Piped(NamedTuple):
+    """A process that was forked, and our ends of its streams."""
+
+    process: Forked
+    stdin: IO[bytes]
+    stdout: IO[bytes]
+    stderr: IO[bytes]
+
+
 class Launcher:
     """Owns the process that forks. It is started on first use, and ends when this process does."""
 
@@ -105,6 +114,24 @@ class Launcher:
                 process.kill()
                 raise
             return subprocess.CompletedProcess(command, code, out.result(), err.result())
+
+    @contextmanager
+    def piped(
+        self, words: Sequence[str], environment: Mapping[str, str], *, seconds: float
+    ) -> Iterator[Piped]:
+        """A process to speak with, in a session of its own; what still runs is killed with the block."""
+        (stdin, to_stdin), (from_stdout, stdout), (from_stderr, stderr) = (os.pipe() for _ in range(_STREAMS))
+        process = self.start(words, environment, [stdin, stdout, stderr], own_session=True)
+        with (
+            os.fdopen(to_stdin, "wb") as our_stdin,
+            os.fdopen(from_stdout, "rb") as our_stdout,
+            os.fdopen(from_stderr, "rb") as our_stderr,
+        ):
+            try:
+                yield Piped(process, our_stdin, our_stdout, our_stderr)
+            finally:
+                process.kill()
+                process.wait(seconds)
 
     def start(
         self,
