@@ -1,0 +1,123 @@
+"""CrewAI: one line that guards every tool of a crew or of a single agent.
+
+crew = guard_crew(Crew(agents=agents, tasks=tasks))
+"""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from crewai.hooks.tool_hooks import get_after_tool_call_hooks, register_after_tool_call_hook
+from crewai.tools import BaseTool
+from pydantic import BaseModel, ConfigDict, PrivateAttr
+
+from overspill.guard.call_context import minted
+from overspill.integrations.adapter import Adapter
+
+if TYPE_CHECKING:
+    from crewai.hooks.tool_hooks import ToolCallHookContext
+
+    from overspill.agent_tools.agent_tool import AgentTool
+    from overspill.guard.guard import Guard
+
+CrewT = TypeVar("CrewT", bound=Any)
+AgentT = TypeVar("AgentT", bound=Any)
+
+
+def guard_crew(crew: CrewT, guard: Guard | None = None) -> CrewT:
+    """Guard every tool of all agents of a `Crew`, and give them `inspect_output` and `list_captures`.
+
+    Return the same object. Tools that CrewAI adds itself, those of MCP servers and of delegation, are guarded
+    too; its cache keeps whole results. CrewAI tells hooks no id of a call and no session: captures have ids
+    of their own, and the guard's session. Without `guard`: see `Adapter`.
+    """
+    adapter = Adapter(guard)
+    manager = crew.manager_agent
+    for each in [*crew.agents, *crew.tasks, *([manager] if manager else [])]:
+        _add_reading_tools(each, adapter)
+    _register()
+    return crew
+
+
+def guard_agent(agent: AgentT, guard: Guard | None = None) -> AgentT:
+    """As `guard_crew`, for an `Agent` that works without a crew. Return the same object."""
+    _add_reading_tools(agent, Adapter(guard))
+    _register()
+    return agent
+
+
+def _add_reading_tools(owner: Any, adapter: Adapter) -> None:
+    owner.tools = [*(owner.tools or []), *(_reading_tool(tool, adapter) for tool in adapter.reading_tools)]
+
+
+def _register() -> None:
+    """Add our hook to those of the process, once. Other agents' calls pass it."""
+    if _after_tool_call not in get_after_tool_call_hooks():
+        register_after_tool_call_hook(_after_tool_call)
+
+
+def _after_tool_call(context: ToolCallHookContext) -> str | None:
+    """Return what the model is shown of a result, or None if that is the result."""
+    adapter = _adapter(context)
+    if adapter is None:
+        return None
+    text, raw = context.tool_result, context.raw_tool_result
+    is_data = isinstance(raw, dict | list) and text == str(raw)
+    guarded = adapter.guard.process_sync(raw if is_data else text, tool=context.tool_name, call_id=minted())
+    return None if guarded.notice is None else str(guarded.value)
+
+
+def _adapter(context: ToolCallHookContext) -> Adapter | None:
+    """Return the adapter of the agent that calls, unless it calls a reading tool."""
+    found = None
+    for owner in (context.agent, context.task):
+        for tool in getattr(owner, "tools", None) or ():
+            if isinstance(tool, _ReadingTool):
+                if tool.name == context.tool_name:
+                    return None
+                found = found or tool
+    return found._adapter if found else None  # noqa: SLF001  (of this module)
+
+
+class _ReadingTool(BaseTool):
+    """A reading tool as CrewAI's own kind. It also tells the hooks whose agent has it."""
+
+    _tool: AgentTool = PrivateAttr()
+    _adapter: Adapter = PrivateAttr()
+
+    def _run(self, **arguments: Any) -> str:
+        given = {name: value for name, value in arguments.items() if value is not None}
+        return json.dumps(self._tool.call(given), ensure_ascii=False)
+
+
+def _reading_tool(tool: AgentTool, adapter: Adapter) -> _ReadingTool:
+    made = _ReadingTool(
+        name=tool.name, description=tool.description, args_schema=_schema(tool), cache_function=_never
+    )
+    made._tool, made._adapter = tool, adapter  # noqa: SLF001  (of this module)
+    return made
+
+
+def _never(_arguments: Any, _answer: Any) -> bool:
+    """Keep CrewAI from caching answers: captures are added, grow and expire."""
+    return False
+
+
+def _schema(tool: AgentTool) -> type[BaseModel]:
+    """Return a model that takes any arguments, as the tool does, and shows the tool's schema.
+
+    CrewAI makes every argument required for strict models, so those that are not may be null.
+    """
+    required = tool.parameters.get("required", ())
+    properties = {
+        name: each if name in required else {"anyOf": [dict(each), {"type": "null"}]}
+        for name, each in tool.parameters["properties"].items()
+    }
+    schema = {**tool.parameters, "properties": properties}
+
+    class Arguments(BaseModel):
+        model_config = ConfigDict(extra="allow", json_schema_extra=lambda made: made.update(deepcopy(schema)))
+
+    return Arguments
