@@ -17,7 +17,7 @@ pytest.importorskip(
 from overspill import Guard, SyncClient
 
 from tests.servers.otlp import collecting
-from tests.servers.overspill import ServiceProcess, clean_environment, running
+from tests.servers.overspill import ForkedService, clean_environment, running
 from tests.servers.tracing import Tracing, id_of, trace_of
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def test_a_trace_goes_from_an_agents_span_to_the_spans_of_two_workers(
     with collecting() as collector:
         for name, value in (OFTEN | {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}).items():
             monkeypatch.setenv(name, value)
-        with running(ServiceProcess(tmp_path / "overspill", workers=2)) as service:
+        with running(ForkedService(tmp_path / "overspill", workers=2)) as service:
             with SyncClient(service.url) as client, tracing.tracer.start_as_current_span("agent") as agent:
                 Guard(client, session="s", spool=False).process_sync("long\n" * 5_000, tool="build")
             (served,) = collector.wait_for(1, PUT)
@@ -65,7 +65,7 @@ def test_a_service_that_stops_sends_its_last_spans(tmp_path: Path, monkeypatch: 
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
         monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "600000")
         monkeypatch.setenv("OTEL_SERVICE_NAME", "captures")
-        with running(ServiceProcess(tmp_path / "overspill")) as service, SyncClient(service.url) as client:
+        with running(ForkedService(tmp_path / "overspill")) as service, SyncClient(service.url) as client:
             client.usage()
         (span,) = collector.wait_for(1, "GET /v1/usage")
 
@@ -77,7 +77,7 @@ def test_a_collector_that_is_gone_delays_neither_requests_nor_the_stop(
 ) -> None:
     for name, value in (OFTEN | {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}).items():
         monkeypatch.setenv(name, value)
-    service = ServiceProcess(tmp_path / "overspill")
+    service = ForkedService(tmp_path / "overspill")
     service.start()
     with SyncClient(service.url, timeout=5) as client:
         for _ in range(20):
@@ -101,7 +101,7 @@ def test_a_wrong_variable_is_logged_and_the_service_works(
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    with running(ServiceProcess(tmp_path / "overspill")) as service, SyncClient(service.url) as client:
+    with running(ForkedService(tmp_path / "overspill")) as service, SyncClient(service.url) as client:
         client.usage()
 
     assert "no spans are exported" in service.logged()
