@@ -22,7 +22,7 @@ from overspill_service.tenants import hash_key, new_key
 
 from tests.e2e.programs import program
 from tests.faults.traffic import until
-from tests.servers.overspill import ServiceProcess, clean_environment
+from tests.servers.overspill import ForkedService, clean_environment
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -57,7 +57,7 @@ class Machine:
         }
         self._environment = folder / "etc" / "environment"
         self._environment.parent.mkdir()
-        self._service = ServiceProcess(folder / "run")
+        self._service = ForkedService(folder / "run")
 
     def configure(self, **settings: str) -> None:
         """Write the file of settings; those that are not given stay as they are."""
