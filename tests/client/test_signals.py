@@ -52,3 +52,30 @@ def test_signal_handlers_may_guard_outputs_at_any_moment(tmp_path: Path, attempt
     )
 
     assert (done.stdout, done.stderr) == ("True ['inline', 'spooled']\n", "")
+
+
+NO_LOCK: Final = """
+import logging, os, threading
+from overspill.execution import loop_thread
+held = threading.Event()
+
+def hold():
+    with logging._lock:
+        held.set()
+        threading.Event().wait()
+
+threading.Thread(target=hold, daemon=True).start()
+held.wait()
+loop_thread._new_loop().close()
+print("made", flush=True)
+os._exit(0)  # the usual end would wait for the lock
+"""
+
+
+def test_an_event_loop_is_made_without_a_lock_of_logging() -> None:
+    """Another thread may need it while a handler, which interrupted the making, waits for that thread."""
+    done = subprocess.run(
+        [sys.executable, "-c", NO_LOCK], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (done.stdout, done.stderr) == ("made\n", "")

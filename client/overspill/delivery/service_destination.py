@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _SLOW_MODULES: Final = frozenset({"overspill.transfer.transport", "overspill.transfer.upload"})
 """The HTTP library and what belongs to it: on a busy machine importing them alone may take seconds."""
-_IMPORT_SECONDS: Final = 60.0
+_IMPORT_SECONDS: Final = 20.0
 _ASK_SECONDS: Final = 2.0
 """Seconds within which the service must say whether it has a capture that it did not acknowledge."""
 _MOST_OUTLASTING: Final = 8

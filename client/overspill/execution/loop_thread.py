@@ -32,6 +32,10 @@ CLOSE_SECONDS: Final = 5.0
 """Seconds that closing waits for the thread. It is a daemon, so the process can end before it does."""
 
 
+# asyncio asks its logger whenever a loop is made. The first answer takes a lock of `logging`; if a signal's
+# handler came just then and waited for another thread, which imports what makes loggers, neither would go on.
+logging.getLogger("asyncio").isEnabledFor(logging.DEBUG)
+
 _here: Final = threading.local()
 
 
@@ -266,7 +270,7 @@ shared: Final = _Shared()
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
-    loop = asyncio.new_event_loop()
+    loop = asyncio.SelectorEventLoop()  # `new_event_loop` takes a lock, which an interrupted thread may hold
     loop.set_default_executor(DaemonExecutor())
     return loop
 
