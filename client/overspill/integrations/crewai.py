@@ -49,7 +49,10 @@ def guard_agent(agent: AgentT, guard: Guard | None = None) -> AgentT:
 
 
 def _add_reading_tools(owner: Any, adapter: Adapter) -> None:
-    owner.tools = [*(owner.tools or []), *(_reading_tool(tool, adapter) for tool in adapter.reading_tools)]
+    """Add them, unless another guard did: crews share agents, and tasks take the tools of theirs."""
+    tools = owner.tools or []
+    if not any(isinstance(tool, _ReadingTool) for tool in tools):
+        owner.tools = [*tools, *(_reading_tool(tool, adapter) for tool in adapter.reading_tools)]
 
 
 def _register() -> None:

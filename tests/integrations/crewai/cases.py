@@ -1,0 +1,68 @@
+"""CrewAI's own: shared agents, copies of crews, tasks with tools of their own, agents without the line."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+from overspill import Guard, SyncClient
+
+from tests.integrations.crewai.harness import ROLE, scripted, task
+from tests.integrations.kit.harness import Call
+from tests.integrations.kit.tools import lines
+
+# After the harness, which tells CrewAI first not to report runs.
+from crewai import Agent, Crew, Task  # isort: skip
+from crewai.tools import tool  # isort: skip
+from overspill.integrations.crewai import guard_agent, guard_crew  # isort: skip
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LONG = [[Call("lines", {"count": 20_000}, "call_1")]]
+OFFERED = ["lines", "inspect_output", "list_captures"]
+
+
+@pytest.fixture
+def guard() -> Iterator[Guard]:
+    with SyncClient(os.environ["OVERSPILL_URL"], session=f"kit-{uuid.uuid4()}") as client:
+        yield Guard(client, spool=False)
+
+
+def test_an_agent_of_two_crews_has_each_reading_tool_once(guard: Guard) -> None:
+    script = scripted(LONG)
+    agent = guard_agent(Agent(llm=script, tools=[tool(lines)], **ROLE), guard)
+    guard_crew(Crew(agents=[agent], tasks=[task(agent)]), guard)
+    guard_crew(Crew(agents=[agent], tasks=[task(agent)]), guard).kickoff()
+
+    assert script._offered == OFFERED
+    assert script._told["call_1"].text.count("[overspill]") == 1
+
+
+def test_a_task_with_tools_of_its_own_is_guarded(guard: Guard) -> None:
+    script = scripted(LONG)
+    agent = Agent(llm=script, **ROLE)
+    own = Task(description="go", expected_output="done", agent=agent, tools=[tool(lines)])
+    guard_crew(Crew(agents=[agent], tasks=[own]), guard).kickoff()
+
+    assert script._offered == OFFERED
+    assert "[overspill]" in script._told["call_1"].text
+
+
+def test_copies_of_a_crew_are_guarded(guard: Guard) -> None:
+    script = scripted(LONG)
+    agent = Agent(llm=script, tools=[tool(lines)], **ROLE)
+    guard_crew(Crew(agents=[agent], tasks=[task(agent)]), guard).kickoff_for_each([{"n": "1"}])
+
+    assert "[overspill]" in script._told["call_1"].text
+
+
+def test_an_agent_without_the_line_stays_as_it_is(guard: Guard) -> None:
+    script = scripted(LONG)
+    guard_agent(Agent(llm=scripted([]), **ROLE), guard)
+    Agent(llm=script, tools=[tool(lines)], **ROLE).kickoff("go")
+
+    assert script._offered == ["lines"]
+    assert script._told["call_1"].text == lines(20_000)
