@@ -123,7 +123,7 @@ async def test_without_descriptors_for_an_event_loop_an_output_is_kept_here_or_c
         raise OSError(errno.EMFILE, "Too many open files")
 
     with SyncClient(NOWHERE) as client, Guard(client, spool=is_kept and Spool(tmp_path)) as guard:
-        monkeypatch.setattr(asyncio, "new_event_loop", refuse)
+        monkeypatch.setattr(asyncio, "SelectorEventLoop", refuse)
         guarded = [guard.process_sync(TEXT, tool="t"), await guard.process(TEXT, tool="t")]
         monkeypatch.undo()
 
